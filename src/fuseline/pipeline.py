@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.idiom_watch import IdiomWatch
 from fuseline.border import border
 from fuseline.compile_options import CompileOptions as CompileOptions
 from fuseline.dispatch.verify_loops import verify_loops
@@ -131,15 +132,17 @@ def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | 
 
 def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, *, until: str | None = None) -> None:
     """Run every phase up to and including `until` (default: all) on `module` in place."""
+    watch = IdiomWatch(module, ctx) if options.verify_each else None
     for number, (phase, names) in enumerate(PASS_PHASES.items()):
         _report(options, phase, number, len(PHASES))
         start = time.perf_counter()
         for name in names:
             with border(f"{phase}/{name}"):
                 _make_pass(name, options).apply(ctx, module)
-                if options.verify_each:
+                if watch is not None:
                     module.verify()
                     verify_loops(module, ctx)
+                    watch.check(module)
         _add_seconds(ctx, phase, start)
         if phase == until:
             return

@@ -8,9 +8,10 @@ from xdsl.dialects import math
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from fuseline.analysis.idioms import idiom_of
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
-from fuseline.analysis.walks import Rank, Scatter, scalars_behind, scan_of, walk_of
+from fuseline.analysis.walks import Rank, Scatter, Selection, scalars_behind
 from fuseline.ir.dim import Dim, mul, product, upper_bound
 
 TRANSCENDENTAL_OPS = 10
@@ -34,8 +35,8 @@ def flops(op: Operation, shapes: ShapeAnalysis) -> Dim:
 
 
 def _walked_flops(view: StructuredOp, extents: Sequence[Dim]) -> Dim | None:
-    form = walk_of(view) or scan_of(view, extents)
-    if form is None:
+    form = idiom_of(view, extents)
+    if form is None or isinstance(form, Selection):  # a selection is done as it is written
         return None
     if isinstance(form, Rank):  # rows are sorted: a comparison per element and level of merging
         length = upper_bound(extents[form.ranked])

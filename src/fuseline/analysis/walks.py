@@ -29,7 +29,7 @@ _EQUAL, _SIGNED_LESS = 0, 2
 _SWAPPED = {2: 4, 3: 5, 4: 2, 5: 3}
 """Each predicate of signed order with its sides exchanged."""
 
-_ORDERS = {5: (True, False), 4: (False, False), 3: (True, True), 2: (False, True)}
+ORDERS = {5: (True, False), 4: (False, False), 3: (True, True), 2: (False, True)}
 """By how the result's index compares with the summand's: whether the element itself counts, and whether the walk is
 backwards."""
 
@@ -70,13 +70,6 @@ class Rank:
     limit: int | None
 
 
-def walk_of(view: StructuredOp) -> Scatter | Rank | None:
-    """What walk the reduction `view` is, None for any other."""
-    if len(view.op.results) != 1 or len(view.reduction) != 1:
-        return None
-    return scatter_of(view) or rank_of(view)
-
-
 def scan_of(view: StructuredOp, extents: Sequence[Dim]) -> Scan | None:
     """The scan that the reduction `view` over `extents` is, None for any other."""
     if len(view.op.results) != 1 or len(view.reduction) != 1:
@@ -95,14 +88,14 @@ def scan_of(view: StructuredOp, extents: Sequence[Dim]) -> Scan | None:
 def _order(view: StructuredOp, condition: Operation | Block) -> tuple[int, bool, bool] | None:
     """The loop of the result that is compared with the reduction loop, whether the element itself counts, and whether
     the walk is backwards."""
-    if not isinstance(condition, arith.CmpiOp) or condition.predicate.value.data not in _ORDERS:
+    if not isinstance(condition, arith.CmpiOp) or condition.predicate.value.data not in ORDERS:
         return None
-    predicate, loops = condition.predicate.value.data, [_loop(condition.lhs), _loop(condition.rhs)]
+    predicate, loops = condition.predicate.value.data, [loop_of(condition.lhs), loop_of(condition.rhs)]
     if loops[0] == view.reduction[0] and loops[1] in view.parallel:
         loops, predicate = loops[::-1], _SWAPPED[predicate]
     if loops[0] is None or loops[0] not in view.parallel or loops[1] != view.reduction[0]:
         return None
-    return (loops[0], *_ORDERS[predicate])
+    return (loops[0], *ORDERS[predicate])
 
 
 def scalars_behind(view: StructuredOp, value: SSAValue) -> set[SSAValue]:
@@ -151,7 +144,7 @@ def scatter_of(view: StructuredOp) -> Scatter | None:
     if not isinstance(hit, arith.CmpiOp) or hit.predicate.value.data != _EQUAL:
         return None
     for index, place in ((hit.lhs, hit.rhs), (hit.rhs, hit.lhs)):
-        loop = _loop(index)
+        loop = loop_of(index)
         moving = loops_behind(view, place) | loops_behind(view, select.lhs)
         if loop in view.parallel and loop not in moving and view.reduction[0] in moving:
             return Scatter(view, select.lhs, None if replaced else select.rhs, place, loop)
@@ -164,7 +157,7 @@ def _replaced(view: StructuredOp, total: SSAValue) -> bool:
     return isinstance(select, arith.SelectOp) and select.rhs is accumulator and len(list(accumulator.uses)) == 1
 
 
-def _loop(value: SSAValue) -> int | None:
+def loop_of(value: SSAValue) -> int | None:
     """The loop whose counter a scalar is."""
     op = value.owner
     if isinstance(op, arith.IndexCastOp):
@@ -188,7 +181,7 @@ def rank_of(view: StructuredOp) -> Rank | None:
         or (order[0], equals[0], differs[0]) != (_SIGNED_LESS, _SIGNED_LESS + 1, _SIGNED_LESS)
     ):
         return None
-    reduced, ranked = (_loop(value) for value in order[1:])
+    reduced, ranked = (loop_of(value) for value in order[1:])
     if reduced is None or reduced != view.reduction[0] or ranked not in view.parallel or equals[1:] != differs[1:]:
         return None
     before, here = (
@@ -254,7 +247,7 @@ def selection_of(view: StructuredOp) -> Selection | None:
             or value.cond is not where.cond
         ):
             continue
-        held = value.rhs is running[kept] and where.rhs is running[place] and _loop(where.lhs) == view.reduction[0]
+        held = value.rhs is running[kept] and where.rhs is running[place] and loop_of(where.lhs) == view.reduction[0]
         if (
             held
             and _is_input(view, value.lhs)

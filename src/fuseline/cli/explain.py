@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from fuseline.cli.output import STDOUT, deliver
 from fuseline.errors import FuselineError
 from fuseline.report.advice import advice
 from fuseline.report.explain import Answer, explain_edge, explain_model, explain_node
-from fuseline.report.records import CompileRecord, Decision
+from fuseline.report.records import CompileRecord
 from fuseline.report.remarks import RemarkFilter, jsonl_remarks, yaml_remarks
 
 
@@ -90,15 +89,15 @@ def explain(
         )
     keep = RemarkFilter(rule, code, node, anything)
     if remarks is not None:
-        _write_remarks(answer.decisions, keep, remarks, output)
+        _write_remarks(answer, keep, remarks, output)
     elif as_json:
         emit("explain", {"model": str(model), "nodes": list(nodes), **_document(answer, keep)})
     else:
         say(answer.lines)
 
 
-def _write_remarks(decisions: Sequence[Decision], keep: RemarkFilter, form: str, output: Path | None) -> None:
-    text = (yaml_remarks if form == "yaml" else jsonl_remarks)(decisions, keep)
+def _write_remarks(answer: Answer, keep: RemarkFilter, form: str, output: Path | None) -> None:
+    text = (yaml_remarks if form == "yaml" else jsonl_remarks)(answer.decisions, keep, answer.remarks)
     deliver(output or STDOUT, text)
 
 
@@ -109,6 +108,7 @@ def _document(answer: Answer, keep: RemarkFilter) -> dict[str, Any]:
         "text": list(answer.lines),
         "dispatches": list(answer.dispatches),
         "decisions": msgspec.to_builtins(kept),
+        "remarks": msgspec.to_builtins([remark for remark in answer.remarks if keep.keeps_op(remark)]),
         "hints": hints,
     }
 

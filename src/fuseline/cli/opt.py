@@ -97,6 +97,7 @@ def run_passes(
     Raises FuselineError: E0301/E0302 for text that is no valid IR, E0303/E0304 for a wrong pipeline, and whatever a
     pass refuses.
     """
+    from fuseline.analysis.idiom_watch import IdiomWatch
     from fuseline.dispatch.verify_loops import verify_loops
     from fuseline.ir.context import new_context
     from fuseline.ir.text import parse_module, print_module, split_input, verify_module
@@ -109,11 +110,13 @@ def run_passes(
     for line, part in split_input(text) if split else [(1, text)]:
         ctx = new_context()
         module = parse_module(part, ctx, source, first_line=line)
+        watch = IdiomWatch(module, ctx) if verify_each else None
         for step in passes:
             step.apply(ctx, module)
-            if verify_each:
+            if watch is not None:
                 verify_module(module)
                 verify_loops(module, ctx)
+                watch.check(module)
         verify_module(module)
         printed.append(
             "".join(f"// {note}\n" for note in ctx.records.notes)

@@ -10,6 +10,7 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import IndexType, StringAttr, TensorType, UnitAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from fuseline.analysis.idioms import Idiom, idiom_of
 from fuseline.analysis.shapes import ShapeAnalysis, argument_attribute
 from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
 from fuseline.ir.dim import Dim, symbol
@@ -98,6 +99,12 @@ class DispatchView:
     def root_view(self) -> StructuredOp | None:
         """The root as a structured op, None where it is not a generic."""
         return StructuredOp(self.root) if is_generic(self.root) else None
+
+    @cached_property
+    def idiom(self) -> Idiom | None:
+        """What the root is made as, where that is not as it is written."""
+        root = self.root_view
+        return idiom_of(root, root.loops(self.shapes)) if root is not None else None
 
     def structured(self, op: Operation) -> StructuredOp | None:
         """A member as a structured op, None where it is not a generic."""

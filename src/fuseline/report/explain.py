@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 from fuseline.report.advice import advice
 from fuseline.report.dispatches import member_nodes
-from fuseline.report.records import CompileRecord, Decision, DispatchRecord, EdgeCounts, HostOpRecord, count_edges
+from fuseline.report.op_remarks import CODEGEN, op_remark_line, op_remarks
+from fuseline.report.records import (
+    CompileRecord,
+    Decision,
+    DispatchRecord,
+    EdgeCounts,
+    HostOpRecord,
+    OpRemark,
+    count_edges,
+)
 from fuseline.report.subjects import Subject, find_subject, suggestions
 from fuseline.report.units import plural, quantity, shortened
 
@@ -24,6 +33,7 @@ class Answer:
     decisions: tuple[Decision, ...] = ()
     found: bool = True
     dispatches: tuple[str, ...] = ()
+    remarks: tuple[OpRemark, ...] = ()
 
 
 def decision_line(decision: Decision) -> str:
@@ -71,9 +81,10 @@ def explain_model(record: CompileRecord) -> Answer:
     gone = Counter(record.eliminated.values())
     lines += [f"  eliminated by {name}: {plural(count, 'node')}" for name, count in gone.most_common()]
     lines += [_host_line(host) for host in record.host_ops]
-    return Answer(
-        tuple(lines), tuple(record.decisions), dispatches=tuple(dispatch.name for dispatch in record.dispatches)
-    )
+    names = tuple(dispatch.name for dispatch in record.dispatches)
+    remarks = op_remarks(record)
+    lines += [f"  {op_remark_line(remark)}" for remark in remarks]
+    return Answer(tuple(lines), tuple(record.decisions), dispatches=names, remarks=remarks)
 
 
 def _verdicts(counts: EdgeCounts) -> Iterable[str]:
@@ -114,8 +125,10 @@ def explain_node(record: CompileRecord, name: str) -> Answer:
     if subject.dispatch is not None:
         return _explain_dispatch(record, subject, subject.dispatch)
     decisions = tuple(d for d in record.decisions if d.producer in subject.ids or d.consumer in subject.ids)
-    lines = [*_places(subject), *(line for d in decisions for line in _with_hint(d))]
-    return Answer(tuple(lines), decisions, dispatches=_names(subject))
+    remarks = op_remarks(record, subject.ids)
+    lines = [*_places(subject), *(f"  {op_remark_line(remark)}" for remark in remarks)]
+    lines += [line for d in decisions for line in _with_hint(d)]
+    return Answer(tuple(lines), decisions, dispatches=_names(subject), remarks=remarks)
 
 
 def _names(*subjects: Subject) -> tuple[str, ...]:
@@ -154,12 +167,14 @@ def _explain_dispatch(record: CompileRecord, subject: Subject, dispatch: Dispatc
         )
     ]
     lines += [f"  {member.role:<9} {member.id}  {shortened(member.nodes, 4)}".rstrip() for member in dispatch.members]
+    remarks = op_remarks(record, subject.ids)
     lines += [f"  no kernel of its own: {family} refused: {reason}" for family, reason in dispatch.fallback.items()]
+    lines += [f"  {op_remark_line(remark)}" for remark in remarks if remark.rule != CODEGEN]
     lines += [
         f"  joined by {rule}: {plural(count, 'edge')}" for rule, count in Counter(d.rule for d in inside).most_common()
     ]
     lines += [line for d in outside for line in _with_hint(d)] or ["  no edge to another dispatch"]
-    return Answer(tuple(lines), tuple(touching), dispatches=(dispatch.name,))
+    return Answer(tuple(lines), tuple(touching), dispatches=(dispatch.name,), remarks=remarks)
 
 
 # two of them ----------------------------------------------------------------------------------------------------------

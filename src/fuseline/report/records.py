@@ -60,11 +60,27 @@ def count_edges(decisions: Collection[Decision]) -> EdgeCounts:
 
 
 class FusionNodeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One node of the fusion graph: what it does, over which loops, and the source nodes behind it."""
+    """One node of the fusion graph: what it does, over which loops, and the source nodes behind it. `idiom`: what a
+    reduction is made as, where that is not as it is written (a name of `analysis.idioms`)."""
 
     kind: str
     loops: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    idiom: str = ""
+
+
+class OpRemark(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be known of one op: by which part of the compiler (`rule`), the reason `code`, and in words.
+
+    `op` is its structural id, `nodes` are the source nodes behind it, `dispatch` is where it runs.
+    """
+
+    rule: str
+    code: str
+    op: str
+    detail: str
+    nodes: tuple[str, ...] = ()
+    dispatch: str = ""
 
 
 class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +159,7 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     fusion_nodes: dict[str, FusionNodeRecord] = msgspec.field(default_factory=dict[str, FusionNodeRecord])
     groups: list[tuple[str, ...]] = msgspec.field(default_factory=list[tuple[str, ...]])
     decisions: list[Decision] = msgspec.field(default_factory=list[Decision])
+    remarks: list[OpRemark] = msgspec.field(default_factory=list[OpRemark])
     host_ops: list[HostOpRecord] = msgspec.field(default_factory=list[HostOpRecord])
     source_nodes: list[str] = msgspec.field(default_factory=list[str])
     generic_ops_before: int = 0

@@ -1,7 +1,8 @@
 """Optimization remarks: the decisions in LLVM's YAML layout and as JSON lines, with regex filters per kind.
 
 LLVM's kinds map so: a fused edge is `!Passed`, a missed one `!Missed`, a superseded one `!Analysis`
-(https://llvm.org/docs/Remarks.html). The pass is the rule, the name the reason code, the function the dispatch.
+(https://llvm.org/docs/Remarks.html). The pass is the rule, the name the reason code, the function the dispatch. What is
+remarked on a single op (an idiom nearly met, a root without a kernel of its own) is `!Missed`, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuseline.report.advice import advice
-from fuseline.report.records import Decision
+from fuseline.report.records import Decision, OpRemark
 
 KINDS = {"fused": "Passed", "missed": "Missed", "superseded": "Analysis"}
 
@@ -32,6 +33,17 @@ class RemarkFilter:
     node: str | None = None
     anything: str | None = None
     verdicts: tuple[str, ...] = ("fused", "missed", "superseded")
+
+    def keeps_op(self, remark: OpRemark) -> bool:
+        """Whether a remark on one op passes; raises re.error for an expression that does not compile."""
+        nodes = (*remark.nodes, remark.op)
+        wanted = (
+            (self.rule, (remark.rule,)),
+            (self.code, (remark.code,)),
+            (self.node, nodes),
+            (self.anything, (remark.rule, remark.code, *nodes)),
+        )
+        return "missed" in self.verdicts and all(_matches(pattern, texts) for pattern, texts in wanted)
 
     def keeps(self, decision: Decision) -> bool:
         """Whether `decision` passes; raises re.error for an expression that does not compile."""
@@ -63,15 +75,45 @@ def _arguments(decision: Decision) -> Iterator[tuple[str, Any]]:
     yield from decision.numbers.items()
 
 
+@dataclass(frozen=True, slots=True)
+class _Remark:
+    """What both forms print."""
+
+    kind: str
+    rule: str
+    name: str
+    function: str
+    arguments: tuple[tuple[str, Any], ...]
+
+
+def _of_decision(decision: Decision) -> _Remark:
+    arguments = tuple(_arguments(decision))
+    return _Remark(KINDS[decision.verdict], decision.rule, decision.code, decision.dispatch or "main", arguments)
+
+
+def _of_op(remark: OpRemark) -> _Remark:
+    arguments = (("Op", " ".join(remark.nodes) or remark.op), ("OpId", remark.op), ("Detail", remark.detail))
+    return _Remark(KINDS["missed"], remark.rule, remark.code, remark.dispatch or "main", arguments)
+
+
+def _kept(decisions: Iterable[Decision], ops: Iterable[OpRemark], keep: RemarkFilter | None) -> Iterator[_Remark]:
+    yield from (_of_decision(decision) for decision in decisions if keep is None or keep.keeps(decision))
+    yield from (_of_op(remark) for remark in ops if keep is None or keep.keeps_op(remark))
+
+
 def yaml_remark(decision: Decision) -> str:
     """One YAML document in LLVM's layout."""
+    return _yaml(_of_decision(decision))
+
+
+def _yaml(remark: _Remark) -> str:
     lines = [
-        f"--- !{KINDS[decision.verdict]}",
-        f"Pass:            {_scalar(decision.rule)}",
-        f"Name:            {_scalar(decision.code)}",
-        f"Function:        {_scalar(decision.dispatch or 'main')}",
+        f"--- !{remark.kind}",
+        f"Pass:            {_scalar(remark.rule)}",
+        f"Name:            {_scalar(remark.name)}",
+        f"Function:        {_scalar(remark.function)}",
         "Args:",
-        *(f"  - {key}: {_scalar(value)}" for key, value in _arguments(decision)),
+        *(f"  - {key}: {_scalar(value)}" for key, value in remark.arguments),
         "...",
     ]
     return "\n".join(lines) + "\n"
@@ -82,22 +124,21 @@ def _scalar(value: Any) -> str:
     return "'" + "".join(character if character.isprintable() else "?" for character in text).replace("'", "''") + "'"
 
 
-def yaml_remarks(decisions: Iterable[Decision], keep: RemarkFilter | None = None) -> str:
-    """All kept remarks as one YAML stream."""
-    return "".join(yaml_remark(decision) for decision in decisions if keep is None or keep.keeps(decision))
+def yaml_remarks(decisions: Iterable[Decision], keep: RemarkFilter | None = None, ops: Iterable[OpRemark] = ()) -> str:
+    """All kept remarks as one YAML stream: on edges, then on single `ops`."""
+    return "".join(_yaml(remark) for remark in _kept(decisions, ops, keep))
 
 
-def jsonl_remarks(decisions: Iterable[Decision], keep: RemarkFilter | None = None) -> str:
+def jsonl_remarks(decisions: Iterable[Decision], keep: RemarkFilter | None = None, ops: Iterable[OpRemark] = ()) -> str:
     """All kept remarks, one JSON object a line."""
-    kept = (decision for decision in decisions if keep is None or keep.keeps(decision))
-    return "".join(json.dumps(_object(decision)) + "\n" for decision in kept)
+    return "".join(json.dumps(_object(remark)) + "\n" for remark in _kept(decisions, ops, keep))
 
 
-def _object(decision: Decision) -> dict[str, Any]:
+def _object(remark: _Remark) -> dict[str, Any]:
     return {
-        "kind": KINDS[decision.verdict].lower(),
-        "pass": decision.rule,
-        "name": decision.code,
-        "function": decision.dispatch or "main",
-        "args": dict(_arguments(decision)),
+        "kind": remark.kind.lower(),
+        "pass": remark.rule,
+        "name": remark.name,
+        "function": remark.function,
+        "args": dict(remark.arguments),
     }

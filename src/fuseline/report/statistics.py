@@ -22,6 +22,8 @@ _ORDER = (
     "standalone_transposes",
     "code_bytes",
     "fallbacks",
+    "idioms",
+    "near_idioms",
     "forms",
     "bytes_moved",
     "transient_bytes",

@@ -6,9 +6,16 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.arith import SelectOp
 
+from fuseline.analysis.idioms import Idiom, idiom_of
+from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, yielded
-from fuseline.analysis.walks import Rank, Scatter, Selection, loops_behind, rank_of, selection_of, walk_of
+from fuseline.analysis.walks import Rank, Scatter, Selection, loops_behind, rank_of, selection_of
 from tests.unit.analysis.generics import view_of
+
+
+def walk_of(view: StructuredOp) -> Idiom | None:
+    return idiom_of(view, view.loops(ShapeAnalysis()))
+
 
 SCATTER = """%i = linalg.index 0 : index
   %ic = arith.index_cast %i : index to i64

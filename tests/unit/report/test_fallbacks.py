@@ -43,3 +43,22 @@ def test_what_has_a_kernel_of_its_own_says_nothing():
     program = fuseline.compile(depthwise("Relu"), threads=1, fusion="none")
     assert program.stats["fallbacks"] == sum(bool(dispatch.fallback) for dispatch in program.record.dispatches)
     assert all(not dispatch.fallback for dispatch in program.record.dispatches if dispatch.family != "loop-nest")
+
+
+def test_a_window_inside_a_block_says_so_too():
+    """Two windows over one channel: there are no lanes, so that both are plain loops inside the blocks they share."""
+    pads = [1, 1, 1, 1]
+    nodes = [
+        helper.make_node("Conv", ["x", "v"], ["across"], pads=pads),
+        helper.make_node("Conv", ["x", "w"], ["down"], pads=pads),
+        helper.make_node("Mul", ["across", "down"], ["y"]),
+    ]
+    shapes = {"x": [1, 1, 64, 64], "v": [1, 1, 3, 3], "w": [1, 1, 3, 3]}
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1, 64, 64])
+    graph = helper.make_graph(nodes, "g", inputs, [result])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    program = fuseline.compile(model, target="cpu", threads=1)
+    windows = [dispatch for dispatch in program.record.dispatches if "blocked" in dispatch.family]
+    assert windows and all("window" in dispatch.fallback for dispatch in windows)
+    assert program.stats["fallbacks"] >= len(windows)

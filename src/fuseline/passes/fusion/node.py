@@ -13,11 +13,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
+from fuseline.analysis.idioms import Idiom, NearIdiom, idiom_of, near_idiom
 from fuseline.analysis.moves import AffineCoordinates, Coordinate, sources
 from fuseline.analysis.operations import body_operations
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic, loops_of
-from fuseline.analysis.walks import walk_of
+from fuseline.analysis.walks import Rank, Scatter
 from fuseline.dispatch.fused_loops import member_loops
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.fast.direct import ops_of
@@ -107,7 +108,19 @@ class Node:
     @cached
     def walked(self) -> bool:
         """Whether a kernel of its own makes the op in one walk, so that nothing else fits into its dispatch."""
-        return self.kind is Kind.REDUCTION and self.structured is not None and walk_of(self.structured) is not None
+        return isinstance(self.idiom, Scatter | Rank)
+
+    @cached
+    def idiom(self) -> Idiom | None:
+        """What the reduction is made as, where that is not as it is written."""
+        view = self.structured if self.kind is Kind.REDUCTION else None
+        return idiom_of(view, self.loops) if view is not None else None
+
+    @cached
+    def near_idiom(self) -> NearIdiom | None:
+        """What the reduction is all but, and what is missing."""
+        view = self.structured if self.kind is Kind.REDUCTION else None
+        return near_idiom(view, self.loops) if view is not None else None
 
     @cached
     def moves(self) -> bool:

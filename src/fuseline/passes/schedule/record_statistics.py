@@ -10,7 +10,7 @@ from typing import Any
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.program.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, bytes_of, flat_steps
-from fuseline.report.records import CompileRecord, DispatchRecord, count_edges
+from fuseline.report.records import CompileRecord, DispatchRecord, MemberRecord, count_edges
 from fuseline.targets.target import CompiledKernel
 
 TRANSPOSES, COPIES, FILLS = ("transpose",), ("copy", "slice", "concat", "pad"), ("fill", "broadcast")
@@ -18,6 +18,9 @@ TRANSPOSES, COPIES, FILLS = ("transpose",), ("copy", "slice", "concat", "pad"), 
 
 _MOVING = (*TRANSPOSES, *COPIES, *FILLS)
 _ROOTS = ("contraction", "convolution", "depthwise", "pooling")
+
+_WALKS = ("scan", "scatter", "rank")
+"""Idioms that are written as a reduction over all pairs of two loops."""
 
 LAST_FAMILY = "loop-nest"
 """The family that takes what no other does."""
@@ -35,7 +38,7 @@ def record_statistics(
     count once."""
     steps = [step for step in flat_steps(schedule.steps) if isinstance(step, DispatchStep)]
     for dispatch in record.dispatches:
-        _complete(dispatch, kernels.get(dispatch.executable))
+        _complete(record, dispatch, kernels.get(dispatch.executable))
     threads = record.threads
     bodies = [body for kernel in kernels.values() for body in kernel.bodies]
     scratch = max((kernel.scratch_bytes for kernel in kernels.values()), default=0)
@@ -60,6 +63,8 @@ def record_statistics(
         "generic_ops_after": record.generic_ops_after,
         "edges": _edges(record),
         "families": dict(Counter(dispatch.family for dispatch in record.dispatches)),
+        "idioms": dict(Counter(node.idiom for node in record.fusion_nodes.values() if node.idiom)),
+        "near_idioms": len([remark for remark in record.remarks if remark.code.startswith("near-")]),
         "fallbacks": sum(bool(dispatch.fallback) for dispatch in record.dispatches),
         "forms": dict(Counter(dispatch.form for dispatch in record.dispatches if dispatch.form)),
         "phase_seconds": record.phase_seconds,
@@ -80,26 +85,33 @@ def _host_ops(record: CompileRecord, steps: Sequence[HostStep]) -> int:
     return len(record.host_ops) or len(steps)
 
 
-def _complete(dispatch: DispatchRecord, kernel: CompiledKernel | None) -> None:
+def _complete(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledKernel | None) -> None:
     if kernel is None:
         return
     dispatch.family, dispatch.form = kernel.family, kernel.form
     dispatch.scratch_bytes = kernel.scratch_bytes
     dispatch.workgroups = d.to_text(kernel.workgroups)
-    dispatch.fallback = _fallback(dispatch, kernel)
+    dispatch.fallback = _fallback(record, dispatch, kernel)
     for arm, part in zip(dispatch.arms, kernel.arms, strict=False):
         arm.family, arm.scratch_bytes = part.kernel.family, part.kernel.scratch_bytes
         arm.workgroups = d.to_text(d.substitute(part.kernel.workgroups, dict(part.sizes)))
 
 
-def _fallback(dispatch: DispatchRecord, kernel: CompiledKernel) -> dict[str, str]:
-    """Why no family but the last took a dispatch, or an arm of one, whose root is worth a kernel of its own."""
-    if not any(member.kind in _ROOTS for member in dispatch.members):
+def _fallback(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledKernel) -> dict[str, str]:
+    """Why no family but the last took a dispatch, or an arm or a unit of one, whose root is worth a kernel of its
+    own."""
+    if not any(member.kind in _ROOTS or _is_walk(record, member) for member in dispatch.members):
         return {}
     refused: dict[str, str] = {}
     for body in kernel.bodies:
-        refused |= body.notes.get("refused", {}) if body.family == LAST_FAMILY else {}
+        refused |= body.notes.get("refused", {}) if body.family == LAST_FAMILY else body.notes.get("refused_units", {})
     return refused
+
+
+def _is_walk(record: CompileRecord, member: MemberRecord) -> bool:
+    """Whether an op takes the square of the time where it is not made in one walk."""
+    node = record.fusion_nodes.get(member.id)
+    return node is not None and node.idiom in _WALKS
 
 
 def _moves(dispatch: DispatchRecord) -> Iterator[str]:

@@ -20,6 +20,7 @@ any length.
 
 from __future__ import annotations
 
+from fuseline.analysis.structured import kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.blocked.block import MOST_SCRATCH_BYTES, choose_tiles
@@ -35,7 +36,7 @@ from fuseline.targets.cpu.families.blocked.plan import (
     write_units,
 )
 from fuseline.targets.cpu.families.blocked.streaming import Streamed, streamed
-from fuseline.targets.cpu.families.blocked.structure import structure_of
+from fuseline.targets.cpu.families.blocked.structure import HEAVY, structure_of
 from fuseline.targets.cpu.families.blocked.tiles import Tiling
 from fuseline.targets.cpu.families.blocked.units import kept_values, units_of
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
@@ -97,7 +98,8 @@ class BlockedFamily(Family):
         if isinstance(sinks, Refusal):
             return sinks
         entries = write_units(form, sinks)
-        planned, layouts, extras = plan_units(view, entries, lambda unit: self._choose(unit, machine))
+        refused: dict[str, str] = {}
+        planned, layouts, extras = plan_units(view, entries, lambda unit: self._choose(unit, machine, refused))
         buffers = {
             sink.value: scratch_elements(tiling, sink.value) or 0
             for unit in planned
@@ -108,6 +110,7 @@ class BlockedFamily(Family):
             "units": "+".join(unit.family.name for unit in planned),
             "block": "x".join(str(tile.size) for tile in tiles) or "all",
             "scratch": scratch_bytes(tiling, form.kept),
+            "refused_units": refused,
         }
         if form.streamed is not None:
             notes["streamed"] = str(form.streamed.tile.size)
@@ -118,16 +121,19 @@ class BlockedFamily(Family):
             streamed=form.streamed,
         )  # fmt: skip
 
-    def _choose(self, view: DispatchView, machine: Machine) -> tuple[Family, Plan]:
-        """The first other family that takes a unit; the last takes everything."""
+    def _choose(self, view: DispatchView, machine: Machine, refused: dict[str, str]) -> tuple[Family, Plan]:
+        """The first other family that takes a unit; the last takes everything, and of a root it is told why."""
         from fuseline.targets.cpu.families import families
 
-        for family in families(self.policy):
-            if isinstance(family, BlockedFamily):
-                continue
+        others = [family for family in families(self.policy) if not isinstance(family, BlockedFamily)]
+        why: dict[str, str] = {}
+        for family in others:
             plan = family.accepts(view, machine)
             if not isinstance(plan, Refusal):
+                if family is others[-1] and view.root is not None and kind(view.root) in HEAVY:
+                    refused.update(why)
                 return family, plan
+            why[family.name] = f"{plan.code}: {plan.detail}"
         raise AssertionError("the loop nest accepts everything")
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:

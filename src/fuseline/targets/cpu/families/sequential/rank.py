@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import log, log2
 
-from fuseline.analysis.structured import is_generic, splat_value
-from fuseline.analysis.walks import Rank, rank_of
+from fuseline.analysis.structured import splat_value
+from fuseline.analysis.walks import Rank
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim, upper_bound
@@ -63,12 +63,8 @@ class RankFamily(Family):
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root is a rank."""
         root = view.root_view
-        rank = (
-            rank_of(root)
-            if root is not None and is_generic(root.op) and len(root.op.results) == len(root.reduction) == 1
-            else None
-        )
-        if root is None or rank is None:
+        rank = view.idiom
+        if root is None or not isinstance(rank, Rank):
             return Refusal("not-a-rank", "the root does not count what comes before")
         if splat_value(root.outputs[0]) != 0 or dtype_of(root.op.results[0].type) != "i64":
             return Refusal("not-a-rank", "the count does not begin at 0")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
-from fuseline.analysis.walks import Scan, scan_of
+from fuseline.analysis.walks import Scan
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
@@ -65,8 +65,8 @@ def running_total(view: DispatchView) -> RunningTotal | Refusal:
         return Refusal("not-a-scan", "the root does not combine elements along one loop")
     if dtype_of(root.op.results[0].type) != found[0].dtype or found[0].dtype == "i1":
         return Refusal("element-type", "the result does not keep the running total as it is")
-    form = scan_of(root, root.loops(view.shapes))
-    if form is None or splat_value(form.neutral) != found[0].neutral:
+    form = view.idiom
+    if not isinstance(form, Scan) or splat_value(form.neutral) != found[0].neutral:
         return Refusal("not-a-scan", "what counts is not decided by the order of two loops")
     return RunningTotal(form, found[0])
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import is_generic, splat_value
-from fuseline.analysis.walks import Scatter, loops_behind, scatter_of
+from fuseline.analysis.structured import splat_value
+from fuseline.analysis.walks import Scatter, loops_behind
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
@@ -50,12 +50,8 @@ class ScatterFamily(Family):
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root is a scatter."""
         root = view.root_view
-        scatter = (
-            scatter_of(root)
-            if root is not None and is_generic(root.op) and len(root.op.results) == len(root.reduction) == 1
-            else None
-        )
-        if root is None or scatter is None:
+        scatter = view.idiom
+        if root is None or not isinstance(scatter, Scatter):
             return Refusal("not-a-scatter", "the root does not combine elements into places")
         (combiner,) = combiners(root.op) or [None]
         if scatter.neutral is not None and (combiner is None or splat_value(scatter.neutral) != combiner.neutral):

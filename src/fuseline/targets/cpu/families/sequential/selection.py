@@ -17,8 +17,7 @@ from typing import TypeAlias
 
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import is_generic
-from fuseline.analysis.walks import Selection, selection_of
+from fuseline.analysis.walks import Selection
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.costs import assumed_size
@@ -64,8 +63,8 @@ class SelectionFamily(Family):
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root is an argument reduction."""
         root = view.root_view
-        found = selection_of(root) if root is not None and is_generic(root.op) else None
-        if root is None or found is None:
+        found = view.idiom
+        if root is None or not isinstance(found, Selection):
             return Refusal("not-a-selection", "the root does not keep an element and its place")
         dtype, extents = dtype_of(root.inputs[found.element].type), root.loops(view.shapes)
         if dtype not in ("f32", "f64", "i32", "i64") or dtype_of(root.op.results[found.place].type) != "i64":

@@ -1,0 +1,181 @@
+"""A form that is nearly met is on record, and so is one that no kernel family takes; no pass loses one on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from xdsl.dialects import arith, linalg
+
+import fuseline
+from fuseline.analysis.idiom_watch import IdiomWatch
+from fuseline.analysis.structured import StructuredOp, is_generic, yielded
+from fuseline.compile_options import CompileOptions
+from fuseline.errors import FuselineError
+from fuseline.pipeline import prepare, run_phases
+from fuseline.report.explain import explain_model, explain_node
+from fuseline.report.op_remarks import op_remarks
+from fuseline.report.remarks import RemarkFilter, jsonl_remarks, yaml_remarks
+from fuseline.targets import create_target
+
+NEAR_SCAN = """
+func.func @main(%x: tensor<6x32xf32>, %n: tensor<6x32xf32>) -> tensor<6x32xf32> {
+  %e = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x : tensor<6x32xf32>) outs(%n : tensor<6x32xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %i = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    %counts = arith.cmpi sle, %j, %i : index
+    %zero = arith.constant 0.0 : f32
+    %v = arith.select %counts, %a, %zero : f32
+    %t = arith.addf %s, %v : f32
+    CHANGE
+  } -> tensor<6x32xf32>
+  return %e : tensor<6x32xf32>
+}
+"""
+
+
+def _program(folder: Path, change: str) -> Path:
+    path = folder / "near.mlir"
+    path.write_text(NEAR_SCAN.replace("CHANGE", change), encoding="utf-8")
+    return path
+
+
+NEAR = "%h = arith.constant 0.5 : f32\n %u = arith.mulf %t, %h : f32\n linalg.yield %u : f32"
+
+
+def test_a_form_that_is_nearly_met_is_remarked_on_everywhere(tmp_path: Path):
+    program = fuseline.compile(_program(tmp_path, NEAR), target="cpu", threads=1)
+    (remark,) = program.record.remarks
+    assert (remark.rule, remark.code) == ("idiom", "near-scan") and "used or changed" in remark.detail
+    assert program.stats["near_idioms"] == 1 and program.stats["idioms"] == {}
+    for answer in (explain_model(program.record), explain_node(program.record, remark.op)):
+        assert any("near-scan" in line and remark.detail in line for line in answer.lines)
+        assert [told.code for told in answer.remarks] == ["near-scan"]
+    (told,) = op_remarks(program.record)
+    assert told.dispatch == program.record.dispatches[0].name
+    text = yaml_remarks((), None, [told])
+    assert (
+        text.startswith("--- !Missed\n") and "'near-scan'" in text and told.dispatch in text and remark.detail in text
+    )
+    assert json.loads(jsonl_remarks((), None, [told]))["args"]["Detail"] == remark.detail
+
+
+def test_the_form_itself_is_counted_and_not_remarked_on(tmp_path: Path):
+    program = fuseline.compile(_program(tmp_path, "linalg.yield %t : f32"), target="cpu", threads=1)
+    assert not program.record.remarks
+    assert program.stats["near_idioms"] == 0 and program.stats["idioms"] == {"scan": 1}
+    assert program.stats["fallbacks"] == 0
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"),
+    [
+        (RemarkFilter(), 1),
+        (RemarkFilter(code="near-"), 1),
+        (RemarkFilter(code="cycle"), 0),
+        (RemarkFilter(rule="idiom"), 1),
+        (RemarkFilter(rule="row-chain"), 0),
+        (RemarkFilter(node="nobody"), 0),
+        (RemarkFilter(anything="near-scan"), 1),
+        (RemarkFilter(verdicts=("fused",)), 0),
+    ],
+)
+def test_remarks_on_ops_are_filtered_as_those_on_edges_are(tmp_path: Path, keep: RemarkFilter, kept: int):
+    record = fuseline.compile(_program(tmp_path, NEAR), target="null").record
+    assert yaml_remarks((), keep, op_remarks(record)).count("--- !Missed") == kept
+
+
+def _model(nodes: list[onnx.NodeProto], shape: list[int | str], outputs: list[tuple[str, int]], **weights: object):
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    results = [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs]
+    constants = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
+    graph = helper.make_graph(nodes, "g", inputs, results, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def _running_sum() -> onnx.ModelProto:
+    node = helper.make_node("CumSum", ["x", "axis"], ["y"], name="sum", exclusive=1, reverse=1)
+    return _model([node], ["n", 4, 9], [("y", TensorProto.FLOAT)], axis=np.int64(2))
+
+
+def _scattered() -> onnx.ModelProto:
+    node = helper.make_node("ScatterElements", ["x", "at", "with"], ["y"], name="put", axis=0, reduction="add")
+    at = np.array([[0, 1], [2, 5], [5, 3]])
+    model = _model([node], [6, 2], [("y", TensorProto.FLOAT)], **{"with": np.ones((3, 2), np.float32)})
+    model.graph.input.append(helper.make_tensor_value_info("at", TensorProto.INT64, at.shape))
+    return model
+
+
+def _largest() -> onnx.ModelProto:
+    node = helper.make_node("TopK", ["x", "k"], ["y", "at"], name="top")
+    return _model([node], [3, 17], [("y", TensorProto.FLOAT), ("at", TensorProto.INT64)], k=np.array([4]))
+
+
+def _argument() -> onnx.ModelProto:
+    node = helper.make_node("ArgMax", ["x"], ["y"], name="best", axis=1, keepdims=0)
+    return _model([node], ["n", 19], [("y", TensorProto.INT64)])
+
+
+MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "scan": _running_sum,
+    "scatter": _scattered,
+    "rank": _largest,
+    "selection": _argument,
+}
+
+
+@pytest.mark.parametrize("fusion", ["none", "default", "aggressive"])
+@pytest.mark.parametrize("name", MODELS)
+def test_what_a_model_asks_for_reaches_its_kernel_as_the_form_it_is(name: str, fusion: str):
+    program = fuseline.compile(MODELS[name](), target="cpu", threads=1, fusion=fusion)
+    assert program.stats["idioms"][name] >= 1
+    assert any(name in dispatch.family.split("+") for dispatch in program.record.dispatches)
+    assert program.stats["near_idioms"] == program.stats["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_pass_loses_a_form(name: str):
+    options = CompileOptions(threads=1, verify_each=True)
+    module, ctx = prepare(MODELS[name](), options, create_target("cpu", 1))
+    run_phases(module, ctx, options)
+
+
+def test_a_pass_that_does_is_an_error_with_the_node():
+    options = CompileOptions(threads=1)
+    module, ctx = prepare(_running_sum(), options, create_target("cpu", 1))
+    run_phases(module, ctx, options, until="padding")
+    watch = IdiomWatch(module, ctx)
+    watch.check(module)
+    (op,) = [op for op in module.walk() if is_generic(op) and StructuredOp(op).reduction]
+    total = yielded(op)[0]
+    changed = arith.NegfOp(total)
+    end = op.body.block.last_op
+    assert isinstance(end, linalg.ops.YieldOp)
+    op.body.block.insert_op_before(changed, end)
+    end.operands[0] = changed.result
+    with pytest.raises(FuselineError, match=r"E0901 \[sum\]: the scan is lost: the running result is used or changed"):
+        watch.check(module)
+
+
+def test_a_form_that_no_family_takes_is_a_fallback(tmp_path: Path):
+    """What does not count adds one each time: the kernel, which passes over it, would not."""
+    path = tmp_path / "ones.mlir"
+    text = NEAR_SCAN.replace("CHANGE", "linalg.yield %t : f32").replace("constant 0.0", "constant 1.0")
+    path.write_text(text, encoding="utf-8")
+    program = fuseline.compile(path, target="cpu", threads=1)
+    assert program.stats["idioms"] == {"scan": 1} and program.stats["fallbacks"] == 1
+    (dispatch,) = program.record.dispatches
+    assert dispatch.fallback["scan"].startswith("not-a-scan: ")
+    codegen = [remark for remark in op_remarks(program.record) if remark.rule == "codegen"]
+    assert {remark.code for remark in codegen} == {"loop-nest"} and any("scan refused: " in r.detail for r in codegen)
+    assert any(
+        "no kernel of its own: scan refused" in line for line in explain_node(program.record, dispatch.name).lines
+    )

@@ -171,6 +171,13 @@ def test_sizes_that_a_call_names() -> None:
     assert [shapes.origins[name][1] for name in ("q", "n", "p")] == [1, 0, 1]
 
 
+def test_a_size_that_a_call_returns_and_names() -> None:
+    call = '%r, %s, %i = func.call @host(%t) {fuseline.dims = [["2", "q"], ["n", "p"], ["k"]]} '
+    call += ": (tensor<?x4xf32>) -> (tensor<2x?xf32>, tensor<?x?xf32>, index)"
+    shapes, found = _tensor(f"{call}\n  %z = tensor.empty(%i) : tensor<?xf32>")
+    assert found == [(d.symbol("k"),)] and shapes.origins["k"][1] is None
+
+
 def test_sizes_that_a_call_does_not_name() -> None:
     shapes, (first, second, _) = _tensor(
         "%r, %s, %i = func.call @host(%t) : (tensor<?x4xf32>) -> (tensor<2x?xf32>, tensor<?x?xf32>, index)"

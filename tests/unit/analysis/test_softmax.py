@@ -69,6 +69,10 @@ def test_a_number_of_the_function_is_no_operand(sides: str) -> None:
     assert counts(facts(shift=EXP.replace("%i0, %i1", sides))) == (0, 0, 0)
 
 
+def test_what_is_written_is_no_operand() -> None:
+    assert counts(facts(shift=EXP.replace("%i0, %i1", "%i0, %o0"))) == (0, 0, 0)
+
+
 def test_the_sum_is_at_least_one_only_where_the_maximum_is_an_element_of_it() -> None:
     assert counts(facts(start="0.0")) == (1, 0, 0)
     assert counts(facts(zero="-1.0")) == (1, 0, 0)

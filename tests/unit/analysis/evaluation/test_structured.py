@@ -134,6 +134,20 @@ def test_what_is_no_sum_goes_step_by_step(body: str):
     check(generic(["d0, d1", "d0"], "pr", ["tensor<3x5xf32>"], ["tensor<3xf32>"], body))
 
 
+def test_steps_see_what_is_outside_of_the_body():
+    body = """%i = linalg.index 1 : index
+    %t = tensor.extract %x0[%i, %i] : tensor<5x5xf32>
+    %d = arith.subf %t, %a1 : f32
+    %s = arith.addf %d, %a0 : f32
+    linalg.yield %s : f32"""
+    function = generic(["d0, d1", "d0"], "pr", ["tensor<5x5xf32>"], ["tensor<5xf32>"], body)
+    x, start = np.arange(25, dtype=np.float32).reshape(5, 5), np.ones(5, np.float32)
+    expected = start.copy()
+    for column in range(5):
+        expected = x[column, column] - expected + x[:, column]
+    np.testing.assert_array_equal(evaluate_function(function, [x, start])[0], expected)
+
+
 @pytest.mark.parametrize("op", ["addf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf"])
 def test_float_reductions(op: str):
     check(

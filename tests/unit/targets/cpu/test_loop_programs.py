@@ -59,6 +59,8 @@ func.func private @loop(%x: tensor<?x?xf32> {fuseline.dims = ["t", "n"]}, %h: te
   func.return %all#0, %all#1 : tensor<?x?xf32>, tensor<?xf32>
 }
 """
+OUTSIDE = """func.func private @outside(tensor<?xf32>, tensor<?xf32>, index) -> (tensor<?xf32>, tensor<?xf32>)
+func.func private @loop("""
 DEFAULTS = {
     "RESULTS": 'tensor<?x?xf32> {fuseline.name = "y"}, tensor<?xf32> {fuseline.name = "last"}',
     "RETURNED": "%y, %last : tensor<?x?xf32>, tensor<?xf32>",
@@ -152,6 +154,18 @@ def test_a_result_that_is_an_operand_is_copied_in_every_iteration() -> None:
         ({"YIELDED": "%y, %row"}, "carried value"),
         ({"YIELDED": "%y, %s"}, "body reads|carried value"),
         ({"%all#0, %all#1": "%all#0, %h"}, "at most once"),
+        (
+            {"func.call @step": "func.call @outside", "func.func private @loop(": OUTSIDE},
+            "calls no function of the module",
+        ),
+        ({"to %t step": "to %c0 step"}, "the loop @loop has no iteration at all"),
+        ({"= %c0 to": "= %c1 to"}, "does not count from 0"),
+        (
+            {"%s = %h)": "%s = %h2)", "%empty = ": "%h2 = tensor.empty(%n) : tensor<?xf32>\n  %empty = "},
+            "begin with an arg",
+        ),
+        ({"PUT": "row"}, "each result of the body at most once"),
+        ({"[1, %n] [1, 1] : tensor<?x?xf32> to": "[1, %n] [1, 2] : tensor<?x?xf32> to"}, "one piece"),
     ],
 )
 def test_other_loops_are_refused(changes: dict[str, str], message: str) -> None:

@@ -15,21 +15,22 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects import arith, func, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import is_view
-from fuseline.buffers import INDEX_TYPE, BufferRef, TensorSpec
+from fuseline.buffers import BufferRef, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
 from fuseline.ir.provenance import provenance
-from fuseline.passes.schedule.main_buffers import MainBuffers, Storage, dtype_name, tensor_type
+from fuseline.passes.schedule.main_border import Described, arguments_of, results_of, spec_of
+from fuseline.passes.schedule.main_buffers import MainBuffers, Storage, tensor_type
 from fuseline.passes.schedule.place_loops import LoopBody, LoopPlacer
 from fuseline.passes.schedule.read_loops import read_loop
 from fuseline.program.concat_places import ConcatPlaces
@@ -97,8 +98,8 @@ class _Reader:
 
     def read(self) -> _Reader:
         block = self.main.body.block
-        for argument in block.args:
-            self._argument(argument)
+        for argument, said in zip(block.args, arguments_of(self.main), strict=True):
+            self._argument(argument, said)
         self._outputs(block)
         self._place_concats(block)
         for op in block.ops:
@@ -122,54 +123,34 @@ class _Reader:
 
     # borders ----------------------------------------------------------------------------------------------------------
 
-    def _argument(self, argument: BlockArgument) -> None:
-        if isinstance(argument.type, TensorType):
-            self._input(argument)
-        elif (
-            isinstance(argument.type, IndexType) and not self.is_body
-        ):  # a body shares the sizes of the loop's surroundings
-            self.inputs.append(
-                TensorSpec(self._input_name(argument), "int64", (self.shapes.index(argument),), type=INDEX_TYPE)
-            )
-        elif isinstance(argument.type, HostType):
+    def _argument(self, argument: BlockArgument, said: Described) -> None:
+        default, slot = f"arg{argument.index}", None
+        if isinstance(argument.type, HostType):
             slot = self.buffers.ref(argument)
-            self.inputs.append(self._held(self.main.arg_attrs, argument.index, f"arg{argument.index}", slot))
-
-    def _input(self, argument: BlockArgument) -> None:
-        self.buffers.put(argument, BufferRef("input", len(self.inputs)))
-        dtype = dtype_name(tensor_type(argument), _attribute(self.main.arg_attrs, argument.index, "fuseline.dtype"))
-        self.inputs.append(TensorSpec(self._input_name(argument), dtype, self.shapes.dims(argument)))
-
-    def _input_name(self, argument: BlockArgument) -> str:
-        return (
-            _attribute(self.main.arg_attrs, argument.index, "fuseline.name")
-            or argument.name_hint
-            or f"arg{argument.index}"
-        )
+        elif isinstance(argument.type, TensorType):
+            self.buffers.put(argument, BufferRef("input", len(self.inputs)))
+        elif not isinstance(argument.type, IndexType) or self.is_body:
+            return  # a body shares the sizes of the loop's surroundings
+        named = default if slot is not None else argument.name_hint or default
+        self.inputs.append(spec_of(argument, said, named, self.shapes, slot))
 
     def _outputs(self, block: Block) -> None:
         """Give each returned value its output buffer, or note a copy for what cannot be computed there."""
-        terminator = block.last_op
-        for index, value in enumerate(terminator.operands if terminator is not None else ()):
-            if isinstance(value.type, HostType):
-                self.outputs.append(self._held(self.main.res_attrs, index, f"result{index}", self.buffers.ref(value)))
-                continue
-            name = _attribute(self.main.res_attrs, index, "fuseline.name") or f"result{index}"
-            dtype = dtype_name(tensor_type(value), _attribute(self.main.res_attrs, index, "fuseline.dtype"))
-            self.outputs.append(TensorSpec(name, dtype, self.shapes.dims(value)))
-            root, output = self.buffers.root(value), BufferRef("output", index)
-            if self.buffers.has(root) or not isinstance(
-                root.owner, DispatchOp | func.CallOp | tensor.FromElementsOp | tensor.ConcatOp
-            ):
-                self.copied_results.append((value, output))
-            else:
-                self.buffers.put(root, output)
+        returned = block.last_op.operands if block.last_op is not None else ()
+        for index, (value, said) in enumerate(zip(returned, results_of(self.main), strict=False)):
+            slot = self.buffers.ref(value) if isinstance(value.type, HostType) else None
+            if slot is None:
+                self._output(value, BufferRef("output", index))
+            self.outputs.append(spec_of(value, said, f"result{index}", self.shapes, slot))
 
-    def _held(self, attributes: Any, index: int, default: str, slot: BufferRef) -> TensorSpec:
-        """The border of a value that is held, as `fuseline.type`, `fuseline.dtype` and `fuseline.dims` describe it."""
-        name, type_, dtype = (_attribute(attributes, index, f"fuseline.{key}") for key in ("name", "type", "dtype"))
-        dims = tuple(self.shapes.symbol(text) for text in _texts(attributes, index, "fuseline.dims"))
-        return TensorSpec(name or default, dtype or "object", dims, slot.number, type_ or "any")
+    def _output(self, value: SSAValue, output: BufferRef) -> None:
+        tensor_type(value)  # a number is no output
+        root = self.buffers.root(value)
+        made = isinstance(root.owner, DispatchOp | func.CallOp | tensor.FromElementsOp | tensor.ConcatOp)
+        if made and not self.buffers.has(root):
+            self.buffers.put(root, output)
+        else:
+            self.copied_results.append((value, output))
 
     # concats ----------------------------------------------------------------------------------------------------------
 
@@ -268,12 +249,9 @@ class _Reader:
                 f"call of {op.callee.string_value()}, which is no host operator",
                 node=", ".join(provenance(op)) or None,
             )
-        reads = tuple(
-            self.buffers.operand(v, _attribute(callee.arg_attrs, i, "fuseline.dtype"))
-            for i, v in enumerate(op.arguments)
-        )
-        writes = tuple(
-            self.buffers.operand(v, _attribute(callee.res_attrs, i, "fuseline.dtype")) for i, v in enumerate(op.res)
+        reads, writes = (
+            tuple(self.buffers.operand(value, said.text("dtype")) for value, said in zip(side, described, strict=True))
+            for side, described in ((op.arguments, arguments_of(callee)), (op.res, results_of(callee)))
         )
         nodes = provenance(op)
         label = ", ".join(nodes) or kind.data
@@ -295,25 +273,9 @@ def _computes_nothing(op: Operation) -> bool:
     return not any(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
 
 
-def _attribute(attributes: Any, index: int, name: str) -> str | None:
-    """A text attribute of argument or result `index`."""
-    if attributes is None or index >= len(attributes.data):
-        return None
-    entry = attributes.data[index]
-    found = entry.data.get(name) if isinstance(entry, DictionaryAttr) else None
-    return found.data if isinstance(found, StringAttr) else None
-
-
-def _texts(attributes: Any, index: int, name: str) -> list[str]:
-    """A list of texts, attribute `name` of argument or result `index`."""
-    entry = attributes.data[index] if attributes is not None and index < len(attributes.data) else None
-    found = entry.data.get(name) if isinstance(entry, DictionaryAttr) else None
-    return [item.data for item in found.data if isinstance(item, StringAttr)] if isinstance(found, ArrayAttr) else []
-
-
 def _entry_size_names(executable: ExecutableOp, entry: str) -> Iterator[str]:
     for function in executable.body.walk():
         if isinstance(function, func.FuncOp) and function.sym_name.data == entry:
-            for argument in function.body.block.args:
+            for argument, said in zip(function.body.block.args, arguments_of(function), strict=True):
                 if isinstance(argument.type, IndexType):
-                    yield _attribute(function.arg_attrs, argument.index, "fuseline.name") or f"arg{argument.index}"
+                    yield said.text("name") or f"arg{argument.index}"

@@ -7,14 +7,16 @@ before them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.dialects import tensor
-from xdsl.ir import OpResult, SSAValue
+from xdsl.dialects import func, tensor
+from xdsl.ir import Block, OpResult, SSAValue
 
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis, static_numbers
-from fuseline.ir.dim import Dim
+from fuseline.analysis.structured import FREE, kind
+from fuseline.ir.dim import Dim, add
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,37 @@ def place_of(shapes: ShapeAnalysis, result: SSAValue) -> Place:
     value = unreshaped(result)
     box = _box(shapes, value)
     return box if box is not None else Place(value, shapes.dims(value))
+
+
+def returned(body: Block) -> tuple[SSAValue, ...]:
+    """What an entry function returns."""
+    last = body.last_op
+    return tuple(last.operands) if isinstance(last, func.ReturnOp) else ()
+
+
+def stored_places(body: Block, shapes: ShapeAnalysis) -> Iterator[tuple[int, Place]]:
+    """What is stored in each result, by its number: one value, or the parts of a concat along the innermost dimension
+    (elsewhere a branch per row costs nothing)."""
+    for position, result in enumerate(returned(body)):
+        place = place_of(shapes, result)
+        parts = _concat_parts(shapes, place.value) if not place.sliced else None
+        if parts is None:
+            yield position, place
+            continue
+        axis, offset = parts.dim.value.data, 0
+        for part in parts.inputs:
+            yield position, Place(part, place.dims, tuple(offset if i == axis else 0 for i in range(len(place.dims))))
+            offset = add(offset, shapes.dims(part)[axis])
+
+
+def _concat_parts(shapes: ShapeAnalysis, value: SSAValue) -> tensor.ConcatOp | None:
+    """The concat that a value is, where its parts can be stored one by one: nobody reads it."""
+    if not isinstance(value, OpResult) or not isinstance(value.op, tensor.ConcatOp):
+        return None
+    moving = [i for i, size in enumerate(shapes.dims(value)) if size != 1]
+    readers = [use.operation for use in value.uses]
+    only_returned = all(isinstance(reader, func.ReturnOp) or kind(reader) in FREE for reader in readers)
+    return value.op if len(moving) > 1 and value.op.dim.value.data == moving[-1] and only_returned else None
 
 
 def unreshaped(value: SSAValue) -> SSAValue:

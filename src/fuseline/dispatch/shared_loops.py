@@ -28,20 +28,30 @@ Coordinates: TypeAlias = Sequence[Coordinate] | None
 
 
 class SharedLoops:
-    """The classes of the loops of `placed` members. `views` are looked through; all of a value may be read through
-    anything else."""
+    """The classes of the loops of `placed` members, and of `inlined` ones that depend on them. `views` are looked
+    through; all of a value may be read through anything else."""
 
-    def __init__(self, placed: Sequence[Operation], views: Iterable[Operation], shapes: ShapeAnalysis) -> None:
+    def __init__(
+        self,
+        placed: Sequence[Operation],
+        inlined: Iterable[Operation],
+        views: Iterable[Operation],
+        shapes: ShapeAnalysis,
+    ) -> None:
         self.placed, self.shapes = placed, shapes
         self.extents: dict[Operation, tuple[Dim, ...]] = {op: member_loops(op, shapes) for op in placed}
         self._views = set(views)
         self._parent: dict[Loop, Loop] = {}
         self._reached: dict[Operation, tuple[OpResult, ...]] = {}
-        steps = [step for op in placed for step in self._steps(op)]
+        between = [op for op in inlined if self._behind(op)]
+        self._reached.clear()
+        self.extents |= {op: extents for op in between if (extents := member_loops(op, shapes))}
+        steps = [step for op in self.extents for step in self._steps(op)]
         for written, read in steps:
             if read is not None:
                 self._parent[self.of(written)] = self.of(read)
         self.broken = {self.of(written) for written, read in steps if read is None} | set(self._twice())
+        self.broken |= {self.of(loop) for op in between for loop in self._reduced(op)}
 
     def of(self, loop: Loop) -> Loop:
         """The representative of a loop's class."""
@@ -60,8 +70,15 @@ class SharedLoops:
             for op in self.placed
         )
 
+    def _reduced(self, op: Operation) -> Iterator[Loop]:
+        """The loops of an inlined member that want all of what it reads."""
+        extents = self.extents.get(op, ())
+        yield from (
+            (op, loop) for loop, kind in enumerate(iterators(op, extents) if extents else ()) if kind != "parallel"
+        )
+
     def _twice(self) -> Iterator[Loop]:
-        for op in self.placed:
+        for op in self.extents:
             found = [self.of((op, loop)) for loop in range(len(self.extents[op]))]
             yield from (class_ for class_ in found if found.count(class_) > 1)
 
@@ -153,15 +170,23 @@ def _reads(op: Operation, extents: Sequence[Dim], shapes: ShapeAnalysis) -> Iter
 # what is claimed ------------------------------------------------------------------------------------------------------
 
 
-def require_shared(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: str) -> None:
-    """Raises FuselineError (E0901) where the members of `body` do not share what the loops of the dispatch `node` say
+def require_shared(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: str, code: str = "E0901") -> None:
+    """Raises FuselineError (`code`) where the members of `body` do not share what the loops of the dispatch `node` say
     they share."""
+    problem = next(_problems(loops, body, shapes), None)
+    if problem is not None:
+        raise FuselineError(code, f"fusion and the body of the dispatch disagree: {problem}", node=node)
+
+
+def _problems(loops: FusedLoops, body: Block, shapes: ShapeAnalysis) -> Iterator[str]:
     members = members_of(body)
     for arm, grid in enumerate(loops.grids):
         numbers = [i for i, member in enumerate(loops.members) if member.arm == arm]
         placed = [i for i in numbers if loops.members[i].role is Role.PLACED]
-        views = [members[i] for i in numbers if loops.members[i].role is Role.VIEW]
-        shared = SharedLoops([members[i] for i in placed], views, shapes)
+        inlined, views = (
+            [members[i] for i in numbers if loops.members[i].role is role] for role in (Role.INLINED, Role.VIEW)
+        )
+        shared = SharedLoops([members[i] for i in placed], inlined, views, shapes)
         for position, extent in enumerate(grid):
             if extent != 1:
                 claimed = [
@@ -169,31 +194,27 @@ def require_shared(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: 
                     for i in placed
                     if position in loops.members[i].grid_loops
                 ]
-                _require_grid_loop(shared, claimed, extent, f"grid loop {position} of arm {arm}", node)
+                yield from _grid_loop_problems(shared, claimed, extent, f"grid loop {position} of arm {arm}")
         for one in loops.online:
             if one.product in placed:
-                _require_online(shared, members, one, node)
+                yield from _online_problems(shared, members, one)
 
 
-def _require_grid_loop(shared: SharedLoops, claimed: Sequence[Loop], extent: Dim | None, what: str, node: str) -> None:
+def _grid_loop_problems(shared: SharedLoops, claimed: Sequence[Loop], extent: Dim | None, what: str) -> Iterator[str]:
     if len(claimed) != len(shared.placed):
-        raise _disagreement(f"{what} is a loop of {len(claimed)} of {len(shared.placed)} members", node)
+        yield f"{what} is a loop of {len(claimed)} of {len(shared.placed)} members"
     classes = {shared.of(loop) for loop in claimed}
     if len(classes) > 1 or not all(map(shared.is_shared, classes)):
-        raise _disagreement(f"{what} is no loop that all members share", node)
+        yield f"{what} is no loop that all members share"
     for op, loop in claimed if extent is not None else ():
         if shared.extents[op][loop] != extent:
-            raise _disagreement(f"{what} runs to {extent}, a loop of {op.name} to {shared.extents[op][loop]}", node)
+            yield f"{what} runs to {extent}, a loop of {op.name} to {shared.extents[op][loop]}"
 
 
-def _require_online(shared: SharedLoops, members: Sequence[Operation], one: OnlineReduction, node: str) -> None:
+def _online_problems(shared: SharedLoops, members: Sequence[Operation], one: OnlineReduction) -> Iterator[str]:
     claimed = {(members[member], loop) for member, loop in one.loops}
     classes = {shared.of(loop) for loop in claimed}
     found = {(op, loop) for op in shared.placed for class_ in classes for loop in shared.along(op, class_)}
     reduced = [op for op, loop in found if iterators(op, shared.extents[op])[loop] == "reduction"]
     if classes & shared.broken or found != claimed or members[one.product] not in reduced:
-        raise _disagreement("the loop of an online reduction is not what the members have along it", node)
-
-
-def _disagreement(message: str, node: str) -> FuselineError:
-    return FuselineError("E0901", f"fusion and the body of the dispatch disagree: {message}", node=node)
+        yield "the loop of an online reduction is not what the members have along it"

@@ -13,6 +13,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from fuseline.analysis.idioms import Idiom, idiom_of
 from fuseline.analysis.shapes import ShapeAnalysis, argument_attribute
 from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
+from fuseline.dispatch.derived_loops import derived_loops
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, from_attribute, require_match
+from fuseline.dispatch.shared_loops import require_shared
 from fuseline.ir.dim import Dim, symbol
 
 ROOT_ATTRIBUTE = "fuseline.root"
@@ -47,6 +50,21 @@ class DispatchView:
             low, _, high = bounds.data.partition("..") if isinstance(bounds, StringAttr) else ("1", "", "")
             symbols[name] = symbol(name, int(low), int(high) if high else None)
         return ShapeAnalysis(symbols)
+
+    @cached_property
+    def loops(self) -> FusedLoops:
+        """The loops that the members share: as the entry says, or derived where it says nothing.
+
+        Raises FuselineError (E0302) where what it says is not so.
+        """
+        body, attribute = self.entry.body.block, self.entry.attributes.get(LOOPS_ATTRIBUTE)
+        if attribute is None:
+            return derived_loops(body, self.shapes)
+        name = self.entry.sym_name.data
+        loops = from_attribute(attribute, self.shapes.symbols, name)
+        require_match(loops, body, self.shapes, name)
+        require_shared(loops, body, self.shapes, name, code="E0302")
+        return loops if len(loops.grids) == 1 else derived_loops(body, self.shapes)  # its arms go along one argument
 
     @cached_property
     def tensors(self) -> tuple[BlockArgument, ...]:

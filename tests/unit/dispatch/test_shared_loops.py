@@ -61,7 +61,14 @@ def _crossed() -> Program:
 
 
 ROW, COLUMN, BOTH = MemberLoops((0, None)), MemberLoops((None, 0)), MemberLoops((0, 1))
+INLINED = MemberLoops((), Role.INLINED)
 SHARED = "is no loop that all members share"
+
+
+def test_a_sum_that_is_read_in_place_wants_no_more_than_its_row():
+    module, ctx, region = _formed(_rows())
+    region.attributes[LOOPS_ATTRIBUTE] = to_attribute(FusedLoops(((6,),), (ROW, INLINED, ROW)))
+    verify_loops(module, ctx)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +77,7 @@ SHARED = "is no loop that all members share"
         ((ROW, COLUMN, ROW), (6,), SHARED),  # two classes
         ((COLUMN, COLUMN, COLUMN), (6,), SHARED),  # the sums reduce along it
         ((ROW, ROW, MemberLoops((None, None))), (6,), "is a loop of 2 of 3 members"),
-        ((ROW, MemberLoops((), Role.INLINED), ROW), (6,), SHARED),  # the quotient reads a sum of all of exp
+        ((COLUMN, INLINED, COLUMN), (6,), SHARED),  # the sum that the quotient evaluates wants all columns of exp
         ((ROW, ROW, ROW), (symbol("n"),), "runs to n"),
     ],
 )

@@ -18,12 +18,18 @@ from fuseline.passes.fusion.node import Node
 
 
 def with_inlined_members(group: Group) -> Group:
-    """The group, or the same members over a larger grid (of each arm where it has several)."""
+    """The group, or the same members over a larger grid (of each arm where it has several): over all loops that they
+    share, merges of pairs aside, and those that they share without the members that can be inlined."""
     if group.arms:
         return replace(group, arms=tuple(with_inlined_members(arm) for arm in group.arms))
-    free = _free_members(group)
+    found = _wider(group, frozenset())
+    return _wider(found, _free_members(found))
+
+
+def _wider(group: Group, free: frozenset[Node]) -> Group:
+    """The group over the loops that all but `free` members share, where that are more than it has."""
     kept = [node for node in group.members if node not in group.pulled and node not in free]
-    if not free or _loops_of_extent(group) >= min((_moving(node) for node in kept), default=0):
+    if _loops_of_extent(group) >= min((_moving(node) for node in kept), default=0):
         return group
     classes = LoopClasses([node for node in group.members if node not in free])
     shared = classes.shared(kept)

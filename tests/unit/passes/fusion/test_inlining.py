@@ -61,3 +61,13 @@ def test_each_arm_is_looked_at():
     q.done(q.softmax(q.x[0]))
     found = with_inlined_members(joined([_over_rows(p), _over_rows(q)]))
     assert [arm.grid for arm in found.arms] == [(6, 8), (6,)]
+
+
+def test_a_loop_that_pairs_of_members_gave_up_is_in_the_grid_where_all_share_it():
+    p = Program((6, 4))
+    part = p.unary(p.x[0])
+    p.done(p.concat(part, part), part)
+    group = _over_rows(p)
+    nowhere = Group(group.members, (), {node: (None, None) for node in group.members})
+    found = with_inlined_members(nowhere)
+    assert (found.grid, found.place, found.pulled) == ((6,), group.place, set())

@@ -16,6 +16,7 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import StructuredOp, kind
+from fuseline.dispatch.axes import Node
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.dtypes import dtype_of
@@ -24,7 +25,6 @@ from fuseline.targets.cpu.families.blocked.tiles import Tile
 from fuseline.targets.cpu.families.blocked.units import Kept, most_kept
 from fuseline.targets.cpu.families.contraction.problem import estimated
 from fuseline.targets.cpu.families.family import Policy
-from fuseline.targets.cpu.families.iteration import Node
 from fuseline.targets.cpu.isa.core_rates import (
     FMA_PER_CYCLE,
     L2_VECTORS_PER_CYCLE,

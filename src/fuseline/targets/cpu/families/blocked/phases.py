@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from xdsl.dialects import linalg
 from xdsl.ir import Operation, SSAValue
 
+from fuseline.dispatch.axes import Node
 from fuseline.targets.cpu.families.blocked.streaming import Carried, Streamed
 from fuseline.targets.cpu.families.blocked.structure import Structure, structure_of
 from fuseline.targets.cpu.families.blocked.units import Kept, Unit, kept_values, readers, sources, units_of
-from fuseline.targets.cpu.families.iteration import Node
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Stream:
 
 def stream_of(found: Streamed) -> Stream | None:
     """The units of a rewritten dispatch, None where some op needs more of the streamed axis than a block."""
-    structure = structure_of(found.view, frozenset(one.state for one in found.carried))
+    structure = structure_of(found.view, frozenset(one.state for one in found.carried), found.grid)
     op, loop = found.loops[0]
     structure.axes.join(((op, loop), other) for other in found.loops[1:])
     axes = {structure.axes.of_op(op)[loop] for op, loop in found.loops}

@@ -28,6 +28,8 @@ from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, Place, Weighing, online_softmaxes, through
 from fuseline.analysis.structured import StructuredOp
+from fuseline.dispatch.axes import Grid, grid_of
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, Emitter, dims_map, element_of, shape_of
 from fuseline.ir.fast.create import create_generic
@@ -54,11 +56,12 @@ class Carried:
 
 @dataclass(frozen=True)
 class Streamed:
-    """The rewritten dispatch, its states, and for each op of the chain the streamed one among its loops."""
+    """The rewritten dispatch, its states, for each op of the chain the streamed one among its loops, and the grid."""
 
     view: DispatchView
     carried: tuple[Carried, ...]
     loops: tuple[tuple[Generic, int], ...]
+    grid: Grid
     reductions: frozenset[Operation]
 
 
@@ -67,11 +70,21 @@ def streamed(view: DispatchView) -> Iterator[Streamed]:
     as it is."""
     for number in range(len(online_softmaxes(view.entry.body.block.ops))):
         entry = view.entry.clone()
+        entry.attributes.pop(LOOPS_ATTRIBUTE, None)
         for old, new in zip(view.entry.walk(), entry.walk(), strict=True):
             new.location = old.location
         chain = online_softmaxes(entry.body.block.ops)[number]
         loops, reductions = tuple(chain.loops), frozenset(chain.reductions)
-        yield Streamed(DispatchView(entry), _Rewriting(chain).run(), loops, reductions)
+        grid = grid_of(view.loops, entry.body.block)
+        carried = _Rewriting(chain).run()
+        left = [[node for node in nodes if _is_left(node[0])] for nodes in grid]
+        yield Streamed(DispatchView(entry), carried, loops, left, reductions)
+
+
+def _is_left(owner: Operation | SSAValue) -> bool:
+    """Whether an op, or that of a value, is still in its block."""
+    op = owner.owner if isinstance(owner, SSAValue) else owner
+    return isinstance(op, Operation) and op.parent is not None
 
 
 class _Rewriting:

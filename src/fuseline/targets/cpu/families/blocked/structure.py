@@ -5,9 +5,8 @@ ones share.
 values are rearrangements of placed ones (reshapes, transposes, slices): whoever reads them reads through them. The rest
 depends on arguments only and is read in place.
 
-An axis is in the **grid** where every placed op has it, once, as a parallel loop, and every value is read along it in
-step. A **streamed** axis is met block by block inside the block: some ops reduce along it, over values that go from one
-of its blocks to the next (`streaming.py`).
+The **grid** is what fusion gave the dispatch (`dispatch/fused_loops.py`). A **streamed** axis is met block by block
+inside the block: some ops reduce along it, over values that go from one of its blocks to the next (`streaming.py`).
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from fuseline.analysis.structured import (
     splat_value,
     tensor_operands,
 )
+from fuseline.dispatch.axes import Axes, Grid, Node, grid_of
 from fuseline.dispatch.result_places import unreshaped
 from fuseline.dispatch.view import DispatchView
-from fuseline.targets.cpu.families.iteration import Axes, Node
 
 HEAVY = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 """What a dispatch is built around; mirrors the fusion graph's."""
@@ -57,16 +56,11 @@ class Structure:
 
     @cached_property
     def grid(self) -> tuple[Node, ...]:
-        """The shared loops, in the order of the last op that has all of them."""
-        common: set[Node] | None = None
-        for op in self.placed:
-            mine = self.parallel(op)
-            common = mine if common is None else common & mine
-        shared = (common or set[Node]()) - self._forbidden()
-        order = (
-            [axis for axis in self.axes.of_value(self.placed[-1].results[0]) if axis is not None] if self.placed else []
-        )
-        return tuple(axis for axis in order if axis in shared)
+        """The loops that fusion lets all placed ops share, in the order of the last one: those that can be blocked."""
+        bent = {axis for op in self.placed for axis in self._bent(op)}
+        given = [axis for axis in self.axes.grid if axis not in bent]
+        order = self.axes.of_value(self.placed[-1].results[0]) if self.placed else []
+        return tuple(sorted(given, key=lambda axis: order.index(axis) if axis in order else len(order)))
 
     @cached_property
     def returned(self) -> frozenset[SSAValue]:
@@ -94,21 +88,18 @@ class Structure:
 
     # what keeps an axis out of the grid -------------------------------------------------------------------------------
 
-    def _forbidden(self) -> set[Node]:
-        return self.unordered() | {
-            axis
-            for op in self.placed
-            for loop in StructuredOp(op).reduction
-            if (axis := self.axes.of_op(op)[loop]) is not None
-        }
+    def _bent(self, op: linalg.ops.GenericOp) -> Iterator[Node]:
+        """Axes in a coordinate that is not a sum of multiples of loops."""
+        loops = self.axes.of_op(op)
+        yield from (axis for loop in _non_linear(StructuredOp(op)) if (axis := loops[loop]) is not None)
 
     def unordered(self) -> set[Node]:
         """The axes along which a block of what is read is not all that a block of what is made needs."""
         found: set[Node] = set()
         for op in self.placed:
-            structured, loops = StructuredOp(op), self.axes.of_op(op)
+            loops = self.axes.of_op(op)
             found.update(axis for axis in loops if axis is not None and loops.count(axis) > 1)
-            found.update(loops[loop] for loop in _non_linear(structured) if loops[loop] is not None)  # pyright: ignore[reportArgumentType]
+            found.update(self._bent(op))
             found.update(self._out_of_step(op))
         for op in self.moved:
             found.update(self._regrouped(op))
@@ -139,8 +130,9 @@ class Structure:
                 yield from (axis for i, axis in enumerate(axes) if axis is not None and kept.get((source, i)) != axis)
 
 
-def structure_of(view: DispatchView, carried: frozenset[SSAValue] = frozenset()) -> Structure:
-    """The parts of a dispatch; `carried` are its values that blocks fill for each other."""
+def structure_of(view: DispatchView, carried: frozenset[SSAValue] = frozenset(), grid: Grid | None = None) -> Structure:
+    """The parts of a dispatch; `carried` are its values that blocks fill for each other, `grid` the loops that the
+    placed ops share (those of the view, unless given)."""
     results = {unreshaped(result) for result in view.results}
     placed: list[linalg.ops.GenericOp] = []
     moved: set[Operation] = set()
@@ -155,8 +147,9 @@ def structure_of(view: DispatchView, carried: frozenset[SSAValue] = frozenset())
         elif depends:
             moved.add(op)
     moved = _read_by(placed, moved)
-    inside = carried.union(result for op in (*placed, *moved) for result in op.results)
-    return Structure(view, Axes(view, inside.__contains__), tuple(placed), frozenset(moved), carried)
+    body = view.entry.body.block
+    axes = Axes(body, view.shapes, grid if grid is not None else grid_of(view.loops, body), carried)
+    return Structure(view, axes, tuple(placed), frozenset(moved), carried)
 
 
 def _computes(op: linalg.ops.GenericOp, results: set[SSAValue]) -> bool:

@@ -10,10 +10,10 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
+from fuseline.dispatch.axes import Node
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.blocked.structure import Structure
-from fuseline.targets.cpu.families.iteration import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The grid of a schedule: the axes that every stage has, and which values are not stored for its sake."""
+"""The grid of a schedule, and which values are not stored for its sake."""
 
 from __future__ import annotations
 
@@ -6,53 +6,33 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.dispatch.axes import Node
+from fuseline.dispatch.fused_loops import Role
 from fuseline.ir.dim import upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.iteration import Node, is_internal
-from fuseline.targets.cpu.families.nests.stages import SCRATCH_LIMIT_BYTES, Stage, Staging
+from fuseline.targets.cpu.families.nests.stages import SCRATCH_LIMIT_BYTES, Staging
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 
-def grid_of(staging: Staging, stages: Sequence[Stage] | None = None) -> list[Node]:
-    """The axes that every stage has, once each, that nothing reduces and nobody reads out of step; in the order of the
-    largest result."""
-    stages = staging.stages if stages is None else stages
-    forbidden = _forbidden(staging, {value for stage in stages for value in stage.values})
-    for stage in stages:
-        forbidden.update(axis for axis in stage.parallel if stage.parallel.count(axis) > 1)
-    main = max(stages, key=lambda stage: len(stage.parallel), default=None)
-    if main is None:
-        return []
-    return [axis for axis in main.parallel if axis not in forbidden and all(axis in stage.parallel for stage in stages)]
-
-
-def out_of_grid(staging: Staging) -> SSAValue | None:
-    """A value stored only to save work that would cost axes of the grid."""
+def given_grid(staging: Staging) -> list[Node]:
+    """The grid of the dispatch, in the order of the largest result, as far as all stages that are needed have it. A
+    result that is an argument is made by no member: where there are no others, its dimensions are the grid."""
     needed = [stage for stage in staging.stages if stage.op is not None or any(stage.destinations.values())]
-    grid = set(grid_of(staging, needed))
+    main = max(needed, key=lambda stage: len(stage.parallel)).parallel if needed else []
+    placed = any(member.role is Role.PLACED for member in staging.view.loops.members)
+    given = [axis for axis in main if axis in staging.axes.grid] if placed else main
+    return [axis for axis in given if all(axis in stage.parallel for stage in needed)]
+
+
+def out_of_grid(staging: Staging, grid: Sequence[Node]) -> SSAValue | None:
+    """A value stored only to save work that would cost axes of the grid."""
     for stage in staging.stages:
-        if stage not in needed:
+        if stage.op is None and not any(stage.destinations.values()):
             (value,) = stage.values
             axes = staging.axes.of_value(value)
-            loose = {axes[i] for i in staging.loose.get(value, ())}
-            if not grid.issubset(stage.parallel) or loose & grid:
+            if not set(grid).issubset(stage.parallel) or any(axes[i] in grid for i in staging.loose.get(value, ())):
                 return value
     return None
-
-
-def _forbidden(staging: Staging, stored: set[SSAValue]) -> set[Node]:
-    found: set[Node] = set()
-    for op in staging.live:
-        if is_generic(op):
-            loops = [axis for axis in staging.axes.of_op(op) if axis is not None]
-            found.update(axis for axis in loops if loops.count(axis) > 1)
-            found.update(axis for i in StructuredOp(op).reduction if (axis := staging.axes.of_op(op)[i]) is not None)
-    for value in stored:
-        if is_internal(value):
-            axes = staging.axes.of_value(value)
-            found.update(axis for i in staging.loose.get(value, ()) if (axis := axes[i]) is not None)
-    return found
 
 
 def unaffordable(staging: Staging, grid: Sequence[Node]) -> SSAValue | None:

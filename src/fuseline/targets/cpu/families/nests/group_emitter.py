@@ -9,10 +9,10 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import StructuredOp
+from fuseline.dispatch.axes import Node
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.puller import point_key
 from fuseline.targets.cpu.families.combining import combiners
-from fuseline.targets.cpu.families.iteration import Node
 from fuseline.targets.cpu.families.nests.crossed_tiles import CrossedTiles
 from fuseline.targets.cpu.families.nests.groups import Group
 from fuseline.targets.cpu.families.nests.interleaving import Interleaved

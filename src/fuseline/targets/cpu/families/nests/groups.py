@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
+from fuseline.dispatch.axes import Node
 from fuseline.targets.cpu.families.combining import combiners
-from fuseline.targets.cpu.families.iteration import Node
 from fuseline.targets.cpu.families.nests.stages import Stage, Staging, element_types
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BITS

@@ -10,8 +10,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
+from fuseline.dispatch.axes import Node
 from fuseline.dispatch.result_places import Place
-from fuseline.targets.cpu.families.iteration import Node
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
 from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.traffic import is_uninitialised

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
+from fuseline.dispatch.axes import Node
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.ir.rounds import rounds
-from fuseline.targets.cpu.families.iteration import Node
-from fuseline.targets.cpu.families.nests.grid import grid_of, out_of_grid, unaffordable
+from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of
 from fuseline.targets.cpu.families.nests.runs import fused_runs
 from fuseline.targets.cpu.families.nests.stages import Staging, cost
@@ -93,10 +93,9 @@ def build_schedule(staging: Staging, machine: Machine) -> Schedule:
 def _settled_grid(staging: Staging) -> list[Node]:
     """The grid, after everything that would cost axes of it, or more scratch than there is, has given way: each round
     stores one value less."""
-    grid: list[Node] = []
+    grid = given_grid(staging)
     for _ in rounds("the grid of a schedule", most=len(staging.stored)):
-        grid = grid_of(staging)
-        lost = out_of_grid(staging) or unaffordable(staging, grid)
+        lost = out_of_grid(staging, grid) or unaffordable(staging, grid)
         if lost is None:
             break
         staging.unstore(lost)

@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, linalg, math, tensor
+from xdsl.dialects import arith, linalg, math
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, splat_value, tensor_operands
-from fuseline.dispatch.result_places import Place, place_of
+from fuseline.dispatch.axes import Axes, Node, grid_of, is_internal, loose_dimensions
+from fuseline.dispatch.result_places import Place, stored_places
 from fuseline.dispatch.view import DispatchView
-from fuseline.ir.dim import Dim, add
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.iteration import Axes, Node, is_internal, loose_dimensions
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 SCRATCH_LIMIT_BYTES = 128 * 1024
@@ -64,7 +63,7 @@ class Staging:
 
     def __init__(self, view: DispatchView) -> None:
         self.view = view
-        self.axes = Axes(view)
+        self.axes = Axes(view.entry.body.block, view.shapes, grid_of(view.loops, view.entry.body.block))
         self.destinations = _destinations(view)
         self.live = self._live()
         self.stored = self._stored()
@@ -320,31 +319,9 @@ def _op_cost(op: Operation) -> int:
 
 def _destinations(view: DispatchView) -> dict[SSAValue, list[Destination]]:
     found: dict[SSAValue, list[Destination]] = {}
-    for position, result in enumerate(view.results):
-        place = place_of(view.shapes, result)
-        parts = _concat_parts(view, place.value) if not place.sliced else None
-        if parts is None:
-            found.setdefault(place.value, []).append(Destination(position, place))
-            continue
-        axis, dims = parts.dim.value.data, place.dims
-        offset: Dim = 0
-        for part in parts.inputs:
-            offsets = tuple(offset if i == axis else 0 for i in range(len(dims)))
-            found.setdefault(part, []).append(Destination(position, Place(part, dims, offsets)))
-            offset = add(offset, view.shapes.dims(part)[axis])
+    for position, place in stored_places(view.entry.body.block, view.shapes):
+        found.setdefault(place.value, []).append(Destination(position, place))
     return found
-
-
-def _concat_parts(view: DispatchView, value: SSAValue) -> tensor.ConcatOp | None:
-    """The concat behind a result, where it runs along the innermost dimension (elsewhere a branch per row costs
-    nothing)."""
-    if not isinstance(value, OpResult) or not isinstance(value.op, tensor.ConcatOp):
-        return None
-    dims = view.shapes.dims(value)
-    moving = [i for i, size in enumerate(dims) if size != 1]
-    only_returned = not any(value in tensor_operands(op) for op in view.members)
-    along = value.op.dim.value.data
-    return value.op if moving and along == moving[-1] and only_returned and len(moving) > 1 else None
 
 
 def element_types(staging: Staging, stage: Stage) -> set[str]:

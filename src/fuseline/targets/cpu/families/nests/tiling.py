@@ -24,9 +24,9 @@ from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
+from fuseline.dispatch.axes import Node, contiguous_axis, is_internal
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.targets.cpu.emit.coordinates import Index
-from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
 from fuseline.targets.cpu.families.nests.stages import Staging, cost
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -64,7 +64,7 @@ def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[Node | None, set
     if is_generic(op):
         loops = staging.axes.of_op(op)
         for value, map_ in _inputs(op):
-            yield contiguous_axis(staging.view, value, map_, loops), {loops[d] for d in map_.used_dims()}
+            yield contiguous_axis(staging.view.shapes, value, map_, loops), {loops[d] for d in map_.used_dims()}
         return
     made = staging.axes.of_value(op.results[0])
     pairs = list(plain_pairs(op, staging.view.shapes))
@@ -131,7 +131,7 @@ def _lies_across(
 ) -> bool:
     """Whether lanes along `run` would meet the elements of an input far apart."""
     used = {loops[d] for d in map_.used_dims()}
-    return any(axis in used for axis in run) and contiguous_axis(staging.view, value, map_, loops) != run[-1]
+    return any(axis in used for axis in run) and contiguous_axis(staging.view.shapes, value, map_, loops) != run[-1]
 
 
 def _last_moving(staging: Staging, gather: Gather, loops: Sequence[Node | None]) -> Node | None:

@@ -9,9 +9,9 @@ from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
+from fuseline.dispatch.axes import Node, contiguous_axis, is_internal
 from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.dim import Dim, upper_bound
-from fuseline.targets.cpu.families.iteration import Node, contiguous_axis, is_internal
 from fuseline.targets.cpu.families.nests.gathers import gathers
 from fuseline.targets.cpu.families.nests.stages import Staging
 
@@ -36,7 +36,7 @@ def contiguous_traffic(staging: Staging) -> dict[Node, float]:
             structured, loops = StructuredOp(op), staging.axes.of_op(op)
             for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
                 if splat_value(value) is None and not is_uninitialised(value) and _in_memory(staging, value):
-                    vote(contiguous_axis(staging.view, value, map_, loops), _volume(staging, map_, loops))
+                    vote(contiguous_axis(staging.view.shapes, value, map_, loops), _volume(staging, map_, loops))
     for axis, count in _computed(staging):
         vote(axis, count)
     for stage in staging.stages:

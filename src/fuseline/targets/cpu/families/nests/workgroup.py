@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
+from fuseline.dispatch.axes import Node, is_internal
 from fuseline.ir.dim import Dim, floor_div, upper_bound
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, Split
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.iteration import Node, is_internal
 from fuseline.targets.cpu.families.nests.groups import Group
 from fuseline.targets.cpu.families.nests.schedule import Schedule
 from fuseline.targets.cpu.families.nests.stages import Destination, Stage

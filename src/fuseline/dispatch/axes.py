@@ -9,54 +9,74 @@ nothing either. What is evaluated where it is read joins last, where it can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from fuseline.analysis.moves import plain_pairs
-from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, is_generic, splat_value
-from fuseline.dispatch.view import DispatchView
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import (
+    StructuredOp,
+    captured_tensors,
+    dims_of,
+    is_generic,
+    splat_value,
+    tensor_operands,
+)
+from fuseline.dispatch.fused_loops import FusedLoops, member_loops, members_of
+from fuseline.dispatch.result_places import returned, stored_places, unreshaped
+from fuseline.dispatch.siblings import sibling_links
+from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.siblings import sibling_links
 
 Node: TypeAlias = tuple[Any, int]
 """A dimension of a value, or a loop of an op."""
+
+Grid: TypeAlias = Sequence[Sequence[Node]]
+"""Per loop of a grid the loops of members that it is: those of structured ops, and dimensions of what others make."""
 
 
 class Axes:
     """The axes of a dispatch: `of_value(v)[i]` and `of_op(op)[i]` name the axis of a dimension or loop (None for size
     1).
 
-    `joins` says whose reads join axes: all that the dispatch computes, unless told otherwise.
+    `given` is the grid as it was decided, whose loops are one axis each. `carried` are uninitialised values that
+    another run of the body has filled.
     """
 
-    def __init__(self, view: DispatchView, joins: Callable[[SSAValue], bool] | None = None) -> None:
-        self.view, self._joins = view, joins or is_internal
-        self.ops = [op for op in view.entry.body.block.ops if not isinstance(op, func.ReturnOp)]
+    def __init__(
+        self, body: Block, shapes: ShapeAnalysis, given: Grid = (), carried: Collection[SSAValue] = ()
+    ) -> None:
+        self.shapes, self.given = shapes, given
+        self.ops = [op for op in body.ops if not isinstance(op, func.ReturnOp)]
         self._parent: dict[Node, Node] = {}
         self.extents: dict[Node, Dim] = {}
+        inside = _inside(body, shapes, carried)
         made = [link for op in self.ops for link in _made_links(op)]
-        read = [link for op in self.ops for link in _read_links(view, op, self._joins)]
+        read = [link for op in self.ops for link in _read_links(shapes, op, inside.__contains__)]
         self._join([*made, *read])
         clashing = self._clashing()
         if clashing:
             roots = {node: self._root(node) for link in read for node in link}
             self._parent.clear()
             self._join([*made, *((a, b) for a, b in read if roots[a] not in clashing)])
-        self._join_read_in_place()
-        for links in sibling_links(view, self.ops):
+        if not self.join(link for nodes in given for link in pairwise(nodes)):
+            raise FuselineError("E0901", "the loops of the grid of a dispatch are no axes of its body")
+        self._join_read_in_place(inside)
+        for links in sibling_links(body.args, self.ops, shapes):
             self.join(links)
 
-    def _join_read_in_place(self) -> None:
+    def _join_read_in_place(self, inside: Collection[SSAValue]) -> None:
         """Values that nobody has to make, and may be read in any way: joined where their readers agree, all at once or
         one value after the other."""
         rest: dict[SSAValue, list[tuple[Node, Node]]] = {}
         for op in self.ops:
-            for link in _read_links(self.view, op, lambda value: is_internal(value) and not self._joins(value)):
+            for link in _read_links(self.shapes, op, lambda value: is_internal(value) and value not in inside):
                 rest.setdefault(link[0][0], []).append(link)
         if rest and not self.join(link for links in rest.values() for link in links):
             for links in rest.values():
@@ -99,12 +119,23 @@ class Axes:
 
     def of_value(self, value: SSAValue) -> list[Node | None]:
         """The axis of each dimension."""
-        return [self._axis((value, i), size) for i, size in enumerate(self.view.shapes.dims(value))]
+        return [self._axis((value, i), size) for i, size in enumerate(self.shapes.dims(value))]
 
     def of_op(self, op: Operation) -> list[Node | None]:
         """The axis of each loop of a structured op."""
         assert is_generic(op)
-        return [self._axis((op, i), size) for i, size in enumerate(StructuredOp(op).loops(self.view.shapes))]
+        return [self._axis((op, i), size) for i, size in enumerate(StructuredOp(op).loops(self.shapes))]
+
+    @property
+    def grid(self) -> tuple[Node, ...]:
+        """The axes of the grid that was given."""
+        found = [self._axis(nodes[0], self._extent(nodes[0])) for nodes in self.given if nodes]
+        return tuple(axis for axis in found if axis is not None)
+
+    def _extent(self, node: Node) -> Dim:
+        owner, loop = node
+        dims = member_loops(owner, self.shapes) if isinstance(owner, Operation) else self.shapes.dims(owner)
+        return dims[loop]
 
     def _axis(self, node: Node, size: Dim) -> Node | None:
         if size == 1:
@@ -112,6 +143,31 @@ class Axes:
         root = self._root(node)
         self.extents[root] = size
         return root
+
+
+def _inside(body: Block, shapes: ShapeAnalysis, carried: Collection[SSAValue]) -> set[SSAValue]:
+    """The values that somebody makes before they are read: reductions, results, and what is made of such."""
+    stored = {place.value for _, place in stored_places(body, shapes)}
+    found = {unreshaped(value) for value in returned(body)} | stored | set(carried)
+    for op in body.ops:
+        reduces = is_generic(op) and bool(StructuredOp(op).reduction)
+        if reduces or not found.isdisjoint(op.results) or not found.isdisjoint(tensor_operands(op)):
+            found.update(op.results)
+    return found
+
+
+def grid_of(loops: FusedLoops, body: Block) -> Grid:
+    """The grid of an entry function of one arm, units aside."""
+    members = list(zip(members_of(body), loops.members, strict=True))
+    return [
+        [
+            (op if is_generic(op) else op.results[0], one.grid_loops.index(position))
+            for op, one in members
+            if position in one.grid_loops
+        ]
+        for position, extent in enumerate(loops.grids[0])
+        if extent != 1
+    ]
 
 
 def is_internal(value: SSAValue) -> bool:
@@ -134,7 +190,7 @@ def _made_links(op: Operation) -> Iterator[tuple[Node, Node]]:
             )
 
 
-def _read_links(view: DispatchView, op: Operation, joins: Callable[[SSAValue], bool]) -> Iterator[tuple[Node, Node]]:
+def _read_links(shapes: ShapeAnalysis, op: Operation, joins: Callable[[SSAValue], bool]) -> Iterator[tuple[Node, Node]]:
     """The dimensions of what an op reads and its loops, or its result's dimensions."""
     if is_generic(op):
         structured = StructuredOp(op)
@@ -144,15 +200,17 @@ def _read_links(view: DispatchView, op: Operation, joins: Callable[[SSAValue], b
                     ((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr)
                 )
         return
-    for source, axis, result_axis in plain_pairs(op, view.shapes):
+    for source, axis, result_axis in plain_pairs(op, shapes):
         if joins(source) or isinstance(op, tensor.ConcatOp):  # parts of a concat are made side by side, arguments too
             yield (source, axis), (op.results[0], result_axis)
 
 
-def contiguous_axis(view: DispatchView, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None]) -> Node | None:
+def contiguous_axis(
+    shapes: ShapeAnalysis, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None]
+) -> Node | None:
     """The axis along which an operand is contiguous in memory: that of its last dimension longer than 1, if it is a
     plain loop."""
-    for expr, size in zip(reversed(map_.results), reversed(view.shapes.dims(value)), strict=True):
+    for expr, size in zip(reversed(map_.results), reversed(shapes.dims(value)), strict=True):
         if size != 1:
             return loops[expr.position] if isinstance(expr, AffineDimExpr) else None
     return None
@@ -171,7 +229,7 @@ def loose_dimensions(axes: Axes, stored: Iterable[SSAValue]) -> dict[SSAValue, s
         if is_generic(op):
             _loose_in_generic(op, loose, kept)
         else:
-            _loose_in_move(axes.view, op, loose, kept)
+            _loose_in_move(axes.shapes, op, loose, kept)
     return loose
 
 
@@ -197,10 +255,10 @@ def _only_places(op: Operation) -> bool:
     )
 
 
-def _loose_in_move(view: DispatchView, op: Operation, loose: dict[SSAValue, set[int]], kept: set[SSAValue]) -> None:
+def _loose_in_move(shapes: ShapeAnalysis, op: Operation, loose: dict[SSAValue, set[int]], kept: set[SSAValue]) -> None:
     if _only_places(op):
         return
-    pairs = list(plain_pairs(op, view.shapes))
+    pairs = list(plain_pairs(op, shapes))
     through: set[int] = set()
     if op.results and op.results[0] not in kept:
         through = loose.get(op.results[0], set())

@@ -13,25 +13,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.moves import plain_pairs
+from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value, tensor_operands
-from fuseline.dispatch.view import DispatchView
 
 Node = tuple[Any, int]
 Links = list[tuple[Node, Node]]
 
 
-def sibling_links(view: DispatchView, ops: Sequence[Operation]) -> Iterator[Links]:
+def sibling_links(
+    arguments: Sequence[BlockArgument], ops: Sequence[Operation], shapes: ShapeAnalysis
+) -> Iterator[Links]:
     """For each argument that several parts walk: its dimensions, each with the loop or result dimension that steps
     along it."""
     parts = _parts(ops)
-    for argument in view.tensors:
+    for argument in (one for one in arguments if isinstance(one.type, TensorType)):
         readers = [op for op in ops if argument in op.operands]
         if len({parts(op) for op in readers}) > 1:
-            yield [link for op in readers for link in _steps(view, op, argument)]
+            yield [link for op in readers for link in _steps(op, argument, shapes)]
 
 
 def _parts(ops: Sequence[Operation]) -> Callable[[Operation], Operation]:
@@ -56,11 +59,11 @@ def _parts(ops: Sequence[Operation]) -> Callable[[Operation], Operation]:
     return root
 
 
-def _steps(view: DispatchView, op: Operation, argument: BlockArgument) -> Iterator[tuple[Node, Node]]:
+def _steps(op: Operation, argument: BlockArgument, shapes: ShapeAnalysis) -> Iterator[tuple[Node, Node]]:
     if not is_generic(op):
         yield from (
             ((argument, axis), (op.results[0], made))
-            for source, axis, made in plain_pairs(op, view.shapes)
+            for source, axis, made in plain_pairs(op, shapes)
             if source is argument
         )
         return

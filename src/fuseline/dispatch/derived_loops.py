@@ -1,0 +1,73 @@
+"""The loops that the members of a body share, where nobody has said them: for regions of hand-written MLIR, and for
+entry functions that code generation makes of parts of a dispatch.
+
+What is kept are results and reductions; everything else may be evaluated where it is read. The grid are the axes that
+all kept values have once, that nothing reduces and along which nobody reads a kept value out of step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import StructuredOp, is_generic, tensor_operands
+from fuseline.dispatch.axes import Axes, Node, is_internal, loose_dimensions
+from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, Role, members_of
+from fuseline.dispatch.result_places import stored_places
+
+
+def derived_loops(body: Block, shapes: ShapeAnalysis) -> FusedLoops:
+    """The loops of an entry function, as those of one arm."""
+    axes = Axes(body, shapes)
+    stored = [place.value for _, place in stored_places(body, shapes)]
+    live = live_ops(stored)
+    reduced = [result for op in axes.ops if op in live and _reduces(op) for result in op.results]
+    grid = _shared(axes, live, list(dict.fromkeys([*stored, *reduced])))
+    members = tuple(_member(axes, op, grid, {*stored, *reduced}) for op in members_of(body))
+    return FusedLoops((tuple(axes.extents[axis] for axis in grid),), members)
+
+
+def live_ops(results: Collection[SSAValue]) -> set[Operation]:
+    """The ops that make `results`."""
+    pending, found = list(results), set[Operation]()
+    while pending:
+        value = pending.pop()
+        if isinstance(value, OpResult) and is_internal(value) and value.op not in found:
+            found.add(value.op)
+            pending += tensor_operands(value.op)
+    return found
+
+
+def _reduces(op: Operation) -> bool:
+    return is_generic(op) and bool(StructuredOp(op).reduction)
+
+
+def _shared(axes: Axes, live: set[Operation], kept: list[SSAValue]) -> list[Node]:
+    """The axes of the grid, in the order of the value that has most."""
+    along = [[axis for axis in axes.of_value(value) if axis is not None] for value in kept]
+    main = max(along, key=len, default=[])
+    forbidden = {axis for mine in along for axis in mine if mine.count(axis) > 1} | _out_of_step(axes, live, kept)
+    return [axis for axis in main if axis not in forbidden and all(axis in mine for mine in along)]
+
+
+def _out_of_step(axes: Axes, live: set[Operation], kept: list[SSAValue]) -> set[Node]:
+    """The axes that some op has twice or reduces, or along which a kept value is read at another point."""
+    found: set[Node | None] = set()
+    for op in (op for op in live if is_generic(op)):
+        loops = axes.of_op(op)
+        found |= {axis for axis in loops if loops.count(axis) > 1} | {loops[i] for i in StructuredOp(op).reduction}
+    loose = loose_dimensions(axes, kept)
+    for value in filter(is_internal, kept):
+        of = axes.of_value(value)
+        found |= {of[i] for i in loose.get(value, ())}
+    return {axis for axis in found if axis is not None}
+
+
+def _member(axes: Axes, op: Operation, grid: list[Node], kept: set[SSAValue]) -> MemberLoops:
+    """A member that makes a kept value runs over the grid; any other is evaluated where it is read."""
+    if kept.isdisjoint(op.results):
+        return MemberLoops((), Role.INLINED)
+    loops = axes.of_op(op) if is_generic(op) else axes.of_value(op.results[0])
+    return MemberLoops(tuple(grid.index(axis) if axis in grid else None for axis in loops))

@@ -1,0 +1,71 @@
+"""The loops that a view answers: as its entry says, checked against the body, or derived where it says nothing."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.func import FuncOp
+
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, Role, from_attribute, to_attribute
+from fuseline.dispatch.view import DispatchView
+from fuseline.errors import FuselineError
+from fuseline.ir.build import dims_map
+from fuseline.ir.context import new_context
+from fuseline.ir.flow import ExecutableOp
+from fuseline.passes.dispatch.form_dispatch_regions import FormDispatchRegionsPass
+from fuseline.passes.dispatch.outline_executables import OutlineExecutablesPass, entry_of
+from fuseline.targets.cpu.target import CpuTarget
+from tests.unit.passes.fusion.programs import Program
+
+
+def _entry(p: Program) -> FuncOp:
+    for each in (FormDispatchRegionsPass(), OutlineExecutablesPass()):
+        each.apply(new_context(), p.module)
+    (executable,) = [op for op in p.module.ops if isinstance(op, ExecutableOp)]
+    return entry_of(executable)
+
+
+def _derived(p: Program) -> FusedLoops:
+    entry = _entry(p)
+    del entry.attributes[LOOPS_ATTRIBUTE]
+    return DispatchView(entry).loops
+
+
+def _crossed() -> Program:
+    """A matrix, and what is read from it transposed."""
+    p = Program((6, 6))
+    return p.done(p.unary(p.unary(p.x[0]), permutation=(1, 0)))
+
+
+def test_what_an_entry_says_is_answered():
+    entry = _entry(_crossed())
+    assert DispatchView(entry).loops == from_attribute(entry.attributes[LOOPS_ATTRIBUTE], {})
+
+
+@pytest.mark.parametrize("loops", [FusedLoops(((6, 6),), (MemberLoops((0, 1)),) * 2), FusedLoops(((6,),), ())])
+def test_other_loops_than_the_bodys_are_no_code(loops: FusedLoops):
+    entry = _entry(_crossed())
+    entry.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops)
+    with pytest.raises(FuselineError) as caught:
+        CpuTarget("avx2", 1).build(entry)
+    assert (caught.value.code, caught.value.node) == ("E0302", "main_dispatch_0_elementwise")
+
+
+def test_rows_are_derived_and_what_is_not_kept_is_evaluated_in_place():
+    p = Program((6, 5))
+    e = p.unary(p.x[0])
+    p.done(p.binary(e, p.row_sum(e), dims_map(2, [0])))
+    row = MemberLoops((0, None))
+    assert _derived(p) == FusedLoops(((6,),), (MemberLoops((), Role.INLINED), row, row))
+
+
+def test_a_product_is_derived_to_run_over_what_it_does_not_sum():
+    p = Program((6, 8), (8, 5))
+    p.done(p.unary(p.matmul(p.x[0], p.x[1])))
+    assert _derived(p) == FusedLoops(((6, 5),), (MemberLoops((0, 1, None)), MemberLoops((0, 1))))
+
+
+def test_what_is_read_at_other_places_is_in_no_derived_grid():
+    p = Program((6, 6))
+    total = p.row_sum(p.x[0])
+    p.done(p.binary(p.binary(p.x[0], total, dims_map(2, [0])), total, dims_map(2, [1])))
+    assert _derived(p).grids == ((),)

@@ -5,9 +5,24 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, input_count, kind, multiply_add_operands, splat_value
+from fuseline.analysis.structured import (
+    Kind,
+    StructuredOp,
+    dims_of,
+    extents_of,
+    input_count,
+    is_identity,
+    is_permutation,
+    is_projected_permutation,
+    kind,
+    loops_of,
+    multiply_add_operands,
+    splat_value,
+    used_dims,
+)
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
@@ -153,3 +168,42 @@ def test_one_number_everywhere(line: str, expected: float | None) -> None:
     assert isinstance(function, FuncOp) and function.body.block.last_op is not None
     made = function.body.block.last_op.prev_op
     assert made is not None and splat_value(made.results[0]) == expected
+
+
+D = [AffineExpr.dimension(i) for i in range(3)]
+ZERO, ONE = AffineExpr.constant(0), AffineExpr.constant(1)
+
+
+@pytest.mark.parametrize(
+    ("results", "once", "or_zero", "permutation", "identity"),
+    [
+        ((D[0], D[1], D[2]), True, True, True, True),
+        ((D[2], D[0], D[1]), True, True, True, False),
+        ((D[0], D[1]), True, True, False, False),
+        ((), True, True, False, False),
+        ((D[0], D[1], D[1]), False, False, False, False),
+        ((D[0], ZERO, D[2]), False, True, False, False),
+        ((ZERO, ZERO, ZERO), False, True, False, False),
+        ((D[0], ONE, D[2]), False, False, False, False),
+        ((D[0], D[1], D[2] + 1), False, False, False, False),
+        ((D[0], D[1], D[2], ZERO), False, True, False, False),
+    ],
+)
+def test_maps_that_name_loops(
+    results: tuple[AffineExpr, ...], once: bool, or_zero: bool, permutation: bool, identity: bool
+) -> None:
+    map_ = AffineMap(3, 0, results)
+    assert (is_projected_permutation(map_, allow_zero=False), is_projected_permutation(map_)) == (once, or_zero)
+    assert (is_permutation(map_), is_identity(map_)) == (permutation, identity)
+
+
+def test_the_loops_in_a_map() -> None:
+    assert used_dims(AffineMap(3, 0, (D[2] * 2 + D[0], ONE))) == {0, 2}
+    assert dims_of(D[1] // 3) == {1} and dims_of(ONE) == set()
+    assert loops_of([D[1], D[0] + 1, ZERO, D[2]]) == [1, None, None, 2]
+
+
+def test_the_first_operand_that_spells_a_loop_says_its_extent() -> None:
+    n = d.symbol("n")
+    maps = [AffineMap(3, 0, (D[1], D[0] + D[2])), AffineMap(3, 0, (D[0], D[1]))]
+    assert extents_of(maps, [(5, 9), (n, 7)], 3) == [n, 5, None]

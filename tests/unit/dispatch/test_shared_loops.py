@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 
 from fuseline.cli.opt import run_passes
 from fuseline.dispatch.fused_loops import (
@@ -18,6 +18,7 @@ from fuseline.dispatch.fused_loops import (
     to_attribute,
 )
 from fuseline.dispatch.verify_loops import verify_loops
+from fuseline.dispatch.view import MEMBERS_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import CompilerContext, new_context
@@ -43,7 +44,12 @@ def _claims(p: Program, loops: FusedLoops) -> tuple[str, str]:
     region.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops)
     with pytest.raises(FuselineError) as caught:
         verify_loops(module, ctx)
-    assert caught.value.node
+    members = region.attributes[MEMBERS_ATTRIBUTE]
+    assert isinstance(members, ArrayAttr) and StringAttr(caught.value.node or "") == members.data[-1]
+    del region.attributes[MEMBERS_ATTRIBUTE]
+    with pytest.raises(FuselineError) as nameless:
+        verify_loops(module, ctx)
+    assert nameless.value.node == "flow.dispatch.region"
     return caught.value.code, caught.value.message
 
 

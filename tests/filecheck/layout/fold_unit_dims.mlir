@@ -142,3 +142,62 @@ func.func @slices(%x: tensor<1x8x6xf32>) -> tensor<1x3x4xf32> {
   %r = linalg.exp ins(%s : tensor<1x3x4xf32>) outs(%f : tensor<1x3x4xf32>) -> tensor<1x3x4xf32>
   return %r : tensor<1x3x4xf32>
 }
+
+// -----
+
+// A table is read without its dimension of one row; the window of a pooling of one element goes.
+// CHECK-LABEL: func.func @tables_and_windows
+// CHECK: [[T:%.*]] = tensor.collapse_shape %t {{.*}} : tensor<1x8x1x3xf32> into tensor<8x3xf32>
+// CHECK: tensor.extract [[T]][%{{.*}}, %{{.*}}] : tensor<8x3xf32>
+// CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+// CHECK: arith.maximumf
+// CHECK: return
+func.func @tables_and_windows(%t: tensor<1x8x1x3xf32>, %i: tensor<5xi64>, %x: tensor<1x6x3xf32>) -> (tensor<5xf32>, tensor<1x6x3xf32>) {
+  %e = tensor.empty() : tensor<5xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>], iterator_types = ["parallel"]} ins(%i : tensor<5xi64>) outs(%e : tensor<5xf32>) {
+  ^bb0(%p: i64, %o: f32):
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c7 = arith.constant 7 : i64
+    %q = arith.andi %p, %c7 : i64
+    %k = arith.index_cast %q : i64 to index
+    %v = tensor.extract %t[%c0, %k, %c0, %c2] : tensor<1x8x1x3xf32>
+    linalg.yield %v : f32
+  } -> tensor<5xf32>
+  %low = arith.constant 0xFF800000 : f32
+  %w = tensor.empty() : tensor<1xf32>
+  %e1 = tensor.empty() : tensor<1x6x3xf32>
+  %f = linalg.fill ins(%low : f32) outs(%e1 : tensor<1x6x3xf32>) -> tensor<1x6x3xf32>
+  %m = linalg.generic {indexing_maps = [affine_map<(n, h, c, p) -> (n, h + p, c)>, affine_map<(n, h, c, p) -> (p)>, affine_map<(n, h, c, p) -> (n, h, c)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x, %w : tensor<1x6x3xf32>, tensor<1xf32>) outs(%f : tensor<1x6x3xf32>) {
+  ^bb0(%in: f32, %u: f32, %acc: f32):
+    %s = arith.maximumf %acc, %in : f32
+    linalg.yield %s : f32
+  } -> tensor<1x6x3xf32>
+  return %r, %m : tensor<5xf32>, tensor<1x6x3xf32>
+}
+
+// -----
+
+// Left alone: a pad by what it computes from the place; one that all its dimensions need; a slice of one row at a place of run time; a concat of
+// parts with no other dimension of one; a transpose of nothing but ones.
+// CHECK-LABEL: func.func @refused
+// CHECK: tensor.pad %x
+// CHECK: tensor.pad %x
+// CHECK: tensor.extract_slice %x[%n, 1] [1, 2] [1, 1]
+// CHECK: tensor.concat dim(0) %x, %x : (tensor<1x4xi64>, tensor<1x4xi64>) -> tensor<2x4xi64>
+// CHECK: return
+func.func @refused(%x: tensor<1x4xi64>, %n: index) -> (tensor<1x5xi64>, tensor<2x5xi64>, tensor<1x2xi64>, tensor<2x4xi64>) {
+  %zero = arith.constant 0 : i64
+  %p = tensor.pad %x low[0, 1] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    %v = arith.index_cast %j : index to i64
+    tensor.yield %v : i64
+  } : tensor<1x4xi64> to tensor<1x5xi64>
+  %q = tensor.pad %x low[1, 1] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : i64
+  } : tensor<1x4xi64> to tensor<2x5xi64>
+  %s = tensor.extract_slice %x[%n, 1] [1, 2] [1, 1] : tensor<1x4xi64> to tensor<1x2xi64>
+  %c = tensor.concat dim(0) %x, %x : (tensor<1x4xi64>, tensor<1x4xi64>) -> tensor<2x4xi64>
+  return %p, %q, %s, %c : tensor<1x5xi64>, tensor<2x5xi64>, tensor<1x2xi64>, tensor<2x4xi64>
+}

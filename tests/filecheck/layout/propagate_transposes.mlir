@@ -305,3 +305,33 @@ func.func @what_is_computed_weighs_more(%x: tensor<12x8xf32>, %y: tensor<8x4xf32
   %r = linalg.exp ins(%c : tensor<8x16xf32>) outs(%e2 : tensor<8x16xf32>) -> tensor<8x16xf32>
   return %r : tensor<8x16xf32>
 }
+
+// -----
+
+// A pad by what it computes from the place keeps the order of its places; a constant part weighs nothing.
+// CHECK-LABEL: func.func @pad_by_place
+// CHECK: [[T:%.*]] = linalg.transpose
+// CHECK: tensor.pad [[T]]
+// CHECK-LABEL: func.func @a_constant_weighs_nothing
+// CHECK: tensor.concat dim(0) %{{.*}}, %{{.*}} : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<20x8xf32>
+func.func @pad_by_place(%x: tensor<4x6xi64>) -> tensor<7x4xi64> {
+  %e = tensor.empty() : tensor<6x4xi64>
+  %t = linalg.transpose ins(%x : tensor<4x6xi64>) outs(%e : tensor<6x4xi64>) permutation = [1, 0]
+  %p = tensor.pad %t low[1, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    %v = arith.index_cast %j : index to i64
+    tensor.yield %v : i64
+  } : tensor<6x4xi64> to tensor<7x4xi64>
+  return %p : tensor<7x4xi64>
+}
+func.func @a_constant_weighs_nothing(%x: tensor<4x8xf32>) -> tensor<8x20xf32> {
+  %e0 = tensor.empty() : tensor<4x8xf32>
+  %w = linalg.exp ins(%x : tensor<4x8xf32>) outs(%e0 : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %e = tensor.empty() : tensor<8x4xf32>
+  %t = linalg.transpose ins(%w : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) permutation = [1, 0]
+  %z = arith.constant dense<2.5> : tensor<8x16xf32>
+  %c = tensor.concat dim(1) %t, %z : (tensor<8x4xf32>, tensor<8x16xf32>) -> tensor<8x20xf32>
+  %e2 = tensor.empty() : tensor<8x20xf32>
+  %r = linalg.exp ins(%c : tensor<8x20xf32>) outs(%e2 : tensor<8x20xf32>) -> tensor<8x20xf32>
+  return %r : tensor<8x20xf32>
+}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.ir import SSAValue
 
 from fuseline.ir.dim import Dim, mul, product, symbol
-from fuseline.passes.layout.rewriting.reshapes import grouped, segments
+from fuseline.passes.layout.rewriting.reshapes import can_reshape, grouped, merge_chain, reshape, root_of, segments
+from tests.unit.passes.layout.test_permutation import Program, made, shape
 
 N, M = symbol("n"), symbol("m")
 
@@ -45,3 +48,76 @@ def test_every_segment_keeps_its_product(dims: list[int], data: st.DataObject) -
 
 def test_groups_are_consecutive() -> None:
     assert grouped([1, 3, 2]) == [[0], [1, 2, 3], [4, 5]]
+
+
+# reshapes of values ---------------------------------------------------------------------------------------------------
+
+STATIC = """func.func @main(%x: tensor<2x3x4xf32>, %one: tensor<1x1xf32>, %d: tensor<?x6xf32>, %v: f32) {
+  %empty = tensor.empty() : tensor<2x3x4xf32>
+  %fill = linalg.fill ins(%v : f32) outs(%empty : tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %splat = arith.constant dense<2.5> : tensor<2x3x4xf32>
+  %flat = tensor.collapse_shape %x [[0, 1, 2]] : tensor<2x3x4xf32> into tensor<24xf32>
+  %again = tensor.expand_shape %flat [[0, 1]] output_shape [4, 6] : tensor<24xf32> into tensor<4x6xf32>
+  %back = tensor.collapse_shape %again [[0, 1]] : tensor<4x6xf32> into tensor<24xf32>
+  %user = tensor.cast %back : tensor<24xf32> to tensor<?xf32>
+  return
+}"""
+
+
+def reshaped(p: Program, name: str, *dims: Dim) -> SSAValue:
+    value = reshape(p.scope, p.at, p[name], dims)
+    p.module.verify()
+    return value
+
+
+def test_sizes_that_it_has_are_no_reshape() -> None:
+    p = Program(STATIC)
+    assert reshaped(p, "x", 2, 3, 4) is reshaped(p, "again", 2, 3, 4) is p["x"]
+
+
+def test_inits_are_made_again_in_another_shape() -> None:
+    p = Program(STATIC)
+    fill = made(reshaped(p, "fill", 6, 4), linalg.ops.FillOp)
+    assert fill.inputs[0] is p["v"] and shape(made(fill.outputs[0], tensor.EmptyOp).tensor) == (6, 4)
+    assert shape(made(reshaped(p, "empty", 24), tensor.EmptyOp).tensor) == (24,)
+    splat = reshaped(p, "splat", 6, 4)
+    attribute = made(splat, arith.ConstantOp).value
+    assert shape(splat) == (6, 4) and attribute.type == splat.type and set(attribute.get_values()) == {2.5}
+
+
+def test_one_element_without_dimensions() -> None:
+    p = Program(STATIC)
+    op = made(reshaped(p, "one"), tensor.CollapseShapeOp)
+    assert op.src is p["one"] and shape(op.result) == () and len(op.reassociation) == 0
+
+
+def test_a_reshape_merges_then_splits() -> None:
+    p = Program(STATIC)
+    op = made(reshaped(p, "x", 6, 2, 2), tensor.ExpandShapeOp)
+    assert shape(op.result) == (6, 2, 2)
+    merged = made(op.src, tensor.CollapseShapeOp)
+    assert (shape(merged.result), merged.src) == ((6, 4), p["x"])
+    assert made(reshaped(p, "x", 6, 4), tensor.CollapseShapeOp).src is p["x"]
+    assert made(reshaped(p, "x", 2, 3, 2, 2), tensor.ExpandShapeOp).src is p["x"]
+
+
+def test_a_chain_starts_from_its_root() -> None:
+    p = Program(STATIC)
+    assert root_of(p["back"]) is root_of(p["again"]) is root_of(p["x"]) is p["x"]
+    op = made(p["back"], tensor.CollapseShapeOp)
+    user = made(p["user"], tensor.CastOp)
+    merge_chain(p.scope, op)
+    assert op.parent is None
+    assert made(user.source, tensor.CollapseShapeOp).src is p["x"]
+    first = made(p["flat"], tensor.CollapseShapeOp)
+    merge_chain(p.scope, first)
+    assert first.parent is p.block
+
+
+def test_which_sizes_can_be_written() -> None:
+    p = Program(STATIC)
+    (rows, columns) = p.scope.dims(p["d"])
+    assert columns == 6 and can_reshape(p.scope, (rows, 2, 3)) and can_reshape(p.scope, ())
+    assert not can_reshape(p.scope, (0, 2)) and not can_reshape(p.scope, (symbol("elsewhere"), 2))
+    op = made(reshaped(p, "d", rows, 2, 3), tensor.ExpandShapeOp)
+    assert [shape(op.result), len(op.dynamic_output_shape)] == [(-1, 2, 3), 1]

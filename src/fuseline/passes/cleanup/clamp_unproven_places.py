@@ -40,8 +40,7 @@ class ClampUnprovenPlacesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Look at every read in a body."""
-        if not isinstance(ctx, CompilerContext):
-            return
+        assert isinstance(ctx, CompilerContext)
         for function in op.body.block.ops:
             for inner in list(function.walk()) if isinstance(function, FuncOp) else ():
                 if isinstance(inner, tensor.ExtractOp) and isinstance(

@@ -46,8 +46,7 @@ class RequireEqualSizesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Look at every op; nothing changes."""
-        if not isinstance(ctx, CompilerContext):
-            return
+        assert isinstance(ctx, CompilerContext)
         shapes = ShapeAnalysis(ctx.symbols)
         for inner in operations(op):
             for left, right in _pairs(inner, shapes):

@@ -33,8 +33,7 @@ class RequireInsertsInsidePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Look at every insert; nothing changes."""
-        if not isinstance(ctx, CompilerContext):
-            return
+        assert isinstance(ctx, CompilerContext)
         shapes = ShapeAnalysis(ctx.symbols)
         for inner in operations(op):
             if isinstance(inner, tensor.InsertOp):

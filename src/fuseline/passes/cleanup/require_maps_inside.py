@@ -40,8 +40,7 @@ class RequireMapsInsidePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Look at every structured op; nothing changes."""
-        if not isinstance(ctx, CompilerContext):
-            return
+        assert isinstance(ctx, CompilerContext)
         shapes = ShapeAnalysis(ctx.symbols)
         for inner in operations(op):
             if is_generic(inner):

@@ -37,8 +37,7 @@ class RequireReadablePlacesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Look at every body; nothing changes."""
-        if not isinstance(ctx, CompilerContext):
-            return
+        assert isinstance(ctx, CompilerContext)
         shapes = ShapeAnalysis(ctx.symbols)
         for inner in operations(op):
             if isinstance(inner, tensor.ExtractOp) and isinstance(generic := inner.parent_op(), linalg.ops.GenericOp):

@@ -94,6 +94,7 @@ def check(
     for left, right in zip(evaluate_module(module, inputs, ctx.resources), expected, strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4)
     assert before <= nodes(module) | set(ctx.records.eliminated)
+    assert set(ctx.records.eliminated.values()) <= {step.name for step in pipeline}
     main = next(op for op in module.ops if isinstance(op, FuncOp))
     lost = [
         op for op in main.body.block.ops if op.name.partition(".")[0] in ("linalg", "tensor") and not provenance(op)

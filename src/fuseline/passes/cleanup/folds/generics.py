@@ -47,19 +47,14 @@ def _loops_known(op: Generic, kept: Sequence[int]) -> bool:
     return len(known) == len(op.iterator_types)
 
 
-def _rebuilt(op: Generic, kept: Sequence[int], results: Sequence[int]) -> Generic:
-    """`op` with the operands `kept` and the results `results`; the body moves over, dropped arguments must be
-    unused."""
+def _rebuilt(op: Generic, kept: Sequence[int]) -> Generic:
+    """`op` with the operands `kept`; the body moves over, dropped arguments must be unused."""
     count = input_count(op)
     body = op.detach_region(op.body)
     block = body.block
     for i in reversed(range(len(block.args))):
         if i not in kept:
             block.erase_arg(block.args[i])
-    last = block.last_op
-    assert last is not None
-    if len(results) != len(operands_of(last)):
-        set_operands(last, [operand_of(last, k) for k in results])
     operands = list(operands_of(op))
     return create_generic(
         [operands[i] for i in kept if i < count],
@@ -143,7 +138,7 @@ def fold_unused_inputs(op: Generic, work: Worklist) -> bool:
             kept = rest
     if len(kept) == len(operands_of(op)):
         return False
-    work.replace(op, [_rebuilt(op, kept, range(len(op.results)))])
+    work.replace(op, [_rebuilt(op, kept)])
     return True
 
 
@@ -180,7 +175,7 @@ def fold_unused_results(op: Generic, work: Worklist) -> bool:
         return False
     _drop_body(op, keep)
     old = list(op.results)
-    new = _rebuilt(op, kept, keep)
+    new = _rebuilt(op, kept)
     results = {old[k]: new.results[position] for position, k in enumerate(keep)}
     work.replace(op, [new], [results.get(value, result_of(new)) for value in old])
     return True

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuseline.buffers import BufferRef, Operand
+from fuseline.buffers import BufferRef, LoopOffset, Operand
 from fuseline.errors import FuselineError
 from fuseline.runtime import Artifact, Session, TensorSpec, load, read_artifact
 from fuseline.runtime.program import HostCall, program_from_json, program_to_json
@@ -83,6 +83,17 @@ def test_symbolic_programs_and_host_calls_survive_json() -> None:
         requirements=(Requirement(size, 12, "a node"), Requirement(size, 5, "another", at_least=True))
     )
     assert program_from_json(json.loads(json.dumps(program_to_json(program)))) == program
+
+
+def test_an_operand_of_a_host_call_does_not_move() -> None:
+    from fuseline.runtime.program import Program
+
+    moving = Operand(BufferRef("arena"), (4,), "int64", LoopOffset(8))
+    data = json.loads(json.dumps(program_to_json(Program((), (), (HostCall("onnx", b"", (moving,), ()),)))))
+    with pytest.raises(ValueError, match="that moves"):
+        program_from_json(data)
+    data["steps"][0][3][0][3] = [0, 0, False, None, 0]
+    assert program_from_json(data).steps[0] == HostCall("onnx", b"", (Operand(BufferRef("arena"), (4,), "int64"),), ())
 
 
 def test_saving_replaces_the_file_and_leaves_nothing_else(artifact: Artifact, tmp_path: Path) -> None:

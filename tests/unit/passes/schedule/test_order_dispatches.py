@@ -5,13 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseline.passes.schedule.order_dispatches import (
-    StepNeeds,
-    earliest_waves,
-    latest_waves,
-    live_bytes,
-    order_dispatches,
-)
+from fuseline.passes.schedule.dependencies import StepNeeds, earliest_waves
+from fuseline.passes.schedule.order_dispatches import latest_waves, live_bytes, order_dispatches
 
 
 @st.composite

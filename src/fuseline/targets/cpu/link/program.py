@@ -4,7 +4,7 @@ in place."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
@@ -124,16 +124,6 @@ Launched: TypeAlias = DispatchStep | CopyStep | SizesStep
 StepT = TypeVar("StepT", bound=Step)
 
 
-class _Grid(NamedTuple):
-    """One grid: the kernel's offset in the image, and what it is launched with; constants are blocks already."""
-
-    kernel: int
-    operands: Sequence[Operand]
-    sizes: Sequence[Dim]
-    workgroups: Dim
-    cost_ns: Dim = 0
-
-
 class _ProgramBuilder:
     def __init__(
         self,
@@ -176,23 +166,24 @@ class _ProgramBuilder:
                 yield self._command(step, barrier)
 
     def _command(self, step: Launched, barrier: bool, *, in_loop: bool = False) -> p.Command:
-        arms = tuple([_arm(grid, in_loop) for grid in self._grids(step)])
-        return p.Command(arms, barrier, label=step.label)
+        arms = [arm if in_loop else arm._replace(loop_offsets=()) for arm in self._arms(step)]
+        return p.Command(tuple(arms), barrier, label=step.label)
 
-    def _grids(self, step: Launched) -> Iterator[_Grid]:
+    def _arms(self, step: Launched) -> Iterator[p.Arm]:
+        """What a step launches, with a loop offset for each binding."""
         if isinstance(step, SizesStep):
-            yield _Grid(self.built_in[SIZES_SYMBOL], [self._bound(step.target)], step.values, len(step.values))
+            yield _arm(self.built_in[SIZES_SYMBOL], [self._bound(step.target)], step.values, len(step.values))
         elif isinstance(step, CopyStep):
             count = bytes_of(step.source)
             cost = _ns(d.mul(count, 2), self.costs.memory_bytes_per_ns)
             bound = [self._bound(step.source), self._bound(step.target)]
-            yield _Grid(self.built_in[COPY_SYMBOL], bound, (count,), d.ceil_div(count, COPY_WORKGROUP_BYTES), cost)
+            yield _arm(self.built_in[COPY_SYMBOL], bound, (count,), d.ceil_div(count, COPY_WORKGROUP_BYTES), cost)
         elif step.executable not in self.kernels:
             raise FuselineError("E0901", f"no kernel was compiled for @{step.executable}")
         else:
             yield from (self._dispatch(launch) for launch in launches(step, self.kernels[step.executable]))
 
-    def _dispatch(self, launch: Launch) -> _Grid:
+    def _dispatch(self, launch: Launch) -> p.Arm:
         kernel, step = launch.kernel, launch.step
         sizes = dict(step.sizes)
         bound = [self._bound(operand, kernel, position) for position, operand in enumerate(step.operands)]
@@ -206,7 +197,7 @@ class _ProgramBuilder:
         )
         cost = d.add(_ns(flops, self.costs.flops_per_ns), _ns(moved, self.costs.memory_bytes_per_ns))
         at = self.places[kernel.object_code, kernel.symbol]
-        return _Grid(at, bound, [size for _, size in step.sizes], d.substitute(kernel.workgroups, sizes), cost)
+        return _arm(at, bound, [size for _, size in step.sizes], d.substitute(kernel.workgroups, sizes), cost)
 
     def _bound(self, operand: Operand, kernel: CompiledKernel | None = None, position: int = 0) -> Operand:
         """An operand as a kernel reads it: a constant is a block of those that were packed."""
@@ -237,11 +228,10 @@ def _with_barriers(steps: Sequence[StepT]) -> Iterator[tuple[StepT, bool]]:
         yield step, step.wave != before.wave
 
 
-def _arm(grid: _Grid, in_loop: bool) -> p.Arm:
-    bindings = runtime_form(tuple(operand.buffer for operand in grid.operands))
-    moves = runtime_form(tuple(operand.loop_offset for operand in grid.operands)) if in_loop else ()
-    sizes = tuple(runtime_size(size) for size in grid.sizes)
-    return p.Arm(grid.kernel, bindings, sizes, runtime_size(grid.workgroups), runtime_size(grid.cost_ns), moves)
+def _arm(kernel: int, bound: Sequence[Operand], sizes: Sequence[Dim], workgroups: Dim, cost_ns: Dim = 0) -> p.Arm:
+    bindings, moves = (tuple(operand.buffer for operand in bound), tuple(operand.loop_offset for operand in bound))
+    numbers = [runtime_form(value) for value in (bindings, tuple(sizes), workgroups, cost_ns, moves)]
+    return p.Arm(kernel, *numbers)
 
 
 def _check_sizes(schedule: Schedule) -> None:

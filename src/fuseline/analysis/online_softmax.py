@@ -132,21 +132,21 @@ def _chain_from(op: Generic) -> OnlineSoftmax | None:
         or element_of(maximum.result) not in (f32, f64)
     ):
         return None
-    readers = _readers(maximum.result)
+    readers = readers_of(maximum.result)
     if len(readers) != 1:
         return None
-    source = Place(maximum.source, _reduced_axis(maximum))
-    exponentials = _exponentials(readers[0], maximum, source)
+    source = Place(maximum.source, reduced_axis(maximum))
+    exponentials = exponentials_of(readers[0], maximum, source)
     if exponentials is None:
         return None
     ops, e = exponentials
-    total = _total(e)
+    total = total_of(e)
     if total is None:
         return None
     return _with_product(maximum, ops, total, e, source)
 
 
-def _reduced_axis(reduction: Reduction) -> int:
+def reduced_axis(reduction: Reduction) -> int:
     """The dimension of the operand that is reduced."""
     view = StructuredOp(reduction.op)
     return view.maps[0].results.index(AffineDimExpr(view.reduction[0]))
@@ -155,7 +155,7 @@ def _reduced_axis(reduction: Reduction) -> int:
 # e = exp(x - m) -------------------------------------------------------------------------------------------------------
 
 
-def _exponentials(op: Generic, maximum: Reduction, source: Place) -> tuple[tuple[Generic, ...], Place] | None:
+def exponentials_of(op: Generic, maximum: Reduction, source: Place) -> tuple[tuple[Generic, ...], Place] | None:
     """The ops from `x - m` to its exponential, and where the streamed loop is in the latter."""
     if len(op.results) != 1 or StructuredOp(op).reduction:
         return None
@@ -166,7 +166,7 @@ def _exponentials(op: Generic, maximum: Reduction, source: Place) -> tuple[tuple
         return None
     if isinstance(inner, math.ExpOp):
         return ((op,), place) if _is_shift(op, inner.operands[0], maximum) else None
-    readers = _readers(op.results[0])
+    readers = readers_of(op.results[0])
     if not _is_shift(op, made, maximum) or len(readers) != 1 or not _only_exponential(readers[0]):
         return None
     place = through(readers[0], place)
@@ -190,9 +190,9 @@ def _only_exponential(op: Generic) -> bool:
 # l = sum(e), o = sum(p v) ---------------------------------------------------------------------------------------------
 
 
-def _total(e: Place) -> Reduction | None:
+def total_of(e: Place) -> Reduction | None:
     """The sum of `e` along the streamed loop alone, from 0."""
-    for op in _readers(e.value):
+    for op in readers_of(e.value):
         found = (
             reduction_of(op.results[0], (arith.AddfOp,))
             if StructuredOp(op).reduction and len(op.results) == 1
@@ -204,7 +204,7 @@ def _total(e: Place) -> Reduction | None:
             and found.start() == 0
             and len(StructuredOp(op).reduction) == 1
         ):
-            return found if _reduced_axis(found) == e.axis else None
+            return found if reduced_axis(found) == e.axis else None
     return None
 
 
@@ -215,18 +215,18 @@ def _with_product(
     weights: list[Weighing] = []
     place = e
     while True:
-        others = [op for op in _readers(place.value) if op is not total.op]
-        operand = _summed(others[0], place) if len(others) == 1 else None
+        others = [op for op in readers_of(place.value) if op is not total.op]
+        operand = summed_input(others[0], place) if len(others) == 1 else None
         if operand is not None:
             return OnlineSoftmax(maximum, ops, total, tuple(weights), others[0], operand, source)
-        weighing = _weighing(others, place, total, weights)
+        weighing = weighing_of(others, place, total, weights)
         if weighing is None:
             return None
         weights.append(weighing)
         place = Place(weighing.op.results[0], place.axis)
 
 
-def _weighing(readers: list[Generic], place: Place, total: Reduction, before: list[Weighing]) -> Weighing | None:
+def weighing_of(readers: list[Generic], place: Place, total: Reduction, before: list[Weighing]) -> Weighing | None:
     """What happens next to the weights at `place`, where that leaves them a factor of the product."""
     value = place.value
     if len(readers) == 2:
@@ -261,7 +261,7 @@ def _made_of(total: SSAValue, values: Iterable[SSAValue]) -> tuple[Generic, ...]
     return tuple(reversed(found))
 
 
-def _summed(op: Generic, place: Place) -> int | None:
+def summed_input(op: Generic, place: Place) -> int | None:
     """The input of a contraction from 0 that is `place`'s tensor, read plainly, where the streamed loop is all that it
     sums over."""
     sides = multiply_add_operands(op)
@@ -316,7 +316,7 @@ def _guarded(readers: list[Generic], value: SSAValue) -> Weighing | None:
     guard, op = readers if readers[0].results[0] in readers[1].inputs else (readers[1], readers[0])
     if (
         not _tells_nan(guard)
-        or _readers(guard.results[0]) != [op]
+        or readers_of(guard.results[0]) != [op]
         or len(op.inputs) != 2
         or value not in op.inputs
         or len(op.results) != 1
@@ -386,7 +386,7 @@ def _depends(value: SSAValue, argument: BlockArgument) -> bool:
 # who reads what -------------------------------------------------------------------------------------------------------
 
 
-def _readers(value: SSAValue) -> list[Generic]:
+def readers_of(value: SSAValue) -> list[Generic]:
     """The structured ops that read a value as an input, once each; none where anything else needs its elements."""
     found: dict[Generic, None] = {}
     for use in value.uses:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
+from xdsl.ir import Operation
 
+from fuseline.analysis.near_softmax import near_online_softmaxes
 from fuseline.analysis.online_softmax import OnlineSoftmax, online_softmaxes
 from fuseline.analysis.structured import StructuredOp
 from tests.unit.targets.cpu.nests.generics import empty, fill, function, generic, tensor
@@ -45,6 +48,16 @@ class Text:
 
     def chains(self) -> list[OnlineSoftmax]:
         """What is found."""
+        return online_softmaxes(self.ops())
+
+    def near(self, dtype: str = "f32") -> list[str]:
+        """What is missing of what is nearly found."""
+        ops = self.ops(dtype)
+        streaming = {op for chain in online_softmaxes(ops) for op in chain.reductions}
+        return [near.missing for near in near_online_softmaxes(op for op in ops if op not in streaming)]
+
+    def ops(self, dtype: str = "f32") -> Sequence[Operation]:
+        """The ops of the program."""
         one, last = [("%v", "f32")], "%y"
         whole = ["d0, d1", "d0, d1"]
         text = [
@@ -104,7 +117,7 @@ class Text:
         types = {"%m": R, "%s": R}
         arguments = [(name, (SIZE, SIZE), "f32") for name in ("x", "a", "b")]
         returned = [(name, types.get(name, T)) for name in self.results]
-        return online_softmaxes(parse(function(arguments, [], "\n".join(text), returned)).members)
+        return parse(function(arguments, [], "\n".join(text), returned).replace("f32", dtype)).members
 
 
 CHOOSE = "%k = arith.constant 0.0 : f32\n%v = arith.select %i0, %k, %i1 : f32"
@@ -173,3 +186,28 @@ TEXT = Text()
 ])  # fmt: skip
 def test_what_is_none(text: Text):
     assert text.chains() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "missing"),
+    [
+        (Text(start="0.0"), "f32", "the maximum does not start from minus infinity"),
+        (Text(start="0xFC00"), "f16", "its elements are f16"),
+        (Text(results=("%o", "%m")), "f32", "something else reads the maximum"),
+        (Text(results=("%o", "%y")), "f32", "something needs the weights as a whole"),
+        (Text(weigh="%v = arith.addf %i0, %i1 : f32"), "f32", "what is done to the weights is no factor"),
+        (Text(weigh="%v = arith.mulf %i0, %i1 : f32", choose=CHOOSE), "f32", "several ops read the weights"),
+        (Text(init="1.0"), "f32", "the product does not begin at 0"),
+    ],
+)
+def test_what_is_nearly_one_says_what_is_missing(text: Text, dtype: str, missing: str):
+    assert text.near(dtype)[0].startswith(missing) and len(text.near(dtype)) == 1
+
+
+@pytest.mark.parametrize("text", [Text(), Text(zero="1.0"), Text(top="minimumf"), Text(shift=SUB)])
+def test_what_is_one_or_no_softmax_at_all_says_nothing(text: Text):
+    assert text.near() == []
+
+
+def test_a_softmax_without_a_product_says_nothing():
+    assert Text(body="%w = arith.addf %i0, %i1 : f32\n%v = arith.addf %o0, %w : f32").near() == []

@@ -53,7 +53,7 @@ from fuseline.passes.dispatch.unit_order import ordered_units
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.guide import PlanMatcher
-from fuseline.passes.fusion.idiom_remarks import idiom_name, near_idiom_remarks
+from fuseline.passes.fusion.idiom_remarks import idiom_name, near_idiom_remarks, near_stream_remarks
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.node_ids import digest
 from fuseline.passes.fusion.plan import read_plan
@@ -117,6 +117,7 @@ def _form(
     ctx.records.generic_ops_before += sum(is_generic(node.op) for node in graph.nodes)
     ctx.records.generic_ops_after += sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
     ctx.records.remarks.extend(near_idiom_remarks(graph.nodes))
+    ctx.records.remarks.extend(near_stream_remarks(graph, result) if ctx.target.streamed_points else ())
     ctx.records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})
     sizes = SizeBuilder(function, graph.shapes)
     for unit in ordered_units(function.body.block, result, graph.shapes):

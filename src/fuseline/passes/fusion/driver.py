@@ -49,11 +49,13 @@ Pair = tuple[Group, Group]
 
 @dataclass
 class Partition:
-    """The groups in canonical order, the group of each node, and a record for every edge."""
+    """The groups in canonical order, the group of each node, a record for every edge, and the softmaxes that could
+    stream."""
 
     groups: list[Group]
     group_of: dict[Node, Group]
     decisions: list[Decision] = field(default_factory=list[Decision])
+    streams: Sequence[Stream] = ()
 
 
 class Driver:
@@ -87,7 +89,7 @@ class Driver:
             self._stream_softmaxes()
             self._join_arms()
         groups = sorted(self.alive, key=lambda group: group.key)
-        return Partition(groups, self.group_of, self._records())
+        return Partition(groups, self.group_of, self._records(), self.streams)
 
     def _drain(self) -> None:
         while self.queue:

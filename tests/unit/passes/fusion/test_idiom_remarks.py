@@ -179,3 +179,32 @@ def test_a_form_that_no_family_takes_is_a_fallback(tmp_path: Path):
     assert any(
         "no kernel of its own: scan refused" in line for line in explain_node(program.record, dispatch.name).lines
     )
+
+
+def _attention(keys: int | str, *also: str) -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("MatMul", ["x", "k"], ["scores"], name="scores"),
+        helper.make_node("Softmax", ["scores"], ["weights"], name="softmax", axis=-1),
+        helper.make_node("MatMul", ["weights", "v"], ["y"], name="product"),
+    ]
+    model = _model(nodes, ["q", 32], [(name, TensorProto.FLOAT) for name in ("y", *also)])
+    for name, shape in (("k", [32, keys]), ("v", [keys, 32])):
+        model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("keys", "also", "target", "remarked"),
+    [
+        ("n", ["weights"], "cpu", True),
+        ("n", [], "cpu", False),
+        (16, ["weights"], "cpu", False),
+        ("n", [], "null", False),
+    ],
+)
+def test_a_softmax_that_nearly_streams(keys: int | str, also: list[str], target: str, remarked: bool):
+    """Only where the weights of any number of keys keep it from its product, on a target that could."""
+    record = fuseline.compile(_attention(keys, *also), target=target, threads=1).record
+    found = [remark for remark in record.remarks if remark.code == "near-online-softmax"]
+    assert [remark.detail.startswith("something needs the weights as a whole") for remark in found] == [True] * remarked
+    assert all("softmax" in remark.nodes for remark in found)

@@ -1,0 +1,102 @@
+"""Softmaxes with a product behind them that are not met block by block, and what is in the way
+(`analysis/online_softmax.py` has those that are)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+
+from xdsl.dialects.builtin import f32, f64
+from xdsl.ir import Operation, SSAValue
+
+from fuseline.analysis.online_softmax import (
+    MAXIMA,
+    Generic,
+    Place,
+    Weighing,
+    exponentials_of,
+    readers_of,
+    reduced_axis,
+    total_of,
+    weighing_of,
+)
+from fuseline.analysis.softmax import Reduction, reduction_of
+from fuseline.analysis.structured import StructuredOp, is_generic, multiply_add_operands
+from fuseline.ir.build import element_of
+
+
+@dataclass(frozen=True, slots=True)
+class NearOnlineSoftmax:
+    """The maximum and the product of a softmax that needs all of its loop at once, and what is missing for less."""
+
+    maximum: Generic
+    product: Generic
+    missing: str
+
+
+def near_online_softmaxes(ops: Iterable[Operation]) -> list[NearOnlineSoftmax]:
+    """Every softmax that begins with one of `ops`, none of which begins an `OnlineSoftmax`, and that a product sums
+    up."""
+    found = (_near(op) for op in ops if is_generic(op) and StructuredOp(op).reduction)
+    return [near for near in found if near is not None]
+
+
+def _near(op: Generic) -> NearOnlineSoftmax | None:
+    maximum = reduction_of(op.results[0], MAXIMA)
+    if maximum is None or len(StructuredOp(op).reduction) != 1:
+        return None
+    source = Place(maximum.source, reduced_axis(maximum))
+    for reader in _structured_readers(maximum.result):
+        exponentials = exponentials_of(reader, maximum, source)
+        total = total_of(exponentials[1]) if exponentials is not None else None
+        product = _product_of(exponentials[1].value) if exponentials is not None and total is not None else None
+        if exponentials is not None and total is not None and product is not None:
+            return NearOnlineSoftmax(op, product, _missing(maximum, exponentials[1], total, product))
+    return None
+
+
+def _structured_readers(value: SSAValue) -> list[Generic]:
+    return list(dict.fromkeys(use.operation for use in value.uses if is_generic(use.operation)))
+
+
+def _product_of(weights: SSAValue) -> Generic | None:
+    """The first contraction that reads what all-parallel ops make of `weights`."""
+    pending, seen = [weights], set[Operation]()
+    while pending:
+        for op in _structured_readers(pending.pop()):
+            if op in seen:
+                continue
+            seen.add(op)
+            if not StructuredOp(op).reduction:
+                pending += op.results
+            elif multiply_add_operands(op) is not None:
+                return op
+    return None
+
+
+def _missing(maximum: Reduction, e: Place, total: Reduction, product: Generic) -> str:
+    if maximum.start() != -inf:
+        return "the maximum does not start from minus infinity"
+    if element_of(maximum.result) not in (f32, f64):
+        return f"its elements are {element_of(maximum.result)}"
+    if len(readers_of(maximum.result)) != 1:
+        return "something else reads the maximum"
+    return _missing_behind(e, total, product)
+
+
+def _missing_behind(e: Place, total: Reduction, product: Generic) -> str:
+    """What is in the way between the exponentials and the product."""
+    weights, place = list[Weighing](), e
+    while True:
+        readers = readers_of(place.value)
+        others = [op for op in readers if op is not total.op]
+        if not readers:
+            return "something needs the weights as a whole"
+        if others == [product]:
+            return "the product does not begin at 0, or sums over other loops beside it"
+        weighing = weighing_of(others, place, total, weights)
+        if weighing is None:
+            return "several ops read the weights" if len(others) > 1 else "what is done to the weights is no factor"
+        weights.append(weighing)
+        place = Place(weighing.op.results[0], place.axis)

@@ -138,6 +138,11 @@ def test_loops_that_cannot_be_those_of_the_body_are_refused(loops: FusedLoops):
     assert caught.value.node == "main_dispatch_0"
 
 
+def test_a_reduction_may_meet_its_loop_point_by_point():
+    body, shapes = _softmax_like()
+    require_match(replace(ROWS, online=(OnlineReduction(((0, 1),), 2, 1),)), body, shapes, "main_dispatch_0")
+
+
 def test_arms_and_grid_loops_have_one_order_whatever_order_they_were_decided_in():
     one = FusedLoops(
         ((4, 3), (6, 5)), (MemberLoops((0, 1), arm=1), MemberLoops((1, None, 0), arm=0), MemberLoops((1, 0), arm=1))

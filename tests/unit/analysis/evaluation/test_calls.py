@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation import evaluate_module
+from fuseline.analysis.evaluation import evaluate_module, main_function
 from fuseline.analysis.evaluation.calls import entry_function
 from fuseline.analysis.evaluation.constants import constant_value, dense_array
 from fuseline.analysis.evaluation.control import branch, loop
@@ -198,3 +198,30 @@ def test_weights_are_looked_up_and_checked():
         evaluate_module(module, [], {})
     with pytest.raises(FuselineError, match=r"E0305.*dense_resource<w> has 3 elements, its type tensor<2x2xi8>"):
         evaluate_module(module, [], {"w": np.zeros(3, np.int8)})
+
+
+FUNCTIONS = {
+    "main": "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  return %x : tensor<2xf32>\n}\n",
+    "other": "func.func @other(%x: tensor<2xf32>) -> tensor<2xf32> {\n  return %x : tensor<2xf32>\n}\n",
+    "mine": "func.func private @mine(%x: tensor<2xf32>) -> tensor<2xf32> {\n  return %x : tensor<2xf32>\n}\n",
+    "declared": "func.func @declared(tensor<2xf32>) -> tensor<2xf32>\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("functions", "entry"),
+    [
+        (("other", "main"), "main"),
+        (("other", "mine"), "other"),
+        (("mine", "declared", "other"), "other"),
+        (("mine", "declared"), "found 0"),
+    ],
+)
+def test_the_entry_of_a_program(functions: tuple[str, ...], entry: str):
+    module = parse_module("".join(FUNCTIONS[name] for name in functions), new_context())
+    if entry in FUNCTIONS:
+        assert main_function(module).sym_name.data == entry
+        return
+    with pytest.raises(FuselineError, match=entry) as caught:
+        main_function(module)
+    assert caught.value.code == "E0305"

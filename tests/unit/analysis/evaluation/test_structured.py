@@ -134,6 +134,14 @@ def test_what_is_no_sum_goes_step_by_step(body: str):
     check(generic(["d0, d1", "d0"], "pr", ["tensor<3x5xf32>"], ["tensor<3xf32>"], body))
 
 
+def test_a_product_of_bits_is_a_sum_without_carry():
+    body = "%m = arith.muli %a0, %a1 : i1\n %s = arith.addi %a2, %m : i1\n linalg.yield %s : i1"
+    bits = generic(["d0", "d0", ""], "r", ["tensor<3xi1>"] * 2, ["tensor<i1>"], body)
+    for start in (False, True):
+        (total,) = evaluate_function(bits, [np.array([1, 1, 0], bool), np.array([1, 1, 1], bool), np.bool_(start)])
+        assert bool(total) is start
+
+
 def test_steps_see_what_is_outside_of_the_body():
     body = """%i = linalg.index 1 : index
     %t = tensor.extract %x0[%i, %i] : tensor<5x5xf32>

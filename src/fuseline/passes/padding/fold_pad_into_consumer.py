@@ -19,8 +19,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, is_identity, kind, producer_of, splat_value
-from fuseline.ir.build import Emitter, element_of, scalar_attribute, shape_of
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, is_identity, kind, producer_of
+from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.passes.layout.rewriting.generics import rebuilt
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
@@ -127,36 +127,25 @@ def _padded_concat(op: tensor.ConcatOp) -> SSAValue | None:
 
 def _padded_elementwise(scope: Scope, op: linalg.ops.GenericOp) -> SSAValue | None:
     """The elementwise op on what was padded, then a pad with what it makes of the padding."""
-    view = StructuredOp(op)
-    if len(op.results) != 1 or kind(op) is not Kind.ELEMENTWISE or not all(is_identity(map_) for map_ in view.maps):
-        return None
-    first = next((found for value in op.inputs if (found := single_pad(value)) is not None), None)
+    first = single_pad(op.inputs[0]) if len(op.inputs) == len(op.results) == 1 else None
     if first is None or any(isinstance(size, int) and size < 0 for size in (*low_of(first), *high_of(first))):
         return None
-    arguments: dict[int, Attribute] = {}
-    for i, value in enumerate(op.inputs):
-        attribute = pad_value(first) if producer_of(value) is first else _splat(value)
-        if attribute is None:
-            return None
-        arguments[i] = attribute
-    value = body_value(op, arguments)
+    if kind(op) is not Kind.ELEMENTWISE or not all(is_identity(map_) for map_ in StructuredOp(op).maps):
+        return None
+    padding = pad_value(first)
+    assert padding is not None
+    value = body_value(op, {0: padding})
     return _moved_below(scope, op, first, value) if value is not None else None
-
-
-def _splat(value: SSAValue) -> Attribute | None:
-    number = splat_value(value)
-    return scalar_attribute(number, element_of(value)) if number is not None else None
 
 
 def _moved_below(scope: Scope, op: linalg.ops.GenericOp, first: tensor.PadOp, value: Attribute) -> SSAValue | None:
     sizes = scope.dims(first.source)
-    if not scope.knows_all(sizes) or any(producer_of(other) is not first for other in op.inputs):
+    if not scope.knows_all(sizes):
         return None
-    at = Emitter.before(op)
-    init = scope.empty(at, element_of(op.results[0]), sizes)
+    init = scope.empty(Emitter.before(op), element_of(op.results[0]), sizes)
     shape, low, high = shape_of(op.results[0]), low_of(first), high_of(first)
-    maps = [attr.data for attr in op.indexing_maps]
-    inner = rebuilt(op, [first.source] * len(op.inputs), [init], maps, [str(it.data.value) for it in op.iterator_types])
+    view = StructuredOp(op)
+    inner = rebuilt(op, [first.source], [init], view.maps, view.iterators)
     moved = Emitter(InsertPoint.before(op), location=first.location)
     scalar = moved.add(arith.ConstantOp(value)).result  # pyright: ignore[reportArgumentType]
     return pad(moved, inner.results[0], low, high, scalar, shape).result

@@ -12,14 +12,15 @@ C, H = 8, 12
 
 
 def depthwise(filter_op: str | None) -> ModelProto:
-    """A depthwise convolution whose filter is an input, turned over before where `filter_op` says how."""
+    """A depthwise convolution in three dimensions over an image with its channels first, whose filter is an input,
+    turned over before where `filter_op` says how."""
     before = [] if filter_op is None else [helper.make_node(filter_op, ["w"], ["v"])]
     filter_name = "w" if filter_op is None else "v"
-    node = helper.make_node("Conv", ["x", filter_name], ["y"], group=C, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
-    shapes = {"x": [1, C, H, H], "w": [C, 1, 3, 3]}
+    node = helper.make_node("Conv", ["x", filter_name], ["y"], group=C, kernel_shape=[3] * 3, pads=[1] * 6)
+    shapes = {"x": [1, C, H, H, H], "w": [C, 1, 3, 3, 3]}
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
     graph = helper.make_graph(
-        [*before, node], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, C, H, H])]
+        [*before, node], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, C, H, H, H])]
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
@@ -27,7 +28,7 @@ def depthwise(filter_op: str | None) -> ModelProto:
 def test_a_fallback_is_recorded_with_its_reasons():
     program = fuseline.compile(depthwise(None), threads=1)
     fallen = [dispatch for dispatch in program.record.dispatches if dispatch.fallback]
-    assert program.stats["fallbacks"] == len(fallen)
+    assert program.stats["fallbacks"] == len(fallen) > 0
     for dispatch in program.record.dispatches:
         assert bool(dispatch.fallback) == (
             dispatch.family == "loop-nest" and any(member.kind == "depthwise" for member in dispatch.members)
@@ -46,16 +47,17 @@ def test_what_has_a_kernel_of_its_own_says_nothing():
 
 
 def test_a_window_inside_a_block_says_so_too():
-    """Two windows over one channel: there are no lanes, so that both are plain loops inside the blocks they share."""
-    pads = [1, 1, 1, 1]
+    """Two windows in three dimensions over one channel: there are no lanes, so that both are plain loops inside the
+    blocks they share."""
+    pads = [1] * 6
     nodes = [
         helper.make_node("Conv", ["x", "v"], ["across"], pads=pads),
         helper.make_node("Conv", ["x", "w"], ["down"], pads=pads),
         helper.make_node("Mul", ["across", "down"], ["y"]),
     ]
-    shapes = {"x": [1, 1, 64, 64], "v": [1, 1, 3, 3], "w": [1, 1, 3, 3]}
+    shapes = {"x": [1, 1, 16, 16, 16], "v": [1, 1, 3, 3, 3], "w": [1, 1, 3, 3, 3]}
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1, 64, 64])
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1, 16, 16, 16])
     graph = helper.make_graph(nodes, "g", inputs, [result])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     program = fuseline.compile(model, target="cpu", threads=1)

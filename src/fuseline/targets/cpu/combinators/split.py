@@ -63,6 +63,13 @@ def split_tiles(split: RowSplit) -> Sequence[Tiles]:
     return [tall, Tiles(split.height - 1, split.tall, split.tall, split.count)] if split.short else [tall]
 
 
+def first_of(kernel: KernelBuilder, split: RowSplit, tile: Operand) -> Operand:
+    """The first position of a tile of a split, of either height; of the tile behind the last, the extent."""
+    if not split.short:
+        return kernel.mul(tile, split.height)
+    return kernel.add(kernel.mul(tile, split.height - 1), kernel.min(tile, split.tall))
+
+
 def block_of(kernel: KernelBuilder, index: Operand, size: int, count: Operand) -> Range:
     """What block `index` covers of `count` things in blocks of `size`; all of them where they are known to be one
     block."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from fuseline.analysis.cut_points import pieces
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.combinators.split import first_of
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows, rounded
@@ -123,14 +124,11 @@ class RowReader:
 
     def _first_row(self, tile: Operand) -> Operand:
         """The first row of tile `tile`; of the tile past the last, the extent."""
-        kernel, split = self.kernel, self.plan.split
+        split = self.plan.split
         if split is None:
             assert self.runtime is not None
             return self.runtime.first_row(tile)
-        return kernel.add(
-            kernel.mul(tile, split.height if not split.short else split.height - 1),
-            kernel.min(tile, split.tall) if split.short else 0,
-        )
+        return first_of(self.kernel, split, tile)
 
     def _pack_row(self, point: Point) -> None:
         kernel, plan, buffer = self.kernel, self.plan, self.buffer

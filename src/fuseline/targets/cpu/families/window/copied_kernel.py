@@ -29,7 +29,7 @@ class CopiedWindowKernel(WindowKernel):
         self.copied_plan, groups = plan, plan.problem.groups
         self.original = self.problem.images[0]
         self.image = Image(self._access(), self.original.start, self.original.channels)
-        self.copy = ImageCopy(plan, self.frame, self.reader.pad)
+        self.copy = ImageCopy(plan, self.frame)
         self.groups = GroupColumns(kernel, groups, plan.lanes) if groups is not None else None
         self.first_line: Operand = 0
         self.first_panel: Operand = 0
@@ -38,7 +38,8 @@ class CopiedWindowKernel(WindowKernel):
         """Where elements lie in the copy: as in an image without padding."""
         plan, walk = self.copied_plan, self.problem.walk
         row = plan.row_columns * plan.pitch
-        steps = [(walk.line, plan.rows.along * row), (walk.pixel, plan.columns.along * plan.pitch)]
+        steps = [(self.problem.channel, 1), (walk.line, plan.rows.along * row)]
+        steps += [(walk.pixel, plan.columns.along * plan.pitch)]
         steps += [(axis, plan.rows.window * row) for axis in walk.down] + [
             (walk.across, plan.columns.window * plan.pitch)
         ]

@@ -12,6 +12,7 @@ from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, uncrow
 from fuseline.targets.cpu.families.window.groups import grouped_problem, plan_groups
 from fuseline.targets.cpu.families.window.kernel import WindowKernel
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
+from fuseline.targets.cpu.families.window.planes import PlanesKernel, PlanesPlan, plan_planes
 from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -19,7 +20,7 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
 class WindowFamily(Family):
     """Takes depthwise convolutions, poolings and convolutions in narrow groups, of f32 or f64, whose channels are
-    contiguous in image and result."""
+    contiguous in image and result; and the first two where the pixels of a line are (`planes.py`)."""
 
     name = "window"
 
@@ -30,12 +31,20 @@ class WindowFamily(Family):
             return grouped if isinstance(grouped, Refusal) else plan_groups(grouped, machine)
         problem = window_problem(view)
         plan = problem if isinstance(problem, Refusal) else plan_window(problem, machine)
-        return plan if isinstance(plan, Refusal) else uncrowded(plan, machine)
+        if not isinstance(plan, Refusal):
+            return uncrowded(plan, machine)
+        planes = plan_planes(view, machine)
+        return plan if isinstance(planes, Refusal) else planes
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """Build the kernel."""
         assert isinstance(plan, WindowPlan)
-        (CopiedWindowKernel(plan, kernel) if isinstance(plan, CopiedWindowPlan) else WindowKernel(plan, kernel)).emit()
+        if isinstance(plan, CopiedWindowPlan):
+            CopiedWindowKernel(plan, kernel).emit()
+        elif isinstance(plan, PlanesPlan):
+            PlanesKernel(plan, kernel).emit()
+        else:
+            WindowKernel(plan, kernel).emit()
 
 
 EXPORT = WindowFamily

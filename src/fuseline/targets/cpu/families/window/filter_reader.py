@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fuseline.targets.cpu.combinators.split import Range
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.families.contraction.problem import Axis
-from fuseline.targets.cpu.families.window.plan import WindowPlan
+from fuseline.targets.cpu.families.window.plan import WindowPlan, is_uniform
 from fuseline.targets.cpu.families.window.staged_filter import StagedFilter
 from fuseline.targets.cpu.families.window.tile import Tile, Window, channel
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
@@ -20,6 +20,7 @@ class FilterReader:
         self.plan, self.frame, self.kernel = plan, emitter.frame, emitter.kernel
         self.filter = plan.problem.filter
         self.staged = StagedFilter(plan, emitter) if plan.stages_filter else None
+        self.uniform = is_uniform(plan.problem)
         self.memory = self._memory()
 
     def _memory(self) -> MemRef | None:
@@ -57,7 +58,8 @@ class FilterReader:
             total: Operand = kernel.mul(kernel.add(tile.panel, before // plan.width), plan.packed.panel_stride)
         else:
             assert self.filter.access is not None
-            total = kernel.add(self.frame.operand(self.filter.access.flat.constant), channel(self.frame, plan, tile, 0))
+            total = self.frame.operand(self.filter.access.flat.constant)
+            total = total if self.uniform else kernel.add(total, channel(self.frame, plan, tile, 0))
         for axis, value in tile.outer.items():
             total = kernel.add(total, kernel.mul(value, self.stride(axis)))
         return total
@@ -71,5 +73,7 @@ class FilterReader:
         first = window.filter
         for axis, i in ((problem.groups.inner if problem.groups is not None else None, step), (problem.across, tap)):
             first = self.kernel.add(first, self.kernel.mul(i, self.stride(axis))) if axis is not None else first
+        if self.uniform:
+            return self.kernel.splat(self.kernel.load(self.memory, first), self.plan.lanes)
         index = self.kernel.add(first, (tile.first + v) * self.plan.lanes)
         return self.kernel.load(self.memory, index, self.plan.lanes, active=tile.actives[v] if in_place else None)

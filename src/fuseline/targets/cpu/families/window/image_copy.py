@@ -1,4 +1,4 @@
-"""The image under some lines of a window, copied to scratch: pixel beside pixel, with the padding around them.
+"""The image under some lines of a window, copied to scratch with the padding around it.
 
 image rows     a b c d        copy, one pixel of padding      . a b c d .
                e f g h                                        . e f g h .
@@ -6,50 +6,53 @@ image rows     a b c d        copy, one pixel of padding      . a b c d .
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
+from fuseline.analysis.operand_access import LinearAccess
+from fuseline.targets.cpu.combinators.tail import over_panels
 from fuseline.targets.cpu.combinators.unroll import unroll
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan
-from fuseline.targets.cpu.kernel_ir.types import Operand
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand
 
 COPIED_PIXELS = 4
 """Pixels copied per iteration."""
 
+Outer = Mapping[Axis, Operand]
 
-class ImageCopy:
-    """`memory[row][column][channel]`: `plan.pitch` channels a pixel. A row may begin with what the last vector before
-    it wrote too far."""
 
-    def __init__(self, plan: CopiedWindowPlan, frame: DispatchBuffers, pad: float) -> None:
-        self.plan, self.frame, self.kernel, self.pad = plan, frame, frame.kernel, pad
-        self.image = plan.problem.images[0].access
-        self.memory = self.kernel.scratch(plan.problem.dtype, plan.copied)
+class RowsCopy:
+    """Rows of `pitch` elements in `memory`; those outside of the image are the pad value. Vectors may be written too
+    far: into the next row, which is written later, or the slack behind the last one."""
 
-    def fill(
-        self, outer: Mapping[Axis, Operand], lines: tuple[Operand, Operand], bunch: Operand, channels: int
+    def __init__(
+        self, frame: DispatchBuffers, image: LinearAccess, rows: Direction, memory: MemRef, shape: tuple[int, int]
     ) -> None:
-        """The image under `lines` (the first, and how many), `channels` of it from those of panel bunch `bunch` on;
-        outside of it the pad value."""
-        kernel, plan, rows = self.kernel, self.plan, self.plan.rows
-        first, width = kernel.mul(lines[0], rows.along), plan.row_columns
-        begin, end = plan.columns.inside(width)
+        self.frame, self.kernel, self.image, self.rows, self.memory = frame, frame.kernel, image, rows, memory
+        self.pitch, self.lanes = shape
+
+    def fill_rows(
+        self, outer: Outer, lines: tuple[Operand, Operand], offset: Operand, copy: Callable[[Operand, Operand], None]
+    ) -> None:
+        """The rows under `lines` (the first, and how many): `copy(from, to)` for those inside of the image, of which
+        `from` is element `offset`."""
+        kernel, rows = self.kernel, self.rows
+        first = kernel.mul(lines[0], rows.along)
 
         def row(r: Operand) -> tuple[()]:
-            to = kernel.mul(r, width * plan.pitch)
+            to = kernel.mul(r, self.pitch)
             step = kernel.add(first, r)
-            source = self._source(outer, step, bunch)
+            source = self._source(outer, step, offset)
 
             def inside() -> tuple[()]:
-                self._pad(to, 0, begin)
-                unroll(kernel, begin, end, COPIED_PIXELS, partial(self._pixel, source, to, channels))
-                self._pad(to, end, width)
+                copy(source, to)
                 return ()
 
             def outside() -> tuple[()]:
-                self._pad(to, 0, width)
+                self.pad(to, 0, self.pitch)
                 return ()
 
             if rows.size is None:
@@ -60,34 +63,76 @@ class ImageCopy:
 
         kernel.loop(0, kernel.add(kernel.mul(lines[1], rows.along), rows.steps(0)), 1, row)
 
-    def _source(self, outer: Mapping[Axis, Operand], row: Operand, bunch: Operand) -> Operand:
-        """Where the channels of a bunch begin in a row of the image."""
+    def _source(self, outer: Outer, row: Operand, offset: Operand) -> Operand:
         kernel = self.kernel
-        total = kernel.add(self.frame.operand(self.image.flat.constant), kernel.mul(bunch, self.plan.pitch))
+        total = kernel.add(self.frame.operand(self.image.flat.constant), offset)
         for axis, value in outer.items():
             total = kernel.add(total, kernel.mul(value, self.frame.operand(self.image.stride(axis.inner))))
-        return kernel.add(total, kernel.mul(row, self.plan.rows.stride))
+        return kernel.add(total, kernel.mul(row, self.rows.stride))
 
-    def _pixel(self, source: Operand, to: Operand, channels: int, i: Operand) -> tuple[()]:
-        kernel, memory, lanes = self.kernel, self.frame.argument(self.image.source), self.plan.lanes
-        place, target = (
-            kernel.add(source, kernel.mul(i, self.plan.columns.stride)),
-            kernel.add(to, kernel.mul(i, self.plan.pitch)),
-        )
-        for c in range(0, channels, lanes):
-            active = None if c + lanes <= channels else channels - c
-            kernel.store(
-                self.memory, kernel.add(target, c), kernel.load(memory, kernel.add(place, c), lanes, active=active)
-            )
-        return ()
-
-    def _pad(self, row: Operand, begin: int, end: int) -> None:
-        """Columns `begin` to `end` of a row."""
-        kernel, pitch = self.kernel, self.plan.pitch
-        value = kernel.const(self.pad, self.plan.problem.dtype, self.plan.lanes)
+    def pad(self, row: Operand, begin: int, end: int) -> None:
+        """Elements `begin` to `end` of a row."""
+        kernel = self.kernel
+        value = kernel.const(self.image.pad if self.image.bounds else 0, self.memory.dtype, self.lanes)
 
         def vector(i: Operand) -> tuple[()]:
             kernel.store(self.memory, kernel.add(row, i), value)
             return ()
 
-        kernel.loop(begin * pitch, end * pitch, self.plan.lanes, vector)
+        kernel.loop(begin, end, self.lanes, vector)
+
+    def move(self, source: Operand, to: Operand, active: Operand | None) -> None:
+        """A vector of the image into the copy."""
+        found = self.kernel.load(self.frame.argument(self.image.source), source, self.lanes, active=active)
+        self.kernel.store(self.memory, to, found)
+
+
+class ImageCopy(RowsCopy):
+    """`memory[row][column][channel]`: some channels of every pixel."""
+
+    def __init__(self, plan: CopiedWindowPlan, frame: DispatchBuffers) -> None:
+        self.plan = plan
+        memory = frame.kernel.scratch(plan.problem.dtype, plan.copied)
+        shape = (plan.row_columns * plan.pitch, plan.lanes)
+        super().__init__(frame, plan.problem.images[0].access, plan.rows, memory, shape)
+
+    def fill(self, outer: Outer, lines: tuple[Operand, Operand], bunch: Operand, channels: int) -> None:
+        """The image under `lines`, `channels` of it from those of panel bunch `bunch` on."""
+        begin, end = self.plan.columns.inside(self.plan.row_columns)
+        pitch = self.plan.pitch
+
+        def copy(source: Operand, to: Operand) -> None:
+            self.pad(to, 0, begin * pitch)
+            unroll(self.kernel, begin, end, COPIED_PIXELS, partial(self._pixel, source, to, channels))
+            self.pad(to, end * pitch, self.pitch)
+
+        self.fill_rows(outer, lines, self.kernel.mul(bunch, pitch), copy)
+
+    def _pixel(self, source: Operand, to: Operand, channels: int, i: Operand) -> tuple[()]:
+        kernel = self.kernel
+        place = kernel.add(source, kernel.mul(i, self.plan.columns.stride))
+        target = kernel.add(to, kernel.mul(i, self.plan.pitch))
+        for c in range(0, channels, self.lanes):
+            active = None if c + self.lanes <= channels else channels - c
+            self.move(kernel.add(place, c), kernel.add(target, c), active)
+        return ()
+
+
+class PlaneCopy(RowsCopy):
+    """`memory[row][column]` of an image whose columns are neighbours in memory."""
+
+    def fill(self, outer: Outer, lines: tuple[Operand, Operand], columns: tuple[int, int]) -> None:
+        """The image under `lines`; its columns lie in the range `columns` of a row."""
+        kernel, (begin, end) = self.kernel, columns
+
+        def copy(source: Operand, to: Operand) -> None:
+            def vector(number: Operand, elements: Operand) -> None:
+                i = kernel.add(begin, kernel.mul(number, self.lanes))
+                self.move(kernel.add(source, i), kernel.add(to, i), elements if elements != self.lanes else None)
+
+            self.pad(to, 0, begin)
+            cut = divmod(end - begin, self.lanes)
+            over_panels(kernel, cut, self.lanes, (0, cut[0] + 1), vector)
+            self.pad(to, end, self.pitch)
+
+        self.fill_rows(outer, lines, 0, copy)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fuseline.analysis.operand_access import Bound, LinearAccess
 from fuseline.ir import dim as d
+from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.families.contraction.problem import Axis
 from fuseline.targets.cpu.families.contraction.runtime_pixels import Tiles
@@ -71,6 +72,10 @@ class ImageReader:
         for inside in (*window.rows, *self._column_checks(tile, window, user)):
             assert self.page is not None
             address = kernel.select_mem(inside, address, 0, self.page, 0)
+        step = int_stride(tile.image.access, self.problem.channel)
+        if step != 1:
+            first = kernel.add(kernel.add(window.image, offset), v * self.plan.lanes * step)
+            return self.frame.load(self.memory(tile.image), Index(first, step), self.plan.lanes)
         return kernel.load_at(address, v * self.plan.lanes, self.plan.lanes, active)
 
     def _column_checks(self, tile: Tile, window: Window, user: tuple[int, int]) -> list[Value]:

@@ -71,13 +71,13 @@ class WindowKernel(RootKernel):
     def _line(self, outer: dict[Axis, Operand], panels: Range) -> None:
         """Tall tiles, then short ones."""
         if self.plan.split is None:
-            self._runtime_line(self._pixels(outer, 1), panels)
+            self._runtime_line(self.pixels(outer, 1), panels)
             return
         for tiles in split_tiles(self.plan.split):
-            one = self._pixels(outer, tiles.height, tiles.spread)
-            tiles.each(self.kernel, lambda t, start, one=one: self._panels(one.of(start=start), panels))
+            one = self.pixels(outer, tiles.height, tiles.spread)
+            tiles.each(self.kernel, lambda t, start, one=one: self.panels(one.of(start=start), panels))
 
-    def _pixels(self, outer: dict[Axis, Operand], pixels: int, spread: tuple[int, int] | None = None) -> Tile:
+    def pixels(self, outer: dict[Axis, Operand], pixels: int, spread: tuple[int, int] | None = None) -> Tile:
         """A tile of some pixels, whose place is not known yet."""
         return Tile(outer, 0, pixels, spread, self.problem.images[0])
 
@@ -92,7 +92,7 @@ class WindowKernel(RootKernel):
             kernel.loop(
                 0, tiles.count, 1, partial(self._runtime_tile, one.of(pixels=tiles.width), panels, line.extent, inside)
             )
-        kernel.loop(0, line.single, 1, lambda t: self._panels(one.of(start=t), panels))
+        kernel.loop(0, line.single, 1, lambda t: self.panels(one.of(start=t), panels))
 
     def _runtime_tile(
         self, one: Tile, panels: Range, extent: Operand, inside: Range | None, t: Operand
@@ -103,14 +103,14 @@ class WindowKernel(RootKernel):
 
         def at_edge() -> tuple[Operand, ...]:
             start = kernel.min(first, kernel.sub(extent, one.pixels))
-            return self._panels(one.of(start=start, stored=kernel.sub(first, start)), panels)
+            return self.panels(one.of(start=start, stored=kernel.sub(first, start)), panels)
 
         if inside is None:
             return at_edge()
         is_inside = kernel.bitand(kernel.compare("ge", t, inside[0]), kernel.compare("lt", t, inside[1]))
-        return kernel.when(is_inside, lambda: self._panels(one.of(start=first, inside=True), panels), at_edge)
+        return kernel.when(is_inside, lambda: self.panels(one.of(start=first, inside=True), panels), at_edge)
 
-    def _panels(self, one: Tile, panels: Range) -> tuple[()]:
+    def panels(self, one: Tile, panels: Range) -> tuple[()]:
         """The panels of every part of the image: whole ones in a loop, then the narrower one at the end."""
         kernel, plan, operand = self.kernel, self.plan, self.frame.operand
         for part, image in enumerate(self.problem.images):

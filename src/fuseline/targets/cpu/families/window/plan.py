@@ -133,8 +133,17 @@ def layout_of(problem: WindowProblem, packed: PackedColumns | None) -> dict[int,
 
 
 def reads_in_place(problem: WindowProblem) -> bool:
-    """Whether vectors of the filter, if there is one, can be loaded as they lie."""
-    return problem.filter is None or (problem.groups is None and lies_along(problem.filter, problem.channel.inner))
+    """Whether vectors of the filter, if there is one, can be loaded as they lie, or are one element in all lanes."""
+    if problem.filter is None or problem.groups is not None:
+        return problem.filter is None
+    return lies_along(problem.filter, problem.channel.inner) or is_uniform(problem)
+
+
+def is_uniform(problem: WindowProblem) -> bool:
+    """Whether a tap of the filter is the same element for all lanes."""
+    filter_ = problem.filter
+    access = filter_.access if filter_ is not None else None
+    return access is not None and not access.bounds and access.stride(problem.channel.inner) == 0
 
 
 def filter_note(packed: PackedColumns | None, problem: WindowProblem) -> dict[str, str]:

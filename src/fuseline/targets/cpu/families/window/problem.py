@@ -7,7 +7,7 @@ out[outer, line, pixel, channel] = combine over window of image[.., pixel * stri
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from xdsl.dialects import arith
@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
-from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, used_dims, yielded
+from fuseline.analysis.structured import Kind, StructuredOp, dims_of, kind, multiply_add_operands, used_dims, yielded
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
@@ -23,6 +23,9 @@ from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.contraction.access import access_segments, linear_access
 from fuseline.targets.cpu.families.contraction.problem import Axis, Operand, estimated
 from fuseline.targets.target import Refusal
+
+MOST_LANE_STEP = 4
+"""Elements of the image between two lanes: up to so many, vectors that hold them all are loaded and picked from."""
 
 UNROLLED_WINDOW = 9
 """A window wider than this along the line is a loop, and its pixels share no columns."""
@@ -139,8 +142,10 @@ class WindowProblem:
         return (*self.down, *inner, *((self.across,) if self.across is not None else ()))
 
 
-def window_problem(view: DispatchView) -> WindowProblem | Refusal:
-    """The root of `view` as a window problem, or why it is none."""
+def window_problem(view: DispatchView, *, planes: bool = False) -> WindowProblem | Refusal:
+    """The root of `view` as a window problem, or why it is none. `planes`: lanes run along the pixels of a line, which
+    may be padded, the tiled axis is that of the lines, and what moves along the lanes in the window comes first of
+    those `down` (`planes.py`)."""
     root = view.root_view
     if root is None or kind(root.op) not in (Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION):
         return Refusal("not-a-window", "the root slides no window channel by channel")
@@ -157,10 +162,12 @@ def window_problem(view: DispatchView) -> WindowProblem | Refusal:
         return Refusal("element-type", "windows are for f32 and f64 throughout")
     if any(extent == 0 for extent in root.loops(view.shapes)):
         return Refusal("empty", "a loop never runs")
-    return _with_operands(view, root, dtype, used)
+    return _with_operands(view, root, dtype, used, planes=planes)
 
 
-def _with_operands(view: DispatchView, root: StructuredOp, dtype: str, used: Sequence[int]) -> WindowProblem | Refusal:
+def _with_operands(
+    view: DispatchView, root: StructuredOp, dtype: str, used: Sequence[int], *, planes: bool
+) -> WindowProblem | Refusal:
     extents = root.loops(view.shapes)
     position = max(used, key=lambda i: len(root.input_maps[i].results)) if len(used) == 1 else _image_of(root, used)
     other = next((i for i in used if i != position), None)
@@ -171,12 +178,19 @@ def _with_operands(view: DispatchView, root: StructuredOp, dtype: str, used: Seq
     moving = [loop for loop in written if extents[loop] != 1]
     if not moving or set(written) != set(root.parallel):
         return Refusal("no-channels", "nothing runs along the lanes")
-    channel = _channel(found, moving)
+    channel = _pixel_lane(found, moving) if planes else _channel(found, moving)
     if channel is None:
         return Refusal("channels-not-contiguous", "no loop of the result walks the image element by element")
     filter_ = _operand(view, root, other, extents) if other is not None else None
     images = tuple(Image(s.access, s.start, s.size if s.loop is not None else extents[channel]) for s in found)
-    return _with_roles(view, root, (dtype, extents), (images, position, filter_, other or 0), (moving, channel))
+    along = window_along(root, position, channel) if planes else []
+    return _with_roles(view, root, (dtype, extents), (images, position, filter_, other or 0), (moving, channel, along))
+
+
+def window_along(root: StructuredOp, image: int, lane: int) -> list[int]:
+    """The loops of the window in the coordinate of the image that loop `lane` runs along."""
+    coordinates = [dims_of(expr) for expr in root.input_maps[image].results]
+    return [loop for loop in root.reduction if any(lane in loops and loop in loops for loops in coordinates)]
 
 
 def _channel(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
@@ -189,6 +203,13 @@ def _channel(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
         if loop not in padded and all(s.loop in (None, loop) and s.access.stride(loop) == 1 for s in found)
     ]
     return lanes[-1] if lanes else None
+
+
+def _pixel_lane(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
+    """The loop for the lanes of planes: the innermost of the result, where it steps over the image by a few elements;
+    it may be in its padding."""
+    stride = found[0].access.stride(moving[-1])
+    return moving[-1] if isinstance(stride, int) and 0 < stride <= MOST_LANE_STEP else None
 
 
 def _image_of(root: StructuredOp, used: Sequence[int]) -> int:
@@ -209,15 +230,18 @@ def lies_along(filter_: Operand, channel: int) -> bool:
 def _with_roles(
     view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]],
     operands: tuple[tuple[Image, ...], int, Operand | None, int],
-    loops: tuple[list[int], int],
+    loops: tuple[list[int], int, list[int]],
 ) -> WindowProblem | Refusal:  # fmt: skip
     dtype, extents = types
     images, image_position, filter_, filter_position = operands
-    moving, channel = loops
+    moving, channel, along = loops
     accesses = [image.access for image in images]
-    walk = walk_of(accesses, extents, [loop for loop in moving if loop != channel], root.reduction)
+    pixels, window = ([loop for loop in side if loop not in (channel, *along)] for side in (moving, root.reduction))
+    walk = walk_of(accesses, extents, pixels, window)
     if isinstance(walk, Refusal):
         return walk
+    first = tuple(Axis((loop,), (extents[loop],)) for loop in along if extents[loop] != 1)
+    walk = replace(walk, down=(*first, *walk.down))
     channels = Axis((channel,), (extents[channel],))
     return WindowProblem(
         view,

@@ -9,7 +9,8 @@ import pytest
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
-from fuseline.passes.fusion.decision import WhyNot
+from fuseline.passes.fusion.checked_rule import checked
+from fuseline.passes.fusion.decision import Answer, Legal, WhyNot
 from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
@@ -17,7 +18,7 @@ from fuseline.passes.fusion.guide import PlanMatcher
 from fuseline.passes.fusion.limits import Veto
 from fuseline.passes.fusion.plan import FusionPlan
 from fuseline.passes.fusion.planned_driver import guided_partition
-from fuseline.passes.fusion.rule import builtin_rules
+from fuseline.passes.fusion.rule import FusionRule, Merge, builtin_rules
 
 from .programs import TARGET, Program
 
@@ -108,6 +109,24 @@ def test_a_pair_that_is_together_in_the_end_is_not_said_to_be_apart():
         pairs = [(d.producer, d.consumer) for d in result.decisions if d.verdict == "missed"]
         assert pairs and len(set(pairs)) == len(pairs)
         assert all(home[first] is not home[second] for first, second in pairs)
+
+
+class _Everything(FusionRule):
+    """Finds every merge legal."""
+
+    name = "everything"
+
+    def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        return Legal()
+
+
+def test_a_rule_from_outside_cannot_waive_it():
+    def groups(veto: Veto) -> list[int]:
+        graph = FusionGraph(_chain().function.body.block, ShapeAnalysis())
+        return _sizes(guided_partition(graph, [checked(_Everything())], TARGET, "default", None, veto))
+
+    assert groups(_of_members(3)) == [3]
+    assert groups(_of_members(2)) == [1, 2]
 
 
 def _plan_of_all(p: Program) -> FusionPlan:

@@ -33,6 +33,7 @@ from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, Emitter, dims_map, element_of, shape_of
 from fuseline.ir.fast.create import create_generic
+from fuseline.targets.cpu.families.blocked.chain_copy import copied_chain
 
 NO_ELEMENTS = -1.0
 """The total of a softmax over nothing, until the end."""
@@ -68,12 +69,12 @@ class Streamed:
 def streamed(view: DispatchView) -> Iterator[Streamed]:
     """A dispatch with one of its softmaxes evaluated as it streams, for each that there is. The dispatch itself stays
     as it is."""
-    for number in range(len(online_softmaxes(view.entry.body.block.ops))):
+    for found in online_softmaxes(view.entry.body.block.ops):
         entry = view.entry.clone()
         entry.attributes.pop(LOOPS_ATTRIBUTE, None)
         for old, new in zip(view.entry.walk(), entry.walk(), strict=True):
             new.location = old.location
-        chain = online_softmaxes(entry.body.block.ops)[number]
+        chain = copied_chain(found, view.entry, entry)
         loops, reductions = tuple(chain.loops), frozenset(chain.reductions)
         grid = grid_of(view.loops, entry.body.block)
         carried = _Rewriting(chain).run()

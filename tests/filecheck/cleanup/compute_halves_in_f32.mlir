@@ -97,3 +97,28 @@ func.func @border(%x: tensor<4xf32>, %y: tensor<4xf16>) -> (tensor<4xf16>, tenso
   } -> tensor<4xf16>
   return %y, %r : tensor<4xf16>, tensor<4xf16>
 }
+
+// -----
+
+// One init of what narrows for a result and of what computes: each has one of its own type.
+// CHECK-LABEL: func.func @shared_init
+// CHECK: arith.truncf %{{.*}} : f32 to f16
+// CHECK-NEXT: linalg.yield
+// CHECK-NEXT: } -> tensor<4xf16>
+// CHECK: arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT: linalg.yield
+// CHECK-NEXT: } -> tensor<4xf32>
+func.func @shared_init(%x: tensor<4xf32>, %y: tensor<4xf16>) -> (tensor<4xf16>, tensor<4xf16>) {
+  %e = tensor.empty() : tensor<4xf16>
+  %n = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%e : tensor<4xf16>) {
+  ^bb0(%a: f32, %out: f16):
+    %h = arith.truncf %a : f32 to f16
+    linalg.yield %h : f16
+  } -> tensor<4xf16>
+  %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%y : tensor<4xf16>) outs(%e : tensor<4xf16>) {
+  ^bb0(%a: f16, %out: f16):
+    %d = arith.addf %a, %a : f16
+    linalg.yield %d : f16
+  } -> tensor<4xf16>
+  return %n, %s : tensor<4xf16>, tensor<4xf16>
+}

@@ -158,7 +158,6 @@ def _place(op: tensor.PadOp) -> None:
     others = len(set(users_of(op.result))) - len(windows)
     for reader in windows[0 if others else 1 :]:
         copy = op.clone()
-        copy.location = op.location
         Emitter.before(reader).add(copy)
         copy.location = op.location
         reader.operands = [copy.result if operand is op.result else operand for operand in reader.operands]

@@ -30,6 +30,8 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter, dims_map, element_of, identity_map
+from fuseline.passes.cleanup.folds import dims
+from fuseline.passes.cleanup.folds.worklist import Worklist
 
 Size = int | str | None
 Shape = Sequence[Size]
@@ -59,17 +61,19 @@ class Program:
         self.x: tuple[SSAValue, ...] = tuple(self.block.args)
         self.names = sorted({size for shape in named for size in shape if isinstance(size, str)})
         self._attributes = [_attributes(shape, i in constants) for i, shape in enumerate(named)]
+        self.function = func.FuncOp("main", (types, []), Region(self.block), arg_attrs=ArrayAttr(self._attributes))
+        self.module = ModuleOp([self.function])
         self._shapes: dict[SSAValue, tuple[Size, ...]] = {x: tuple(s) for x, s in zip(self.x, named, strict=True)}
         self._sizes: dict[str, SSAValue] = {}
-        self._count = 0
+        self.count = 0
 
     # parts ------------------------------------------------------------------------------------------------------------
 
     @property
     def emit(self) -> Emitter:
         """Appends ops that come from a node of their own: `n1`, `n2`, .."""
-        self._count += 1
-        return Emitter.at_end(self.block, [f"n{self._count}"])
+        self.count += 1
+        return Emitter.at_end(self.block, [f"n{self.count}"])
 
     def shape(self, value: SSAValue) -> tuple[Size, ...]:
         """The sizes of a tensor; None for one without a name."""
@@ -81,7 +85,7 @@ class Program:
         """A size of the arguments, as an index."""
         if name not in self._sizes:
             value, axis = next((x, s.index(name)) for x, s in self._shapes.items() if x in self.x and name in s)
-            self._sizes[name] = self.emit.dim(value, axis)
+            self._sizes[name] = Emitter.at_end(self.block).dim(value, axis)
         return self._sizes[name]
 
     def empty(self, *shape: Size, element: Attribute | None = None, emit: Emitter | None = None) -> SSAValue:
@@ -223,9 +227,8 @@ class Program:
         """`x` with borders of `value`."""
         emit, element = self.emit, element_of(x)
         shape = [n + a + b if isinstance(n, int) else None for n, a, b in zip(self.shape(x), low, high, strict=True)]
-        number = emit.scalar(value, element)
         block = Block(arg_types=[IndexType()] * len(shape))
-        block.add_op(tensor.YieldOp(number))
+        block.add_op(tensor.YieldOp(Body(block, emit.location).constant(value, element)))
         return emit.add(tensor.PadOp(x, [], [], Region(block), low, high, _type(element, shape))).result
 
     def concat(self, *parts: SSAValue, axis: int = -1) -> SSAValue:
@@ -294,11 +297,10 @@ class Program:
     # the end ----------------------------------------------------------------------------------------------------------
 
     def done(self, *results: SSAValue) -> Self:
-        """Return `results` from `main`."""
-        self.block.add_op(func.ReturnOp(*results))
-        types = ([x.type for x in self.x], [r.type for r in results])
-        self.function = func.FuncOp("main", types, Region(self.block), arg_attrs=ArrayAttr(self._attributes))
-        self.module = ModuleOp([self.function])
+        """Return `results` from `main`; what nothing needs is dropped, as in canonical IR."""
+        self.emit.add(func.ReturnOp(*results))
+        self.function.update_function_type()
+        Worklist({tensor.DimOp: dims.FOLDS}).run(self.module)
         self.module.verify()
         return self
 
@@ -306,12 +308,14 @@ class Program:
         """A dispatch that makes `results`: sizes that only the run knows are arguments, by name."""
         for name in self.names:
             self._as_argument(name)
+        names = [DictionaryAttr({"fuseline.name": StringAttr(name)}) for name in self.names]
         self.block.add_op(func.ReturnOp(*results))
-        types = ([a.type for a in self.block.args], [r.type for r in results])
-        attributes = [*self._attributes, *(DictionaryAttr({"fuseline.name": StringAttr(name)}) for name in self.names)]
-        entry = func.FuncOp("entry", types, Region(self.block), arg_attrs=ArrayAttr(attributes))
-        entry.verify()
-        return DispatchView(entry)
+        self.function.detach()
+        self.function.sym_name = StringAttr("entry")
+        self.function.arg_attrs = ArrayAttr([*self._attributes, *names])
+        self.function.update_function_type()
+        self.function.verify()
+        return DispatchView(self.function)
 
     def _as_argument(self, name: str) -> None:
         argument = self.block.insert_arg(IndexType(), len(self.block.args))

@@ -40,7 +40,7 @@ class RandomGraph:
             self.parts,
         ]
         for _ in range(length):
-            self.values.append(self.rng.choice(kinds)(self.program.emitter()))
+            self.values.append(self.rng.choice(kinds)(self.program.emit))
         unread = [value for value in self.values[2:] if value.first_use is None]
         self.program.done(*unread)
 

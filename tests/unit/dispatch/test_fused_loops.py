@@ -99,7 +99,7 @@ def _softmax_like() -> tuple[Block, ShapeAnalysis]:
     """exp, its sums along the rows, the quotient: [6, 5], [6], [6, 5]."""
     p = Program((6, 5))
     e = p.unary(p.x[0])
-    p.done(p.binary(e, p.row_sum(e), dims_map(2, [0])))
+    p.done(p.binary(e, p.reduce(e), dims_map(2, [0])))
     function = next(iter(p.module.ops))
     return function.regions[0].block, ShapeAnalysis()
 

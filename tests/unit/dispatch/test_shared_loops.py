@@ -57,7 +57,7 @@ def _rows() -> Program:
     """exp, the sums of its rows, the quotient."""
     p = Program((6, 6))
     e = p.unary(p.x[0])
-    return p.done(p.binary(e, p.row_sum(e), dims_map(2, [0])))
+    return p.done(p.binary(e, p.reduce(e), dims_map(2, [0])))
 
 
 def _crossed() -> Program:

@@ -34,7 +34,7 @@ def _normed() -> Program:
     """A product, the sum of each row of it, and the product over that; a pad of the argument is read in place."""
     p = Program((6, 3), (5, 4), (7, 4))
     product = p.matmul(p.pad(p.x[0], [0, 1], [0, 1]), p.x[1])
-    return p.done(p.binary(product, p.row_sum(product), dims_map(2, [0])))
+    return p.done(p.binary(product, p.reduce(product), dims_map(2, [0])))
 
 
 class _Seen:

@@ -40,7 +40,7 @@ def _outlined(p: Program, **limits: int) -> tuple[ModuleOp, CompilerContext]:
 def _softmax_and_product(rows: int | None, columns: int) -> Program:
     p = Program((rows, columns), (columns, 8))
     e = p.unary(p.x[0])
-    return p.done(p.binary(e, p.row_sum(e), dims_map(2, [0])))
+    return p.done(p.binary(e, p.reduce(e), dims_map(2, [0])))
 
 
 def test_an_outlined_program_computes_the_same():

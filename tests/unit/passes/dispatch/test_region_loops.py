@@ -43,7 +43,7 @@ def _outlined(p: Program) -> list[FusedLoops]:
 def test_members_share_the_rows_and_keep_the_columns_to_themselves():
     p = Program((6, 5))
     e = p.unary(p.x[0])
-    p.done(p.binary(e, p.row_sum(e), dims_map(2, [0])))
+    p.done(p.binary(e, p.reduce(e), dims_map(2, [0])))
     expected = FusedLoops(((6,),), (MemberLoops((0, None)),) * 3)
     assert _formed(p) == [expected]
     assert _outlined(p) == [expected]

@@ -129,7 +129,7 @@ def _leaking() -> Program:
 
 def _reduced() -> Program:
     p = Program((64, 64))
-    return p.done(p.unary(p.row_sum(p.x[0])))
+    return p.done(p.unary(p.reduce(p.x[0])))
 
 
 def _chain() -> Program:
@@ -156,7 +156,7 @@ def test_structure_is_looked_up_again(
 def test_a_rule_cannot_make_a_cycle():
     p = Program((64, 64))
     first = p.unary(p.x[0])
-    p.done(p.binary(first, p.unary(p.row_sum(first, 0)), dims_map(2, [1])))
+    p.done(p.binary(first, p.unary(p.reduce(first, 0)), dims_map(2, [1])))
     nope = _rule(
         lambda merge, graph: WhyNot("no-rule", "") if merge.producer.reduces or merge.consumer.reduces else Legal()
     )

@@ -30,7 +30,7 @@ def _build(recipe: Recipe) -> Program:
             lambda left=left: p.unary(left),
             lambda left=left, right=right: p.binary(left, right),
             lambda left=left, right=right: p.matmul(left, right),
-            lambda left=left, right=right: p.binary(left, p.row_sum(right), dims_map(2, [0])),
+            lambda left=left, right=right: p.binary(left, p.reduce(right), dims_map(2, [0])),
             lambda left=left: p.unary(left, permutation=(1, 0)),
         )
         values.append(makers[what % len(makers)]())

@@ -25,7 +25,7 @@ def _graph(p: Program) -> FusionGraph:
 
 def _pair() -> FusionGraph:
     p = Program((4, 8))
-    return _graph(p.done(p.row_sum(p.unary(p.x[0]))))
+    return _graph(p.done(p.reduce(p.unary(p.x[0]))))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_loops_and_host_operators_stay_outside():
 def test_loops_that_walk_one_dimension_are_one():
     p = Program((4, 8))
     a = p.unary(p.x[0])
-    first, turned, total = _graph(p.done(p.row_sum(p.unary(a, permutation=(1, 0))))).nodes
+    first, turned, total = _graph(p.done(p.reduce(p.unary(a, permutation=(1, 0))))).nodes
     classes = LoopClasses([first, turned, total])
     assert not classes.broken
     assert len({classes.of((node, loop)) for node in (first, turned, total) for loop in range(2)}) == 2

@@ -66,7 +66,7 @@ def test_what_is_stored_is_what_others_read_and_the_caller_gets():
     p = Program((16, 32), (16, 32))
     a = p.unary(p.x[0])
     b = p.binary(a, p.x[1])
-    c = p.row_sum(b)
+    c = p.reduce(b)
     one, two, three = nodes_of(p.done(c, a))
     group = Group([one, two], (16, 32), {one: (0, 1), two: (0, 1)})
     assert list(group.results()) == [a, b]
@@ -81,11 +81,11 @@ def test_a_value_in_scratch_is_a_line_of_cache_longer():
     """The row that two members read, once per workgroup; for a root, of as many rows as a workgroup has."""
     p = Program((16, 32))
     e = p.unary(p.x[0])
-    group = chained(p.done(p.binary(e, p.row_sum(e), dims_map(2, [0]))))
+    group = chained(p.done(p.binary(e, p.reduce(e), dims_map(2, [0]))))
     assert group.grid == (16,) and not group.blocked
     assert group.scratch_bytes == 32 * 4 + CACHE_LINE_BYTES
     q = Program((16, 8), (8, 32))
-    rows = chained(q.done(q.row_sum(q.matmul(q.x[0], q.x[1]))))
+    rows = chained(q.done(q.reduce(q.matmul(q.x[0], q.x[1]))))
     assert rows.blocked
     assert rows.scratch_bytes == BLOCK_POINTS * 32 * 4 + CACHE_LINE_BYTES
 
@@ -93,13 +93,13 @@ def test_a_value_in_scratch_is_a_line_of_cache_longer():
 def test_what_is_read_in_place_needs_no_scratch():
     p = Program((16, 32))
     e = p.unary(p.x[0])
-    exp, total = (Group.of(node) for node in nodes_of(p.done(p.row_sum(e))))
+    exp, total = (Group.of(node) for node in nodes_of(p.done(p.reduce(e))))
     assert pulled_into(exp, total).scratch_bytes == 0
 
 
 def test_arms_lie_side_by_side():
     p = Program((16, 32), (8, 4))
-    arms = [Group.of(node) for node in nodes_of(p.done(p.unary(p.x[0]), p.row_sum(p.x[1])))]
+    arms = [Group.of(node) for node in nodes_of(p.done(p.unary(p.x[0]), p.reduce(p.x[1])))]
     both = joined(list(reversed(arms)))
     assert both.members == [arm.root for arm in arms]
     assert (both.grid, both.pulled, both.arms) == ((), set(), tuple(reversed(arms)))
@@ -161,6 +161,6 @@ def test_the_order_is_that_of_the_last():
 
 def test_a_summed_loop_is_shared_by_nobody():
     p = Program((16, 32))
-    first, total = nodes_of(p.done(p.row_sum(p.unary(p.x[0]))))
+    first, total = nodes_of(p.done(p.reduce(p.unary(p.x[0]))))
     classes = LoopClasses([first, total])
     assert classes.shared([total, first]) == [classes.of((first, 0))]

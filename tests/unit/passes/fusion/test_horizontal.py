@@ -122,7 +122,7 @@ def test_depth_is_the_longest_way_from_the_inputs():
 def test_sums_over_one_space_are_no_arms(sums: bool):
     """They walk rows of their own; only what is elementwise throughout is joined for its space."""
     q = Program((512, 256), (512, 256))
-    q.done(*(q.row_sum(x) if sums else q.unary(x) for x in q.x))
+    q.done(*(q.reduce(x) if sums else q.unary(x) for x in q.x))
     assert len(_groups(q)) == (2 if sums else 1)
 
 

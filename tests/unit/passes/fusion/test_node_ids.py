@@ -38,7 +38,7 @@ def test_ids_are_short_and_equal_for_equal_programs():
 
 def test_a_change_three_edges_away_leaves_an_id():
     before = [node.id for node in _nodes(_chain(6))]
-    after = [node.id for node in _nodes(_chain(6, lambda p, y: p.row_sum(y)))]  # pyright: ignore[reportArgumentType]
+    after = [node.id for node in _nodes(_chain(6, lambda p, y: p.reduce(y)))]  # pyright: ignore[reportArgumentType]
     assert after[:3] == before[:3]
     assert after[4:6] != before[4:6]
 
@@ -75,8 +75,8 @@ DIFFERENT: dict[str, tuple[Callable[[], Program], Callable[[], Program]]] = {
         lambda: (p := Program((8, 8))).done(p.unary(p.x[0], permutation=(1, 0))),
     ),
     "the axis": (
-        lambda: (p := Program((8, 8))).done(p.row_sum(p.x[0], 0)),
-        lambda: (p := Program((8, 8))).done(p.row_sum(p.x[0], 1)),
+        lambda: (p := Program((8, 8))).done(p.reduce(p.x[0], 0)),
+        lambda: (p := Program((8, 8))).done(p.reduce(p.x[0], 1)),
     ),
     "a reshape on the way": (
         lambda: (p := Program((4, 8), (8, 4))).done(p.unary(p.x[0]), p.unary(p.collapse(p.unary(p.x[1])))),
@@ -131,7 +131,7 @@ def test_which_of_two_results_is_read_first_is_told_apart():
     def program(swapped: bool) -> Program:
         p = Program((4, 8))
         a, b = p.unary(p.x[0]), p.unary(p.x[0], math.TanhOp)
-        e = p.emitter()
+        e = p.emit
         left, right = (b, a) if swapped else (a, b)
         return p.done(
             e.elementwise(
@@ -175,7 +175,7 @@ def _alike() -> Program:
     p = Program((8, 8))
     a, b = p.unary(p.x[0]), p.unary(p.x[0])
     c = p.unary(a)
-    return p.done(p.binary(p.row_sum(a), p.row_sum(b)), p.binary(c, p.unary(b)), p.unary(p.collapse(c)))
+    return p.done(p.binary(p.reduce(a), p.reduce(b)), p.binary(c, p.unary(b)), p.unary(p.collapse(c)))
 
 
 PINNED = [

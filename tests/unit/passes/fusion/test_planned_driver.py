@@ -30,8 +30,8 @@ Named = dict[str, Node]
 
 
 def _softmax(p: Program, x: SSAValue) -> SSAValue:
-    shifted = p.binary(x, p.row_sum(x), dims_map(2, [0]))
-    return p.binary(shifted, p.row_sum(p.unary(shifted)), dims_map(2, [0]))
+    shifted = p.binary(x, p.reduce(x), dims_map(2, [0]))
+    return p.binary(shifted, p.reduce(p.unary(shifted)), dims_map(2, [0]))
 
 
 def _chain() -> Program:
@@ -142,7 +142,7 @@ def test_forbidden_arms_are_not_joined():
 
 def test_independent_ops_of_a_group_become_arms():
     p = Program((64, 64), (48, 32))
-    p.done(p.row_sum(p.x[0]), p.unary(p.x[1]))
+    p.done(p.reduce(p.x[0]), p.unary(p.x[1]))
     nodes = _graph(p)[1]
     result = _apply(p, FusionPlan(groups=(tuple(node.id for node in nodes),)))
     assert [len(group.arms) for group in result.groups] == [2]
@@ -151,7 +151,7 @@ def test_independent_ops_of_a_group_become_arms():
 def _wide_row() -> Program:
     """A sum and what it divides, over one row only: fusing leaves one workgroup for two threads."""
     p = Program((1, 1 << 17))
-    return p.done(p.binary(p.x[0], p.row_sum(p.x[0]), dims_map(2, [0])))
+    return p.done(p.binary(p.x[0], p.reduce(p.x[0]), dims_map(2, [0])))
 
 
 @pytest.mark.parametrize("entry", ["groups", "force"])
@@ -209,7 +209,7 @@ def test_an_illegal_group_is_refused_with_the_pair_and_the_reason(entry: str):
 def test_a_group_that_would_wait_for_itself_is_refused():
     p = Program((64, 64))
     first = p.unary(p.x[0])
-    last = p.unary(p.row_sum(first, 0))
+    last = p.unary(p.reduce(first, 0))
     p.done(p.binary(first, last, dims_map(2, [1])))
     nodes = _graph(p)[1]
     error = _refusal(p, [nodes[0].id, nodes[-1].id])
@@ -220,7 +220,7 @@ def test_a_group_that_would_wait_for_itself_is_refused():
 
 def test_arms_that_depend_on_each_other_are_refused():
     p = Program((64, 64))
-    nodes = _graph(p.done(p.row_sum(p.unary(p.unary(p.unary(p.x[0])), permutation=(1, 0)), 0)))[1]
+    nodes = _graph(p.done(p.reduce(p.unary(p.unary(p.unary(p.x[0])), permutation=(1, 0)), 0)))[1]
     message = _refusal(p, [nodes[0].id, nodes[-1].id]).message
     ends = f"{nodes[0].name} -> {nodes[-1].name}: cycle: "
     assert any(message.endswith(f"{ends}{node.name} lies on a path between them") for node in nodes[1:-1])
@@ -229,7 +229,7 @@ def test_arms_that_depend_on_each_other_are_refused():
 def test_two_groups_that_wait_for_each_other_are_refused():
     p = Program((64, 64), (32, 32))
     a, c = p.unary(p.x[0]), p.unary(p.x[1])
-    p.done(p.row_sum(a), p.row_sum(c))
+    p.done(p.reduce(a), p.reduce(c))
     one, two, sum_one, sum_two = (node.id for node in _graph(p)[1])
     with pytest.raises(FuselineError, match="cycle"):
         _apply(p, FusionPlan(groups=((one, sum_two), (two, sum_one))))
@@ -393,7 +393,7 @@ def test_a_plan_makes_a_softmax_stream_whatever_it_costs(entry: str):
 def test_forbid_wins_over_a_group_of_arms():
     """They could run beside each other, and the plan does not want two of them to."""
     p = Program((64, 64), (48, 32), (20, 10))
-    p.done(*(p.row_sum(x) for x in p.x))
+    p.done(*(p.reduce(x) for x in p.x))
     ids = tuple(node.id for node in _graph(p)[1])
     assert _together(_apply(p, FusionPlan(groups=(ids,))), *ids)
     result = _apply(p, FusionPlan(groups=(ids,), forbid=(ids[:2],)))
@@ -403,8 +403,8 @@ def test_forbid_wins_over_a_group_of_arms():
 def test_a_host_op_is_in_no_group():
     p = Program((64, 64), (48, 32))
     p.module.body.block.add_op(FuncOp.external("host.sort", [p.x[0].type], [p.x[0].type]))
-    call = p.emitter().add(CallOp("host.sort", [p.x[0]], [p.x[0].type]))
-    p.done(call.results[0], p.row_sum(p.x[1]))
+    call = p.emit.add(CallOp("host.sort", [p.x[0]], [p.x[0].type]))
+    p.done(call.results[0], p.reduce(p.x[1]))
     nodes = _graph(p)[1]
     assert len(nodes) == 2
     error = _refusal(p, [node.id for node in nodes])

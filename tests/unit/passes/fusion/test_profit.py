@@ -49,7 +49,7 @@ def test_a_value_that_is_stored_all_the_same_saves_its_load_only(also: str, save
     p = Program((16, 32))
     value = p.unary(p.x[0])
     last = p.unary(value)
-    others = {"nothing": (), "the caller": (value,), "a reader outside": (p.row_sum(value),)}[also]
+    others = {"nothing": (), "the caller": (value,), "a reader outside": (p.reduce(value),)}[also]
     graph, groups = _graph(p.done(last, *others))
     assert weigh(Merge(groups[0], groups[1], TARGET), graph).bytes_saved == saved * 16 * 32 * 4
 
@@ -66,7 +66,7 @@ def test_a_value_read_twice_is_saved_once():
 def _rows() -> tuple[FusionGraph, Group, Group, Group]:
     """A product whose rows are summed, in blocks of rows."""
     p = Program((1024, 64), (64, 256))
-    graph, (product, total) = _graph(p.done(p.row_sum(p.matmul(p.x[0], p.x[1]))))
+    graph, (product, total) = _graph(p.done(p.reduce(p.matmul(p.x[0], p.x[1]))))
     return graph, product, total, _merged(product, total)
 
 
@@ -154,7 +154,7 @@ def test_a_dispatch_is_arithmetic_or_traffic_and_a_launch():
 @pytest.mark.parametrize(("rows", "threads", "serial"), [(3, 4, True), (4, 4, False), (1, 1, True), (2, 1, False)])
 def test_as_many_workgroups_as_threads(rows: int, threads: int, serial: bool):
     p = Program((rows, 1 << 16))
-    _, (first, total, last) = _graph(p.done(p.binary(y := p.unary(p.x[0]), p.row_sum(y), dims_map(2, [0]))))
+    _, (first, total, last) = _graph(p.done(p.binary(y := p.unary(p.x[0]), p.reduce(y), dims_map(2, [0]))))
     target = replace(TARGET, threads=threads)
     both = _merged(total, last)
     assert both.grid == (rows,)
@@ -168,7 +168,7 @@ def test_as_many_workgroups_as_threads(rows: int, threads: int, serial: bool):
 
 def test_small_work_needs_no_threads():
     p = Program((1, COSTS.serial_elements))
-    _, (total, last) = _graph(p.done(p.binary(p.x[0], p.row_sum(p.x[0]), dims_map(2, [0]))))
+    _, (total, last) = _graph(p.done(p.binary(p.x[0], p.reduce(p.x[0]), dims_map(2, [0]))))
     both = _merged(total, last)
     assert becomes_serial(both, (total, last), TARGET)
     assert loses_parallelism(both, (total, last), TARGET) is None
@@ -182,7 +182,7 @@ def test_blocks_of_eight_rows_are_workgroups():
 
 def test_a_window_of_three_wants_its_filter_whole():
     p = Program((34, 32), (3, 32, 64))
-    _, (product, total) = _graph(p.done(p.row_sum(p.convolution(p.x[0], p.x[1]), axis=0)))
+    _, (product, total) = _graph(p.done(p.reduce(p.convolution(p.x[0], p.x[1]), axis=0)))
     both = _merged(product, total)
     gain = 1 - 1 / COSTS.filtering_gain
     assert direct_ns(both, TARGET) == pytest.approx(gain * 2 * 32 * 64 * 3 * 32 / COSTS.flops_per_ns)
@@ -194,14 +194,14 @@ def test_a_window_of_three_wants_its_filter_whole():
 
 def test_a_window_of_two_is_not_filtered():
     p = Program((33, 32), (2, 32, 64))
-    _, (product, total) = _graph(p.done(p.row_sum(p.convolution(p.x[0], p.x[1]), axis=0)))
+    _, (product, total) = _graph(p.done(p.reduce(p.convolution(p.x[0], p.x[1]), axis=0)))
     assert direct_ns(_merged(product, total), TARGET) == 0
 
 
 def test_the_default_level_has_its_slack():
     """A partition that names no level weighs what is streamed as one at the level `default`."""
     p = Program((1024, 64), (64, 256))
-    p.done(p.row_sum(p.matmul(p.x[0], p.x[1])))
+    p.done(p.reduce(p.matmul(p.x[0], p.x[1])))
     graph = FusionGraph(p.function.body.block, ShapeAnalysis())
     records = [partition(graph, builtin_rules(), TARGET, *level).decisions for level in ((), ("default",))]
     assert records[0] == records[1]

@@ -11,7 +11,7 @@ from .programs import TARGET, Program
 
 def _matmul_and_sum(rows: int = 4096, columns: int = 48) -> Program:
     p = Program((rows, 32), (32, columns))
-    return p.done(p.row_sum(p.matmul(p.x[0], p.x[1])))
+    return p.done(p.reduce(p.matmul(p.x[0], p.x[1])))
 
 
 def _chain(
@@ -46,7 +46,7 @@ def test_a_dispatch_has_no_more_roots_than_the_target_runs():
 
 def test_reading_an_operand_again_for_every_block_must_pay():
     p = Program((64, 2048), (2048, 48))
-    decision = _chain(p.done(p.row_sum(p.matmul(p.x[0], p.x[1]))))
+    decision = _chain(p.done(p.reduce(p.matmul(p.x[0], p.x[1]))))
     assert (decision.verdict, decision.code) == ("missed", "unprofitable")
     assert decision.numbers["streamed_ns"] > decision.numbers["saved_ns"]
 
@@ -59,7 +59,7 @@ def test_what_lies_between_must_fit_the_scratch():
 def test_a_reshape_between_the_roots_stops_the_chain():
     p = Program((64, 32), (32, 48))
     flat = p.collapse(p.matmul(p.x[0], p.x[1]))
-    decision = _chain(p.done(p.row_sum(flat)))
+    decision = _chain(p.done(p.reduce(flat)))
     assert (decision.verdict, decision.code) == ("missed", "reshape-between")
 
 
@@ -89,13 +89,13 @@ def test_a_convolution_keeps_its_filter_whole_where_minimal_filtering_pays(
     taps: int, channels: int, numerics: str, code: str
 ):
     p = Program((258, channels), (taps, channels, 64))
-    pooled = p.row_sum(p.convolution(p.x[0], p.x[1]), axis=0)
+    pooled = p.reduce(p.convolution(p.x[0], p.x[1]), axis=0)
     assert _chain(p.done(pooled), replace(TARGET, numerics=numerics), ("convolution", "reduction")).code == code
 
 
 def test_a_number_of_rows_without_a_bound_is_weighed_like_a_likely_one():
     """As bytes and as passes over an operand alike: neither side of the balance forgets it."""
     p = Program(("rows", 32), (32, 48))
-    decision = _chain(p.done(p.row_sum(p.matmul(p.x[0], p.x[1]))))
+    decision = _chain(p.done(p.reduce(p.matmul(p.x[0], p.x[1]))))
     assert (decision.verdict, decision.rule) == ("fused", "root-chain")
     assert decision.numbers["bytes_saved"] == 2 * 4 * ASSUMED_SIZE * 48

@@ -72,7 +72,7 @@ def product_and_exp() -> Program:
 
 def product_and_sum() -> Program:
     p = Program((64, 32), (32, 48))
-    return p.done(p.row_sum(p.matmul(p.x[0], p.x[1])))
+    return p.done(p.reduce(p.matmul(p.x[0], p.x[1])))
 
 
 def product_and_product() -> Program:
@@ -92,7 +92,7 @@ def window_and_product() -> Program:
 
 def collapsed_sum() -> Program:
     p = Program((64, 32), (32, 48))
-    return p.done(p.row_sum(p.collapse(p.matmul(p.x[0], p.x[1]))))
+    return p.done(p.reduce(p.collapse(p.matmul(p.x[0], p.x[1]))))
 
 
 def two_exps() -> Program:
@@ -122,27 +122,27 @@ def exp_spread_over_rows() -> Program:
 
 def exp_and_sum() -> Program:
     p = Program((64, 32))
-    return p.done(p.row_sum(p.unary(p.x[0])))
+    return p.done(p.reduce(p.unary(p.x[0])))
 
 
 def product_and_sum_without_bound() -> Program:
     p = Program((64, 32), (32, "n"))
-    return p.done(p.row_sum(p.matmul(p.x[0], p.x[1])))
+    return p.done(p.reduce(p.matmul(p.x[0], p.x[1])))
 
 
 def sum_and_spread() -> Program:
     p = Program((64, 32), (64, 32))
-    return p.done(p.binary(p.x[1], p.row_sum(p.x[0]), dims_map(2, [0])))
+    return p.done(p.binary(p.x[1], p.reduce(p.x[0]), dims_map(2, [0])))
 
 
 def columns_summed_and_spread() -> Program:
     p = Program((64, 56, 32))
-    return p.done(p.binary(p.x[0], p.row_sum(p.x[0], axis=1), dims_map(3, [0, 2])))
+    return p.done(p.binary(p.x[0], p.reduce(p.x[0], axis=1), dims_map(3, [0, 2])))
 
 
 def sums_collapsed() -> Program:
     p = Program((4, 64, 32))
-    return p.done(p.unary(p.collapse(p.row_sum(p.x[0]))))
+    return p.done(p.unary(p.collapse(p.reduce(p.x[0]))))
 
 
 def exp_and_product() -> Program:

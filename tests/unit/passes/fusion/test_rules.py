@@ -64,7 +64,7 @@ def test_a_multi_use_producer_yields_both_results():
 def test_softmax_is_one_group_with_the_row_in_scratch():
     p = Program((1536, 384))
     e = p.unary(p.x[0])
-    y = p.binary(e, p.row_sum(e), dims_map(2, [0]))
+    y = p.binary(e, p.reduce(e), dims_map(2, [0]))
     partition = p.done(y).partition()
     assert [group.grid for group in partition.groups] == [(1536,)]
     assert max(d.numbers["scratch_bytes"] for d in partition.decisions) >= 4 * 384
@@ -74,7 +74,7 @@ def test_a_row_that_does_not_fit_the_scratch_is_refused_with_the_numbers():
     p = Program((1536, 384))
     e = p.unary(p.x[0])
     small = replace(TARGET, scratch_bytes_limit=1024)
-    decisions = p.done(p.binary(e, p.row_sum(e), dims_map(2, [0]))).decisions(small)
+    decisions = p.done(p.binary(e, p.reduce(e), dims_map(2, [0]))).decisions(small)
     refused = [d for d in decisions.values() if d.code == "scratch"]
     assert refused and refused[0].numbers == {"scratch_bytes": 1600.0, "limit_bytes": 1024.0}
 
@@ -82,13 +82,13 @@ def test_a_row_that_does_not_fit_the_scratch_is_refused_with_the_numbers():
 def test_a_row_without_a_bound_is_refused():
     p = Program((64, None))
     e = p.unary(p.x[0])
-    decisions = p.done(p.binary(e, p.row_sum(e), dims_map(2, [0]))).decisions()
+    decisions = p.done(p.binary(e, p.reduce(e), dims_map(2, [0]))).decisions()
     assert any(d.code == "unbounded-size" for d in decisions.values())
 
 
 def test_a_reduction_whose_rows_are_not_contiguous_does_not_pull_its_consumer():
     p = Program((64, 56, 32))
-    s = p.row_sum(p.x[0], axis=1)
+    s = p.reduce(p.x[0], axis=1)
     y = p.binary(p.x[0], s, dims_map(3, [0, 2]))
     decision = p.done(y).decisions()["reduction", "elementwise"]
     assert (decision.verdict, decision.code) == ("missed", "strided-inner")
@@ -97,7 +97,7 @@ def test_a_reduction_whose_rows_are_not_contiguous_does_not_pull_its_consumer():
 def test_large_sides_without_a_common_parallel_loop_stay_apart():
     p = Program((640, 384), (384,))
     total = p.unary(p.x[1])
-    y = p.binary(p.x[0], p.row_sum(total), AffineMap(2, 0, ()))
+    y = p.binary(p.x[0], p.reduce(total), AffineMap(2, 0, ()))
     decision = p.done(y).decisions()["reduction", "elementwise"]
     assert (decision.verdict, decision.code) == ("missed", "parallelism")
 
@@ -105,7 +105,7 @@ def test_large_sides_without_a_common_parallel_loop_stay_apart():
 def test_small_sides_without_a_common_parallel_loop_share_one_workgroup():
     p = Program((10,))
     e = p.unary(p.x[0])
-    y = p.binary(e, p.row_sum(e), AffineMap(1, 0, ()))
+    y = p.binary(e, p.reduce(e), AffineMap(1, 0, ()))
     assert len(p.done(y).partition().groups) == 1
 
 
@@ -174,7 +174,7 @@ def test_a_path_outside_the_group_is_a_cycle():
 def test_a_row_that_fits_the_scratch_exactly():
     p = Program((1536, 384))
     e = p.unary(p.x[0])
-    p.done(p.binary(e, p.row_sum(e), dims_map(2, [0])))
+    p.done(p.binary(e, p.reduce(e), dims_map(2, [0])))
     (need,) = {
         d.numbers["scratch_bytes"]
         for d in p.decisions(replace(TARGET, scratch_bytes_limit=1024)).values()

@@ -5,26 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 import fuseline
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
+from tests.graphs.onnx_text import element, onnx_model
 
 DTYPES = {"float16": 5.0, "float32": 1e30, "float64": 1e300, "int32": 2e9, "int8": 100.0}
 
 
 def _model(dtype: Any, fmod: int, constants: dict[str, Any] | None = None) -> Any:
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    given = constants or {}
-    infos = [helper.make_tensor_value_info(name, element, ("n",)) for name in "xy" if name not in given]
-    weights = [numpy_helper.from_array(array, name) for name, array in given.items()]
-    nodes = [helper.make_node("Mod", ["x", "y"], ["r"], fmod=fmod), helper.make_node("Identity", ["r"], ["z"])]
-    graph = helper.make_graph(nodes, "g", infos, [helper.make_tensor_value_info("z", element, ("m",))], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+    kind, given = element(dtype), constants or {}
+    inputs = ", ".join(f"{kind}[n] {name}" for name in "xy" if name not in given)
+    text = f"({inputs}) => ({kind}[m] z) {{ r = Mod<fmod = {fmod}>(x, y) z = Identity(r) }}"
+    return onnx_model(text, given, opset=24, ir_version=10)
 
 
 def _operands(dtype: str, seed: int) -> tuple[Any, Any]:
@@ -67,15 +63,8 @@ def test_folding_agrees(fmod: int):
 def test_powers_of_integers_wrap(base: str, exponent: str):
     rng = np.random.default_rng(9)
     x, y = rng.integers(-9, 10, 1003).astype(base), rng.integers(0, 40, 1003).astype(exponent)
-    infos = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), (1003,))
-        for name, array in (("x", x), ("y", y))
-    ]
-    result = helper.make_tensor_value_info("z", helper.np_dtype_to_tensor_dtype(x.dtype), (1003,))
-    graph = helper.make_graph([helper.make_node("Pow", ["x", "y"], ["z"])], "g", infos, [result])
-    program = fuseline.compile(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), threads=1
-    )
+    text = f"({element(base)}[1003] x, {element(exponent)}[1003] y) => ({element(base)}[1003] z) {{ z = Pow(x, y) }}"
+    program = fuseline.compile(onnx_model(text, opset=21, ir_version=10), threads=1)
     assert program.stats["host_ops"] == 0
     np.testing.assert_array_equal(program.run({"x": x, "y": y})["z"], (x.astype(np.int64) ** y).astype(base))
 
@@ -84,18 +73,8 @@ def test_powers_of_integers_wrap(base: str, exponent: str):
 @pytest.mark.parametrize("divisor", [2, 5])
 def test_sizes_less_a_number_are_divided_towards_zero(op_type: str, divisor: int):
     """(n - 7) / 2, as exporters count the windows of a signal: negative for short ones."""
-    nodes = [
-        helper.make_node("Shape", ["x"], ["n"]),
-        helper.make_node("Sub", ["n", "seven"], ["rest"]),
-        helper.make_node(op_type, ["rest", "divisor"], ["y"]),
-    ]
-    constants = {"seven": np.array([7]), "divisor": np.array([divisor])}
-    weights = [numpy_helper.from_array(array, name) for name, array in constants.items()]
-    infos = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ("n",))]
-    graph = helper.make_graph(
-        nodes, "g", infos, [helper.make_tensor_value_info("y", onnx.TensorProto.INT64, (1,))], weights
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    text = f"(float[n] x) => (int64[1] y) {{ n = Shape(x) rest = Sub(n, seven) y = {op_type}(rest, divisor) }}"
+    model = onnx_model(text, opset=21, ir_version=10, seven=np.array([7]), divisor=np.array([divisor]))
     program = fuseline.compile(model, threads=1)
     for size in range(1, 20):
         (found,) = program.run({"x": np.ones(size, np.float32)}).values()
@@ -118,10 +97,9 @@ def test_sums_of_integers_may_leave_the_type_of_what_is_computed_from_them(
 ):
     top = 2**31 if dtype == np.int32 or op_type == "ReduceMean" else 2**52
     x = np.random.default_rng().integers(top // 4, top // 3, 7).astype(dtype)
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    given, answer = helper.make_tensor_value_info("x", element, sizes), helper.make_tensor_value_info("y", element, [1])
-    graph = helper.make_graph([helper.make_node(op_type, ["x"], ["y"], axes=[0])], "g", [given], [answer])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
+    kind = element(dtype)
+    text = f"({kind}[{sizes[0]}] x) => ({kind}[1] y) {{ y = {op_type}<axes = [0]>(x) }}"
+    model = onnx_model(text, opset=16, ir_version=8)
     for target in ("cpu", "interpreter"):
         found = fuseline.compile(model, threads=1, target=target).run({"x": x})["y"]
         np.testing.assert_array_equal(found, [WHOLE[op_type](x.astype(np.float64))])
@@ -130,9 +108,5 @@ def test_sums_of_integers_may_leave_the_type_of_what_is_computed_from_them(
 
 def test_a_norm_over_no_axes_is_the_magnitude():
     x = np.array([-70000, 3, 2**30], np.int32)
-    given, answer = (helper.make_tensor_value_info(name, onnx.TensorProto.INT32, [3]) for name in "xy")
-    graph = helper.make_graph(
-        [helper.make_node("ReduceL2", ["x"], ["y"], noop_with_empty_axes=1)], "g", [given], [answer]
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    model = onnx_model("(int32[3] x) => (int32[3] y) { y = ReduceL2<noop_with_empty_axes = 1>(x) }", ir_version=8)
     np.testing.assert_array_equal(fuseline.compile(model, threads=1).run({"x": x})["y"], [70000, 3, 2**30])

@@ -203,6 +203,7 @@ def test_the_default_level_has_its_slack():
     p = Program((1024, 64), (64, 256))
     p.done(p.reduce(p.matmul(p.x[0], p.x[1])))
     graph = FusionGraph(p.function.body.block, ShapeAnalysis())
-    records = [partition(graph, builtin_rules(), TARGET, *level).decisions for level in ((), ("default",))]
+    named = partition(graph, builtin_rules(), TARGET, "default")
+    records = [partition(graph, builtin_rules(), TARGET).decisions, named.decisions]
     assert records[0] == records[1]
     assert len(records[0]) == 1

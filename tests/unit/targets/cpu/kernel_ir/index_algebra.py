@@ -83,6 +83,14 @@ class Builder(KernelBuilder):
     def both(self, a: Value, b: Value) -> Value:
         return self.bitand(a, b)
 
+    def div(self, a: Any, b: Any) -> Any:
+        """Negative numbers are not folded: by its contract the builder need not know what becomes of them."""
+        return self._binary("udiv", a, b) if isinstance(a, int) and a < 0 else super().div(a, b)
+
+    def rem(self, a: Any, b: Any) -> Any:
+        """As `div`."""
+        return self._binary("urem", a, b) if isinstance(a, int) and a < 0 else super().rem(a, b)
+
     def narrow(self, a: Any, dtype: str) -> Any:
         return self.cast(self.cast(self.as_value(a), dtype), "i64")
 

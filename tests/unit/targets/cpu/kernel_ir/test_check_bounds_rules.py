@@ -394,6 +394,23 @@ def test_a_live_lane_tells_the_number_of_active_ones():
         assert len(check_bounds(k.finish())) == count
 
 
+@pytest.mark.parametrize(("extent", "count"), [(7, 0), (6, 1)])
+@pytest.mark.parametrize("store", [False, True])
+def test_a_vector_that_is_read_has_an_active_element(extent: int, count: int, store: bool):
+    """Of `4 - i` elements from `3 - i` on one is read only if `i` is less than 4."""
+    k = Builder("kernel", AVX2)
+    memory = k.binding(0, "f32", extent, writable=True)
+
+    def body(i: Any) -> None:
+        if store:
+            k.store(memory, k.sub(3, i), k.splat(k.const(1.5, "f32"), 8), active=k.sub(4, i))
+        else:
+            k.load(memory, k.sub(3, i), 8, active=k.sub(4, i))
+
+    k.loop(0, 9, 1, body)
+    assert len(check_bounds(k.finish())) == count
+
+
 @pytest.mark.parametrize(("at", "low", "high"), [("begin", 0, 5), ("end", 0, 6)])
 def test_the_range_of_workgroups_lies_in_the_grid(at: str, low: int, high: int):
     def count(extent: int, shift: int) -> int:

@@ -19,6 +19,8 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, dims_map
 from fuseline.targets.cpu.families.family import Family
 from fuseline.targets.cpu.families.window.family import WindowFamily
+from fuseline.targets.cpu.isa import machine
+from fuseline.targets.target import Refusal
 from tests.graphs.program import Program
 from tests.kernels import Runner, assert_close, random
 
@@ -219,3 +221,25 @@ def test_a_result_with_its_channels_first():
     x = random((8, 9, 13), 1)
     expected = np.max(np.stack(taps(x[None], (3, 3), 2, 1)), axis=0)[0]
     assert_close(Runner(FAMILY, p.dispatch(y))(x)[0], expected.transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("constant", [False, True])
+def test_channels_in_two_loops(constant: bool, first: bool):
+    """Loops: line, pixel, channels outside, channels inside | window; `first`: the filter begins with its channels."""
+    shape = (3, 8, 3, 3) if first else (3, 3, 3, 8)
+    p = Program((6, 7, 3, 8), shape, constants=[1] if constant else [])
+    image = AffineMap(6, 0, (dim(0) + dim(4), dim(1) + dim(5), dim(2), dim(3)))
+    maps = [image, dims_map(6, [2, 3, 4, 5] if first else [4, 5, 2, 3]), dims_map(6, [0, 1, 2, 3])]
+    run = Runner(FAMILY, p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(4, 5, 3, 8), maps, "pppprr")))
+    x, w = random((6, 7, 3, 8), 1), random(shape, 2)
+    filters = (w.transpose(2, 3, 0, 1) if first else w).reshape(9, 1, 24)
+    expected = sum(t * f for t, f in zip(taps(x.reshape(1, 6, 7, 24), (3, 3), 1, 1), filters, strict=True))
+    assert_close(run(x, w)[0], np.asarray(expected).reshape(4, 5, 3, 8))
+
+
+def test_a_filter_that_differs_between_all_pixels_is_refused():
+    p = Program((9, 8), (7, 8, 3))
+    maps = [AffineMap(3, 0, (dim(0) + dim(2), dim(1))), dims_map(3, [0, 1, 2]), dims_map(3, [0, 1])]
+    found = FAMILY.accepts(p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(7, 8), maps, "ppr")), machine("avx2"))
+    assert isinstance(found, Refusal) and found.code == "filter-per-pixel"

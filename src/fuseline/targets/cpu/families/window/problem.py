@@ -236,10 +236,15 @@ def _with_roles(
     images, image_position, filter_, filter_position = operands
     moving, channel, along = loops
     accesses = [image.access for image in images]
-    pixels, window = ([loop for loop in side if loop not in (channel, *along)] for side in (moving, root.reduction))
+    own = used_dims(filter_.map) if filter_ is not None else frozenset()
+    # the last one is tiled, which asks for one filter for all of its pixels
+    pixels = sorted((loop for loop in moving if loop not in (channel, *along)), key=lambda loop: loop not in own)
+    window = [loop for loop in root.reduction if loop not in (channel, *along)]
     walk = walk_of(accesses, extents, pixels, window)
     if isinstance(walk, Refusal):
         return walk
+    if walk.pixel is not None and walk.pixel.inner in own:
+        return Refusal("filter-per-pixel", "the filter differs between pixels")
     first = tuple(Axis((loop,), (extents[loop],)) for loop in along if extents[loop] != 1)
     walk = replace(walk, down=(*first, *walk.down))
     channels = Axis((channel,), (extents[channel],))

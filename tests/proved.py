@@ -4,7 +4,7 @@ fed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -17,7 +17,7 @@ from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime import Session
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.bounds import Bounds
-from fuseline.runtime.program import Arm
+from fuseline.runtime.program import Arm, Program
 from fuseline.targets.cpu import target as cpu_target
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.contents import Range, range_of_bytes
@@ -30,16 +30,38 @@ from fuseline.targets.target import CompiledKernel
 onnx_host.install()  # programs may hold operators that run there
 
 
+class _Compiled(NamedTuple):
+    """A program (a branch is one of its own), its kernels by where their code begins and how many sizes they take, and
+    its constants."""
+
+    program: Program
+    kernels: Mapping[tuple[int, int], Kernel]
+    constants: Sequence[Any]
+
+    def is_of(self, part: Program) -> bool:
+        """Whether this is the program that `part` is some steps of."""
+        return (part.inputs, part.outputs) == (self.program.inputs, self.program.outputs)
+
+
+class _Launch(NamedTuple):
+    """What of a launch its accesses depend on."""
+
+    kernel: Kernel
+    sizes: tuple[int, ...]
+    workgroups: int
+    contents: tuple[tuple[int, Range], ...]
+
+
 class _Kept(CpuTarget):
-    """The CPU; it keeps the kernel IR of what it compiles, by where its code begins."""
+    """The CPU; it keeps the kernel IR of what it compiles."""
 
     def __init__(self) -> None:
         super().__init__(threads=1)
-        self.by_symbol: dict[str, Kernel] = {}
-        self.by_offset: dict[int, Kernel] = {}
+        self.by_symbol: dict[str, list[Kernel]] = {}
+        self.compiled: list[_Compiled] = []
 
     def note(self, built: Any, symbol: str, code: bytes) -> CompiledKernel:
-        self.by_symbol[symbol] = built.kernel
+        self.by_symbol.setdefault(symbol, []).append(built.kernel)  # equal code may leave other sizes unread
         return _compiled(built, symbol, code)
 
     def assemble(
@@ -52,8 +74,14 @@ class _Kept(CpuTarget):
         metadata: Mapping[str, Any],
     ) -> Artifact:
         _, places = _link(kernels, self.machine)
-        self.by_offset = {offset: self.by_symbol[symbol] for (_, symbol), offset in places.items()}
-        return super().assemble(schedule, kernels, constants, records=records, metadata=metadata)
+        by_offset = {
+            (offset, len(kernel.sizes)): kernel
+            for (_, symbol), offset in places.items()
+            for kernel in self.by_symbol[symbol]
+        }
+        artifact = super().assemble(schedule, kernels, constants, records=records, metadata=metadata)
+        self.compiled.append(_Compiled(artifact.program, by_offset, artifact.constants))
+        return artifact
 
 
 class ProvedProgram:
@@ -67,39 +95,50 @@ class ProvedProgram:
             module, ctx = prepare(model, options, self._target)
             run_phases(module, ctx, options)
             artifact = lower(module, ctx, options, self._target)
-        self._session, self._constants = Session(artifact), artifact.constants
-        self.host_ops = [host.op_type for host in ctx.records.host_ops]
+        self._session = Session(artifact)
+        self.inputs, self.host_ops = artifact.program.inputs, ctx.records.host_ops
 
     def run(self, feeds: Mapping[str, Any]) -> list[NDArray[Any]]:
         """The results. Raises AssertionError for an access that cannot be shown to stay inside, and what running
         raises."""
-        launches = set[tuple[int, tuple[int, ...], int, tuple[tuple[int, Range], ...]]]()
+        launches: dict[Any, _Launch] = {}
+        start: Any = Bounds.__init__
         needs: Any = Bounds._needs  # pyright: ignore[reportPrivateUsage]
+        of: dict[Any, _Compiled] = {}
 
-        def noted(bounds: Any, arm: Any, signatures: Sequence[Any]) -> Any:
-            evaluate = bounds._evaluate
-            sizes = tuple(evaluate(size) for size in arm.sizes)
-            launches.add((arm.kernel, sizes, evaluate(arm.workgroups), tuple(self._contents(arm, sizes, evaluate))))
+        def started(bounds: Any, program: Program, *rest: Any) -> None:
+            of[bounds] = next(one for one in self._target.compiled if one.is_of(program))
+            start(bounds, program, *rest)
+
+        def noted(bounds: Any, arm: Arm, signatures: Sequence[Any]) -> Any:
+            for launch in _launches(of[bounds], arm, bounds._evaluate):
+                launches[id(launch.kernel), *launch[1:]] = launch
             return needs(bounds, arm, signatures)
 
-        with mock.patch.object(Bounds, "_needs", noted):
+        with mock.patch.object(Bounds, "__init__", started), mock.patch.object(Bounds, "_needs", noted):
             results = list(self._session.run(dict(feeds)).values())
-        for offset, sizes, workgroups, contents in launches:
-            kernel = self._target.by_offset.get(offset)  # None: a copy, or sizes written down
-            if kernel is not None and workgroups > 0:
-                assert check_bounds(kernel, sizes, workgroups, dict(contents)) == []
+        for kernel, sizes, workgroups, contents in launches.values():
+            assert check_bounds(kernel, sizes, workgroups, dict(contents)) == []
         return results
 
-    def _contents(self, arm: Arm, sizes: Sequence[int], evaluate: Callable[[Any], int]) -> Iterator[tuple[int, Range]]:
-        """What the constants that a launch reads hold, by binding."""
-        kernel = self._target.by_offset.get(arm.kernel)
-        for memory in () if kernel is None or arm.loop_offsets else kernel.bindings:
-            place = arm.bindings[memory.position]
-            if kernel is not None and place.segment == "constant":
-                elements = (
-                    IndexBounds(kernel, sizes, 1, {}).form(memory.extent).constant
-                )  # of sizes that are known, a number
-                stored = np.frombuffer(self._constants[place.number], np.uint8)[evaluate(place.offset) :]
-                found = range_of_bytes(stored[: elements * BYTES[memory.dtype]], memory.dtype)
-                if found is not None:
-                    yield memory.position, found
+
+def _launches(compiled: _Compiled, arm: Arm, evaluate: Callable[[Any], int]) -> Iterator[_Launch]:
+    """The launch of an arm that runs; none of a copy, and of sizes that are written down."""
+    kernel, workgroups = compiled.kernels.get((arm.kernel, len(arm.sizes))), evaluate(arm.workgroups)
+    if kernel is not None and workgroups > 0:
+        sizes = tuple(evaluate(size) for size in arm.sizes)
+        yield _Launch(kernel, sizes, workgroups, tuple(_contents(compiled, kernel, arm, sizes, evaluate)))
+
+
+def _contents(
+    compiled: _Compiled, kernel: Kernel, arm: Arm, sizes: Sequence[int], evaluate: Callable[[Any], int]
+) -> Iterator[tuple[int, Range]]:
+    """What the constants that a launch reads hold, by binding."""
+    for memory in () if arm.loop_offsets else kernel.bindings:
+        place = arm.bindings[memory.position]
+        if place.segment == "constant":
+            elements = IndexBounds(kernel, sizes, 1, {}).form(memory.extent).constant  # a number, as the sizes are
+            stored = np.frombuffer(compiled.constants[place.number], np.uint8)[evaluate(place.offset) :]
+            found = range_of_bytes(stored[: elements * BYTES[memory.dtype]], memory.dtype)
+            if found is not None:
+                yield memory.position, found

@@ -51,7 +51,7 @@ def operations(group: Group, limit: int) -> int:
     """About how many operations a kernel of `group` has; counting ends where it is clear that they are more than
     `limit`."""
     total = sum(node_operations(node) for node in group.members)
-    if total > limit or not (group.reduces or any(_elsewhere(read) for node in group.members for read in node.reads)):
+    if total > limit or not (group.reduces or any(node.reads_elsewhere for node in group.members)):
         return total
     return _Points(group, limit).operations()
 
@@ -59,11 +59,6 @@ def operations(group: Group, limit: int) -> int:
 def node_operations(node: Node) -> int:
     """Operations of one evaluation of an op."""
     return node.operations or BORDERED.get(node.kind, 2) * max(1, len(node.reads))
-
-
-def _elsewhere(read: Read) -> bool:
-    """Whether a read asks for another point than its reader's own: anything but the reader's loops, each as it is."""
-    return read.regrouped or any(not isinstance(c, AffineDimExpr | AffineConstantExpr) for c in read.coordinates)
 
 
 _PICKED = tuple(f"pick {number}" for number in range(64))

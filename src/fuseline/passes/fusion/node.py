@@ -138,6 +138,12 @@ class Node:
         return body_operations(self.structured.op) if self.structured is not None else 0
 
     @cached
+    def reads_elsewhere(self) -> bool:
+        """Whether a read asks for another point than the node's own: anything but its loops, each as it is."""
+        plain = AffineDimExpr | AffineConstantExpr
+        return any(read.regrouped or not all(isinstance(c, plain) for c in read.coordinates) for read in self.reads)
+
+    @cached
     def picks(self) -> int:
         """How many elements the body picks of each captured tensor, about."""
         tensors = sum(isinstance(value.type, TensorType) for value in self.captured)

@@ -180,7 +180,7 @@ class Staging:
         return False
 
     def _worth_storing(self, op: Operation) -> bool:
-        return cost(op, self.live, set(self.destinations)) > DEAR
+        return cost(op, self.live, set(self.destinations), DEAR) > DEAR
 
     def unstore(self, value: SSAValue) -> None:
         """Recompute `value` where it is read."""
@@ -268,10 +268,10 @@ def _readers(value: SSAValue, live: set[Operation]) -> set[Operation]:
     return found
 
 
-def cost(op: Operation, live: set[Operation], stop: set[SSAValue]) -> int:
-    """Operations per element of a value, with what is pulled into it."""
+def cost(op: Operation, live: set[Operation], stop: set[SSAValue], most: int = 10 * DEAR) -> int:
+    """Operations per element of a value, with what is pulled into it; counting ends where they are more than `most`."""
     total, pending, seen = 0, [op], set[Operation]()
-    while pending and total <= 10 * DEAR:
+    while pending and total <= most:
         current = pending.pop()
         if current in seen:
             continue

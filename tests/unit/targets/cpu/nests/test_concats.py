@@ -70,5 +70,5 @@ def test_code_is_linear_in_the_parts(isa: str, nested: bool) -> None:
 
 
 def _text_length(text: str, isa: str) -> int:
-    _, _, kernel = build(parse(text), machine(isa))
+    kernel = build(parse(text), machine(isa)).kernel
     return len(print_llvm([kernel], machine(isa)))

@@ -229,7 +229,7 @@ CASTS = [
 @pytest.mark.parametrize(("source", "target", "op"), CASTS)
 @pytest.mark.parametrize("size", [3, 45])
 def test_cast(source: str, target: str, op: str, size: int) -> None:
-    check(unary((size,), f"%r = {op} %i0 : {source} to {target}", "%r", source, target))
+    check(unary((size,), f"%r = {op} %i0 : {source} to {target}", "%r", source, target), compiled=True)
 
 
 INTEGER_OPS = (
@@ -259,7 +259,8 @@ def test_integers(op: str, element: str) -> None:
     check(
         function(
             [("a", (21,), element), ("b", (21,), element)], [], empty("e", (21,), element) + "\n" + body, [("%y", t)]
-        )
+        ),
+        compiled=True,
     )
 
 
@@ -275,7 +276,7 @@ def test_division_by_zero_does_not_trap(op: str) -> None:
         f"%z = arith.subi %i0, %i0 : i32\n%q = arith.{op} %i0, %z : i32\n%r = arith.subi %q, %q : i32",
         [("%r", "i32")],
     )
-    check(function([("a", (9,), "i32")], [], empty("e", (9,), "i32") + "\n" + body, [("%y", t)]))
+    check(function([("a", (9,), "i32")], [], empty("e", (9,), "i32") + "\n" + body, [("%y", t)]), compiled=True)
 
 
 def test_fill_is_written() -> None:

@@ -200,4 +200,4 @@ class Maker:
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_random_dispatch(seed: int, dynamic: bool) -> None:
     maker = Maker(seed, dynamic=dynamic)
-    check(maker.text(), sizes={name: maker.sizes[name] for name in maker.dynamic}, seed=seed, bits=14)
+    check(maker.text(), sizes={name: maker.sizes[name] for name in maker.dynamic}, seed=seed, bits=14, compiled=True)

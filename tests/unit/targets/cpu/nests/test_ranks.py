@@ -75,7 +75,7 @@ def test_sizes_with_a_bound(size: int) -> None:
 
 @pytest.mark.parametrize("isa", ISA_NAMES)
 def test_every_isa(isa: str) -> None:
-    assert build(parse(rank((5, 21), 1)), machine(isa))[0].name == "rank"
+    assert build(parse(rank((5, 21), 1)), machine(isa)).family.name == "rank"
 
 
 REFUSED = {

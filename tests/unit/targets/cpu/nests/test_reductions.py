@@ -9,7 +9,7 @@ from fuseline.ir.build import element_of, numpy_dtype
 from fuseline.targets.cpu.isa import machine
 
 from .generics import empty, fill, function, generic, tensor
-from .texts import check, parse, run
+from .texts import build, check, parse
 
 SUM = ("%s = arith.addf %o0, %i0 : f32", [("%s", "f32")])
 MAX = ("%s = arith.maximumf %i0, %o0 : f32", [("%s", "f32")])
@@ -363,14 +363,8 @@ def test_halves_are_summed_in_f32(element: str, kept: list[int]) -> None:
         (3, 4096) if kept == [0] else (4096, 9), kept, f"%s = arith.addf %o0, %i0 : {element}", "0.0", element
     )
     view = parse(text)
-    (found,) = run(
-        view,
-        [np.ones((3, 4096) if kept == [0] else (4096, 9), numpy_dtype(element_of(view.tensors[0])))],
-        {},
-        machine(),
-        parts=1,
-        at_end=True,
-    )
+    ones = np.ones((3, 4096) if kept == [0] else (4096, 9), numpy_dtype(element_of(view.tensors[0])))
+    (found,) = build(view, machine())(ones, parts=1)
     np.testing.assert_array_equal(found.astype(np.float32), 4096)
 
 

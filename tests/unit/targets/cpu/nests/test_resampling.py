@@ -68,7 +68,7 @@ def both(channels: Size, written: str, old: tuple[int, int] = (5, 4), new: tuple
 
 def schedule(text: str) -> Schedule:
     """The schedule of the dispatch `text`."""
-    plan = build(parse(text), machine("avx2"))[1]
+    plan = build(parse(text), machine("avx2")).plan
     assert isinstance(plan, NestPlan)
     return plan.schedule
 
@@ -96,7 +96,7 @@ def test_one_axis(written: str, new: int) -> None:
 def test_lanes_along_the_channels_are_turned() -> None:
     """What is gathered across the lanes lies along the channels: no vector is gathered."""
     assert schedule(both(21, "d2, d0, d1")).crossed
-    assert "gather" not in print_llvm([build(parse(both(21, "d2, d0, d1")), machine("avx2"))[2]], machine("avx2"))
+    assert "gather" not in print_llvm([build(parse(both(21, "d2, d0, d1")), machine("avx2")).kernel], machine("avx2"))
 
 
 def test_an_image_with_channels_outside_is_gathered() -> None:

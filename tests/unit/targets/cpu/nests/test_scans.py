@@ -80,7 +80,7 @@ def test_any_size(sizes: dict[str, int], axis: int) -> None:
 
 @pytest.mark.parametrize("isa", ISA_NAMES)
 def test_every_isa(isa: str) -> None:
-    assert build(parse(scan((5, 21), 0)), machine(isa))[0].name == "scan"
+    assert build(parse(scan((5, 21), 0)), machine(isa)).family.name == "scan"
 
 
 REFUSED = {
@@ -127,5 +127,5 @@ def test_what_follows_and_what_comes_before() -> None:
     )
     text = "\n".join([empty("e", (5, 21)), fill("f", "0.0", (5, 21)), before, root, after])
     found = parse(function([("x", (5, 21), "f32")], [], text, [("%y", t)]))
-    assert build(found, machine())[0].name == "scan"
+    assert build(found, machine()).family.name == "scan"
     check(function([("x", (5, 21), "f32")], [], text, [("%y", t)]), family="scan")

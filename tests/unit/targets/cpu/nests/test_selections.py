@@ -68,7 +68,7 @@ def test_lines_of_every_length(columns: int, condition: str):
 def test_every_isa_and_element(isa: str, element: str):
     condition = FIRST_LARGEST if element.startswith("f") else "%c = arith.cmpi sgt, %i0, %o0 : f32"
     text = selection((3, 45), condition, element=element)
-    assert build(parse(text), machine(isa))[0].name == "selection"
+    assert build(parse(text), machine(isa)).family.name == "selection"
     if isa in (machine().name, "baseline") and isa != "neon":
         check(text, isa=machine(isa), family="selection")
 

@@ -12,7 +12,7 @@ from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 
 from .generics import empty, fill, function, generic, tensor
 from .test_reductions import softmax
-from .texts import build, check, parse, run
+from .texts import build, check, parse
 
 ISA = machine("avx2")
 LAST_COEFFICIENT = "0x3F56A23520000000"
@@ -45,7 +45,7 @@ def test_unusual_elements(width: int) -> None:
     """A NaN anywhere makes its row NaN, as does an infinity that is the largest; minus infinity has a share of exactly
     0."""
     x = rows_of((12, width))
-    (found,) = run(parse(softmax((12, width))), [x], {}, machine(), parts=2, at_end=True)
+    (found,) = build(parse(softmax((12, width))), machine())(x, parts=2)
     want = reference(x)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(want))
     fine = np.isfinite(want)
@@ -56,12 +56,13 @@ def test_unusual_elements(width: int) -> None:
 @pytest.mark.parametrize("shape", [(3, 40001), (2, 2, 33000)])
 def test_long_rows_lie_in_the_result_until_they_are_divided(shape: tuple[int, ...]) -> None:
     view = parse(softmax(shape))
-    _, plan, kernel = build(view, ISA)
+    run = build(view, ISA)
+    plan, kernel = run.plan, run.kernel
     assert isinstance(plan, NestPlan)
     assert len(plan.schedule.staging.hosts) == 1
     assert kernel.scratch_bytes == 0
     x = (3 * np.random.default_rng(1).standard_normal(shape)).astype(np.float32)
-    (found,) = run(view, [x], {}, machine(), parts=2, at_end=True)
+    (found,) = build(view, machine())(x, parts=2)
     np.testing.assert_allclose(found, reference(x), rtol=1e-4, atol=1e-12)
 
 
@@ -70,7 +71,7 @@ def test_rows_of_unknown_length_are_made_once(sizes: dict[str, int]) -> None:
     text = softmax(("n", "m"))
     check(text, sizes=sizes)
     whole, rest = 2, 1  # the loop of whole vectors counts its body once, and so does the masked rest
-    assert 0 < print_llvm([build(parse(text), ISA)[2]], ISA).count(LAST_COEFFICIENT) <= whole + rest
+    assert 0 < print_llvm([build(parse(text), ISA).kernel], ISA).count(LAST_COEFFICIENT) <= whole + rest
     assert len(Staging(parse(text)).hosts) == 1
 
 
@@ -105,5 +106,5 @@ def test_quotients_are_within_their_bound() -> None:
     """A softmax of equal elements: 1 / n, rounded at most three times."""
     for width in (3, 7, 49, 1000):
         x = np.full((2, width), 5.0, np.float32)
-        (found,) = run(parse(softmax((2, width))), [x], {}, machine(), parts=1, at_end=True)
+        (found,) = build(parse(softmax((2, width))), machine())(x, parts=1)
         assert np.all(np.abs(found - 1 / width) <= 1.5 * np.spacing(np.float32(1 / width)))

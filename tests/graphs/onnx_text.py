@@ -38,3 +38,9 @@ def onnx_model(
 def element(dtype: DTypeLike) -> str:
     """What ONNX's text calls the elements of a NumPy type."""
     return onnx.TensorProto.DataType.Name(helper.np_dtype_to_tensor_dtype(np.dtype(dtype))).lower()
+
+
+def attributes_of(attributes: Mapping[str, object]) -> str:
+    """Attributes in ONNX's text; nothing where there are none."""
+    quoted = {name: f'"{value}"' if isinstance(value, str) else str(value) for name, value in attributes.items()}
+    return f"<{', '.join(f'{name} = {value}' for name, value in quoted.items())}>" if quoted else ""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.graphs.onnx_text import onnx_model
 
 from .test_onnx_operators import Array, one_node, random
 
@@ -43,30 +41,12 @@ def test_smaller_ones_are_refused(mode: str, target: str):
 
 def branched() -> onnx.ModelProto:
     """The row reflected if asked to, else doubled."""
-    pad = helper.make_node("Pad", ["x", "pads"], ["p"], mode="reflect")
-    then = helper.make_graph(
-        [pad, helper.make_node("Slice", ["p", "five", "end", "one"], ["t"])],
-        "then",
-        [],
-        [onnx.ValueInfoProto(name="t")],
-    )
-    other = helper.make_graph(
-        [helper.make_node("Add", ["x", "x"], ["e"])], "otherwise", [], [onnx.ValueInfoProto(name="e")]
-    )
-    node = helper.make_node("If", ["asked"], ["y"], then_branch=then, else_branch=other)
-    infos: list[Any] = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, "n")),
-        helper.make_tensor_value_info("asked", TensorProto.BOOL, ()),
-    ]
-    constants = {"pads": PADS, "five": np.array([5]), "end": np.array([-3]), "one": np.array([1])}
-    graph = helper.make_graph(
-        [node],
-        "g",
-        infos,
-        [onnx.ValueInfoProto(name="y")],
-        [numpy_helper.from_array(v, k) for k, v in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    text = """(float[2, n] x, bool asked) => (y) {
+        y = If(asked) <then_branch = then () => (t) { p = Pad<mode = "reflect">(x, pads) t = Slice(p, five, end, one) },
+                       else_branch = otherwise () => (e) { e = Add(x, x) }>
+    }"""
+    numbers = {"five": np.array([5]), "end": np.array([-3]), "one": np.array([1])}
+    return onnx_model(text, numbers, opset=21, ir_version=10, pads=PADS)
 
 
 def feeds(size: int, asked: bool) -> dict[str, Array]:

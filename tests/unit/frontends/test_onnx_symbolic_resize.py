@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.runtime.artifact import artifact_bytes
+from tests.graphs.onnx_text import attributes_of, onnx_model
 
 SIZES = ((8, 12), (7, 5), (13, 1), (2, 30))
 
@@ -21,19 +21,14 @@ def model(
     scales: tuple[float, float] | None, *, dims: tuple[int | str, int | str] = ("h", "w"), **attributes: Any
 ) -> onnx.ModelProto:
     """`[1, 3, h, w]` resized by `scales`, or to the size of a second input."""
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, *dims])]
+    x, given = f"float[1, 3, {dims[0]}, {dims[1]}] x", attributes_of(attributes)
     if scales is None:
-        inputs.append(helper.make_tensor_value_info("like", TensorProto.FLOAT, [1, 3, "p", "q"]))
-        nodes = [
-            helper.make_node("Shape", ["like"], ["size"]),
-            helper.make_node("Resize", ["x", "", "", "size"], ["y"], name="resize", **attributes),
-        ]
-        weights: list[onnx.TensorProto] = []
-    else:
-        nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y"], name="resize", **attributes)]
-        weights = [numpy_helper.from_array(np.array([1, 1, *scales], np.float32), "scales")]
-    graph = helper.make_graph(nodes, "g", inputs, [onnx.ValueInfoProto(name="y")], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+        text = (
+            f'({x}, float[1, 3, p, q] like) => (y) {{ size = Shape(like) [resize] y = Resize{given}(x, "", "", size) }}'
+        )
+        return onnx_model(text, opset=19)
+    held = np.array([1, 1, *scales], np.float32)
+    return onnx_model(f'({x}) => (y) {{ [resize] y = Resize{given}(x, "", scales) }}', opset=19, scales=held)
 
 
 def check(proto: onnx.ModelProto, *, to: tuple[int, int] | None = None) -> None:
@@ -106,11 +101,9 @@ def test_what_has_no_table_runs_on_the_host(scales: tuple[float, float] | None, 
 
 def test_sizes_of_sizes_of_sizes():
     """Each size has the one before it twice: what a compile takes must not double with each level."""
-    nodes = [helper.make_node("Resize", [f"y{i}", "", "s"], [f"y{i + 1}"], mode="nearest") for i in range(22)]
-    x = helper.make_tensor_value_info("y0", TensorProto.FLOAT, (1, 1, "h", 3))
-    scales = numpy_helper.from_array(np.array([1, 1, 1.2, 1], np.float32), "s")
-    graph = helper.make_graph(nodes, "g", [x], [onnx.ValueInfoProto(name="y22")], [scales])
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    levels = " ".join(f'y{i + 1} = Resize<mode = "nearest">(y{i}, "", s)' for i in range(22))
+    scales = np.array([1, 1, 1.2, 1], np.float32)
+    proto = onnx_model(f"(float[1, 1, h, 3] y0) => (y22) {{ {levels} }}", opset=19, s=scales)
     feeds = {"y0": np.random.default_rng(22).standard_normal((1, 1, 7, 3)).astype(np.float32)}
     program = fuseline.compile(proto, threads=1)
     assert len(artifact_bytes(program.session.artifact)) < 1 << 20 and program.stats["host_ops"] == 0

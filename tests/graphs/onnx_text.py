@@ -8,6 +8,7 @@ an input that is left out is `""`; a graph attribute is `then_branch = g () => (
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 
@@ -42,5 +43,4 @@ def element(dtype: DTypeLike) -> str:
 
 def attributes_of(attributes: Mapping[str, object]) -> str:
     """Attributes in ONNX's text; nothing where there are none."""
-    quoted = {name: f'"{value}"' if isinstance(value, str) else str(value) for name, value in attributes.items()}
-    return f"<{', '.join(f'{name} = {value}' for name, value in quoted.items())}>" if quoted else ""
+    return f"<{', '.join(f'{name} = {json.dumps(value)}' for name, value in attributes.items())}>" if attributes else ""

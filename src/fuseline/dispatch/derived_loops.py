@@ -7,15 +7,17 @@ all kept values have once, that nothing reduces and along which nobody reads a k
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from fuseline.analysis.online_softmax import online_softmaxes
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, tensor_operands
 from fuseline.dispatch.axes import Axes, Node, is_internal, loose_dimensions
-from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, Role, members_of
+from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, member_loops, members_of
 from fuseline.dispatch.result_places import stored_places
+from fuseline.dispatch.shared_loops import SharedLoops
 
 
 def derived_loops(body: Block, shapes: ShapeAnalysis) -> FusedLoops:
@@ -26,7 +28,18 @@ def derived_loops(body: Block, shapes: ShapeAnalysis) -> FusedLoops:
     reduced = [result for op in axes.ops if op in live and _reduces(op) for result in op.results]
     grid = _shared(axes, live, list(dict.fromkeys([*stored, *reduced])))
     members = tuple(_member(axes, op, grid, {*stored, *reduced}) for op in members_of(body))
-    return FusedLoops((tuple(axes.extents[axis] for axis in grid),), members)
+    return FusedLoops((tuple(axes.extents[axis] for axis in grid),), members, tuple(_online(body, shapes)))
+
+
+def _online(body: Block, shapes: ShapeAnalysis) -> Iterator[OnlineReduction]:
+    """The softmaxes that may be met block by block: along their loop, everything is read in step."""
+    members = members_of(body)
+    found = online_softmaxes(members)
+    shared = SharedLoops([op for op in members if member_loops(op, shapes)], (), (), shapes) if found else None
+    for chain in found:
+        if shared is not None and all(shared.of(loop) not in shared.broken for loop in chain.loops):
+            loops = tuple((members.index(op), loop) for op, loop in chain.loops)
+            yield OnlineReduction(loops, members.index(chain.product), 1)
 
 
 def live_ops(results: Collection[SSAValue]) -> set[Operation]:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from xdsl.dialects.func import FuncOp
 
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, Role, from_attribute, to_attribute
+from fuseline.dispatch.fused_loops import (
+    LOOPS_ATTRIBUTE,
+    FusedLoops,
+    MemberLoops,
+    OnlineReduction,
+    Role,
+    from_attribute,
+    to_attribute,
+)
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import new_context
+from fuseline.ir.dim import symbol
 from fuseline.ir.flow import ExecutableOp
+from fuseline.passes.dispatch.clone_cheap_producers import CloneCheapProducersPass
 from fuseline.passes.dispatch.form_dispatch_regions import FormDispatchRegionsPass
 from fuseline.passes.dispatch.outline_executables import OutlineExecutablesPass, entry_of
 from fuseline.targets.cpu.target import CpuTarget
@@ -18,7 +30,7 @@ from tests.unit.passes.fusion.programs import Program
 
 
 def _entry(p: Program) -> FuncOp:
-    for each in (FormDispatchRegionsPass(), OutlineExecutablesPass()):
+    for each in (FormDispatchRegionsPass(), CloneCheapProducersPass(), OutlineExecutablesPass()):
         each.apply(new_context(), p.module)
     (executable,) = [op for op in p.module.ops if isinstance(op, ExecutableOp)]
     return entry_of(executable)
@@ -53,7 +65,7 @@ def test_other_loops_than_the_bodys_are_no_code(loops: FusedLoops):
 def test_rows_are_derived_and_what_is_not_kept_is_evaluated_in_place():
     p = Program((6, 5))
     e = p.unary(p.x[0])
-    p.done(p.binary(e, p.row_sum(e), dims_map(2, [0])))
+    p.done(p.binary(e, p.reduce(e), dims_map(2, [0])))
     row = MemberLoops((0, None))
     assert _derived(p) == FusedLoops(((6,),), (MemberLoops((), Role.INLINED), row, row))
 
@@ -66,6 +78,31 @@ def test_a_product_is_derived_to_run_over_what_it_does_not_sum():
 
 def test_what_is_read_at_other_places_is_in_no_derived_grid():
     p = Program((6, 6))
-    total = p.row_sum(p.x[0])
+    total = p.reduce(p.x[0])
     p.done(p.binary(p.binary(p.x[0], total, dims_map(2, [0])), total, dims_map(2, [1])))
     assert _derived(p).grids == ((),)
+
+
+def test_a_product_of_no_softmax_is_not_met_block_by_block():
+    p = Program((6, 8), (8, 5))
+    e = p.unary(p.x[0])
+    p.done(p.matmul(p.binary(e, p.reduce(e), dims_map(2, [0])), p.x[1]))
+    entry = _entry(p)
+    online = OnlineReduction(((0, 1), (1, 1), (2, 1), (3, 2)), 3, 64)
+    said = from_attribute(entry.attributes[LOOPS_ATTRIBUTE], {})
+    entry.attributes[LOOPS_ATTRIBUTE] = to_attribute(replace(said, online=(online,)))
+    with pytest.raises(FuselineError, match="member 3 sums up no softmax") as caught:
+        CpuTarget("avx2", 1).build(entry)
+    assert (caught.value.code, caught.value.node) == ("E0302", "main_dispatch_0_contraction")
+
+
+def test_a_softmax_is_derived_to_stream():
+    p = Program(("q", 32), (32, "k"), ("k", 32))
+    p.done(p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2]))
+    ctx = new_context()
+    ctx.target = replace(ctx.target, streamed_points=64)
+    FormDispatchRegionsPass().apply(ctx, p.module)
+    loops = _derived(p)
+    (online,) = loops.online
+    assert online.product == len(loops.members) - 1
+    assert loops.grids == ((symbol("s0"),),)

@@ -12,7 +12,7 @@ pass may run again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,6 +59,8 @@ from fuseline.passes.fusion.node_ids import digest
 from fuseline.passes.fusion.plan import read_plan
 from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
+from fuseline.passes.fusion.streamed_loops import Stream
+from fuseline.passes.fusion.streamed_softmax import streams_of
 from fuseline.report.records import FusionNodeRecord
 
 FUSION_LEVELS = ("none", "default", "aggressive")
@@ -119,10 +121,10 @@ def _form(
     ctx.records.remarks.extend(near_idiom_remarks(graph.nodes))
     ctx.records.remarks.extend(near_stream_remarks(graph, result) if ctx.target.streamed_points else ())
     ctx.records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})
-    sizes = SizeBuilder(function, graph.shapes)
+    sizes, streams = SizeBuilder(function, graph.shapes), streams_of(graph, ctx.target)
     for unit in ordered_units(function.body.block, result, graph.shapes):
         if isinstance(unit, Group):
-            _wrap(unit, sizes)
+            _wrap(unit, sizes, streams)
         else:
             _move_to_end(unit)
     _put_terminator_last(function.body.block)
@@ -162,7 +164,7 @@ def _put_terminator_last(block: Block) -> None:
             return
 
 
-def _wrap(group: Group, sizes: SizeBuilder) -> None:
+def _wrap(group: Group, sizes: SizeBuilder, streams: Sequence[Stream]) -> None:
     """Move the members of `group` into a region at the end of their block."""
     block = group.members[0].op.parent
     assert block is not None
@@ -178,7 +180,8 @@ def _wrap(group: Group, sizes: SizeBuilder) -> None:
         append(node.op, body)
     region = DispatchRegionOp([value.type for value in results], dims, Region(body))
     region.attributes[MEMBERS_ATTRIBUTE] = ArrayAttr([StringAttr(node.name) for node in group.members])
-    region.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops_of_group(group, members_of(body), sizes.shapes.unnamed))
+    loops = loops_of_group(group, members_of(body), sizes.shapes.unnamed, streams)
+    region.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops)
     block.add_op(region)
     carry([node.op for node in group.members], [region])
     for value, result in zip(results, region.results, strict=True):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from xdsl.ir import Operation
 
@@ -12,9 +12,12 @@ from fuseline.ir.dim import Dim, symbols
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.inlining import with_inlined_members
 from fuseline.passes.fusion.node import Node
+from fuseline.passes.fusion.streamed_loops import Stream, streamed_loops
 
 
-def loops_of_group(group: Group, ops: Sequence[Operation], unnamed: Collection[str]) -> FusedLoops:
+def loops_of_group(
+    group: Group, ops: Sequence[Operation], unnamed: Collection[str], streams: Sequence[Stream] = ()
+) -> FusedLoops:
     """The loops of a group whose members, and copies of views between them, are `ops`. `unnamed`: sizes that have a
     name nowhere else."""
     group = with_inlined_members(group)
@@ -23,7 +26,8 @@ def loops_of_group(group: Group, ops: Sequence[Operation], unnamed: Collection[s
     members = _members(arms, ops, homes)
     grids = tuple(tuple(_named(extent, unnamed) for extent in arm.grid) for arm in arms)
     positions = {homes[id(op)][1]: i for i, op in enumerate(ops) if id(op) in homes}
-    return FusedLoops(grids, members, tuple(_online(arm, positions) for arm in arms if arm.streamed)).canonical()
+    online = tuple(one for arm in arms for one in _online(arm, positions, streams or arm.streams))
+    return FusedLoops(grids, members, online).canonical()
 
 
 def _named(extent: Dim, unnamed: Collection[str]) -> Extent:
@@ -49,8 +53,12 @@ def _members(
     return tuple(reversed(found))
 
 
-def _online(arm: Group, positions: dict[Node, int]) -> OnlineReduction:
-    """The loops that placed members are met block by block along; inlined ones have no loops of their own."""
-    (stream,) = arm.streams
-    loops = sorted((positions[node], loop) for node, loop in arm.streamed if node in arm.place)
-    return OnlineReduction(tuple(loops), positions[stream.product], stream.points)
+def _online(arm: Group, positions: dict[Node, int], streams: Iterable[Stream]) -> Iterator[OnlineReduction]:
+    """The loops that placed members may be met block by block along, of every softmax that an arm holds, whether it has
+    to or not; inlined ones have no loops of their own."""
+    for stream in streams:
+        if arm.member_set.issuperset(stream.nodes):
+            found = streamed_loops(arm.members, arm.place.keys(), arm.results(), (stream,))
+            loops = sorted((positions[node], loop) for node, loop in found if node in arm.place)
+            if loops and stream.product in arm.place:
+                yield OnlineReduction(tuple(loops), positions[stream.product], stream.points)

@@ -90,6 +90,14 @@ def test_a_softmax_that_streams_says_which_loops_are_met_block_by_block():
     assert all(loops.members[member].grid_loops[loop] is None for member, loop in online.loops)
 
 
+def test_a_softmax_that_fits_the_scratch_says_that_it_could_stream_too():
+    p = Program((512, 32), (32, 100), (100, 32))
+    p.done(p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2]))
+    (loops,) = _formed(p, streamed_points=64)
+    assert [(online.product, online.points) for online in loops.online] == [(len(loops.members) - 1, 64)]
+    assert _outlined(p) == [loops]
+
+
 def test_loops_that_are_not_those_of_the_body_stop_the_outlining():
     p = Program((6, 5))
     p.done(p.unary(p.x[0]))

@@ -67,7 +67,7 @@ def stream_of(found: Streamed) -> Stream | None:
 
 def _runs_in_blocks(structure: Structure, axis: Node, reductions: frozenset[Operation]) -> bool:
     """Whether every op can do with a block of the axis, and no value that has it is needed as a whole."""
-    if axis in structure.unordered() or any(axis in structure.axes.of_value(value) for value in structure.returned):
+    if axis in structure.bent or any(axis in structure.axes.of_value(value) for value in structure.returned):
         return False
     meeting = [op for op in structure.placed if structure.meets(op, axis)]
     return all(axis in structure.parallel(op) or op in reductions for op in meeting)

@@ -27,13 +27,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, Place, Weighing, online_softmaxes, through
-from fuseline.analysis.structured import StructuredOp
+from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.axes import Grid, grid_of
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of
 from fuseline.dispatch.view import DispatchView
+from fuseline.errors import FuselineError
 from fuseline.ir.build import Body, Emitter, dims_map, element_of, shape_of
 from fuseline.ir.fast.create import create_generic
-from fuseline.targets.cpu.families.blocked.chain_copy import copied_chain
 
 NO_ELEMENTS = -1.0
 """The total of a softmax over nothing, until the end."""
@@ -67,19 +67,30 @@ class Streamed:
 
 
 def streamed(view: DispatchView) -> Iterator[Streamed]:
-    """A dispatch with one of its softmaxes evaluated as it streams, for each that there is. The dispatch itself stays
-    as it is."""
-    for found in online_softmaxes(view.entry.body.block.ops):
+    """A dispatch with one of its softmaxes evaluated as it streams, for each that fusion says can. The dispatch itself
+    stays as it is.
+
+    Raises FuselineError (E0302) where there is no softmax.
+    """
+    for one in view.loops.online:
         entry = view.entry.clone()
         entry.attributes.pop(LOOPS_ATTRIBUTE, None)
         for old, new in zip(view.entry.walk(), entry.walk(), strict=True):
             new.location = old.location
-        chain = copied_chain(found, view.entry, entry)
-        loops, reductions = tuple(chain.loops), frozenset(chain.reductions)
-        grid = grid_of(view.loops, entry.body.block)
+        members, grid = members_of(entry.body.block), grid_of(view.loops, entry.body.block)
+        chain = _chain_of(members, one.product, view.entry.sym_name.data)
         carried = _Rewriting(chain).run()
+        loops = [(op, loop) for member, loop in one.loops if is_generic(op := members[member]) and _is_left(op)]
         left = [[node for node in nodes if _is_left(node[0])] for nodes in grid]
-        yield Streamed(DispatchView(entry), carried, loops, left, reductions)
+        yield Streamed(DispatchView(entry), carried, tuple(loops), left, frozenset(chain.reductions))
+
+
+def _chain_of(members: Sequence[Operation], product: int, node: str) -> OnlineSoftmax:
+    """The softmax whose weights a member sums up."""
+    for chain in online_softmaxes(members):
+        if chain.product is members[product]:
+            return chain
+    raise FuselineError("E0302", f"{LOOPS_ATTRIBUTE}: member {product} sums up no softmax", node=node)
 
 
 def _is_left(owner: Operation | SSAValue) -> bool:

@@ -11,20 +11,17 @@ inside the block: some ops reduce along it, over values that go from one of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import linalg, tensor
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import (
     Kind,
     StructuredOp,
-    captured_tensors,
     dims_of,
     is_generic,
     kind,
@@ -57,10 +54,15 @@ class Structure:
     @cached_property
     def grid(self) -> tuple[Node, ...]:
         """The loops that fusion lets all placed ops share, in the order of the last one: those that can be blocked."""
-        bent = {axis for op in self.placed for axis in self._bent(op)}
-        given = [axis for axis in self.axes.grid if axis not in bent]
+        given = [axis for axis in self.axes.grid if axis not in self.bent]
         order = self.axes.of_value(self.placed[-1].results[0]) if self.placed else []
         return tuple(sorted(given, key=lambda axis: order.index(axis) if axis in order else len(order)))
+
+    @cached_property
+    def bent(self) -> frozenset[Node]:
+        """Axes in a coordinate that is not a sum of multiples of loops: no block of such a loop reads a box."""
+        found = {self.axes.of_op(op)[loop] for op in self.placed for loop in _non_linear(StructuredOp(op))}
+        return frozenset(axis for axis in found if axis is not None)
 
     @cached_property
     def returned(self) -> frozenset[SSAValue]:
@@ -85,49 +87,6 @@ class Structure:
     def meets(self, op: linalg.ops.GenericOp, axis: Node) -> bool:
         """Whether a placed op has a loop along `axis`."""
         return axis in self.axes.of_op(op)
-
-    # what keeps an axis out of the grid -------------------------------------------------------------------------------
-
-    def _bent(self, op: linalg.ops.GenericOp) -> Iterator[Node]:
-        """Axes in a coordinate that is not a sum of multiples of loops."""
-        loops = self.axes.of_op(op)
-        yield from (axis for loop in _non_linear(StructuredOp(op)) if (axis := loops[loop]) is not None)
-
-    def unordered(self) -> set[Node]:
-        """The axes along which a block of what is read is not all that a block of what is made needs."""
-        found: set[Node] = set()
-        for op in self.placed:
-            loops = self.axes.of_op(op)
-            found.update(axis for axis in loops if axis is not None and loops.count(axis) > 1)
-            found.update(self._bent(op))
-            found.update(self._out_of_step(op))
-        for op in self.moved:
-            found.update(self._regrouped(op))
-        return found
-
-    def _out_of_step(self, op: linalg.ops.GenericOp) -> Iterator[Node]:
-        """Axes of values that the op reads along a loop of another axis."""
-        structured, loops = StructuredOp(op), self.axes.of_op(op)
-        for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
-            if self.is_inside(value):
-                for axis, expr in zip(self.axes.of_value(value), map_.results, strict=True):
-                    if axis is not None and not (isinstance(expr, AffineDimExpr) and loops[expr.position] == axis):
-                        yield axis
-        for value in captured_tensors(op):
-            if self.is_inside(value):
-                yield from (axis for axis in self.axes.of_value(value) if axis is not None)
-
-    def _regrouped(self, op: Operation) -> Iterator[Node]:
-        """Axes that do not pass through a rearrangement as they are."""
-        if is_generic(op):
-            yield from self._out_of_step(op)
-            return
-        made = self.axes.of_value(op.results[0])
-        kept = {(source, axis): made[result] for source, axis, result in plain_pairs(op, self.view.shapes)}
-        for source in tensor_operands(op):
-            if self.is_inside(source):
-                axes = self.axes.of_value(source)
-                yield from (axis for i, axis in enumerate(axes) if axis is not None and kept.get((source, i)) != axis)
 
 
 def structure_of(view: DispatchView, carried: frozenset[SSAValue] = frozenset(), grid: Grid | None = None) -> Structure:

@@ -111,6 +111,17 @@ def test_one_score_for_two_classes(post: str, positive: bool, base: list[float])
     assert_as_onnxruntime("TreeEnsembleClassifier", [rows(40)], attributes=attributes, domain=ML, opset=1, outputs=2)
 
 
+@pytest.mark.parametrize("post", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("base", [[], [0.2]])
+def test_one_score_that_the_model_gives_to_the_second_class(post: str, positive: bool, base: list[float]):
+    """The first class keeps nothing, and what is added to it is not."""
+    forest = Ensemble(8, 5, 4)
+    attributes = forest.attributes("class", [[1] for _ in forest.leaves], positive)
+    attributes |= {"classlabels_int64s": [4, 9], "post_transform": post} | ({"base_values": base} if base else {})
+    assert_as_onnxruntime("TreeEnsembleClassifier", [rows(40)], attributes=attributes, domain=ML, opset=1, outputs=2)
+
+
 def test_labels_that_are_strings_are_looked_up_on_the_host():
     forest = Ensemble(8, 5, 4)
     attributes = forest.attributes("class", forest.each(3)) | {"classlabels_strings": ["low", "middle", "high"]}

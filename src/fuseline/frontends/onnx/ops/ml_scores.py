@@ -201,9 +201,13 @@ def classified(
     *,
     positive: bool,
 ) -> list[Value]:
-    """Labels and scores `[rows, classes]` of an ensemble. Of two classes only one may have been scored (`columns`):
-    then its score is that of the second class, a share if no weight is negative (`positive`)."""
+    """Labels and scores `[rows, classes]` of an ensemble. Of two classes only one may have been scored (`columns`), a
+    share if no weight is negative (`positive`): its score decides. It is that of the second class; one that the model
+    gives to the first class makes the other score, too, as in onnxruntime."""
     post = node.text("post_transform", "NONE")
+    if len(labels) == 2 and list(columns) == [1] and len(base) < 2:
+        second = above(node, column_of(node, scores, 1), 0.5 if positive else 0.0)
+        return [labelled(node, second, labels), cast(node, finished(node, scores, post), np.dtype(np.float32))]
     if len(labels) == 2 and len(columns) == 1 and len(base) < 2:
         return _one_of_two(node, column_of(node, scores, columns[0]), labels, base, post, positive=positive)
     based = plus_row(node, scores, base)

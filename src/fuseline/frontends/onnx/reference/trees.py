@@ -162,7 +162,11 @@ class TreeEnsembleClassifier(Node):
         rows, classes = _rows(x), len(classlabels_strings or classlabels_int64s or ())
         votes, transform = _votes(given, "class", place), given.get("post_transform")
         at, base = trees.leaves(rows), _column(given, "base_values")
-        if classes <= 2 and len(set(votes.targets.tolist())) == 1:
+        if classes == 2 and set(votes.targets.tolist()) == {1} and (base is None or len(base) < 2):
+            scores, _ = votes.added(at, 2, "SUM", rows.dtype)
+            places = (scores[:, 1] > (0.5 if (votes.weights >= 0).all() else 0)).astype(np.int64)
+            scores = transformed(scores, transform)
+        elif classes <= 2 and len(set(votes.targets.tolist())) == 1:
             places, scores = self._binary(votes, at, base, transform, rows.dtype)
         else:
             sums, _ = votes.added(at, classes, "SUM", rows.dtype)

@@ -64,6 +64,11 @@ def test_a_rest_by_what_nobody_knows_may_be_any_number(divisor: Callable[[Kernel
     assert problems(lambda k, i, e: k.srem(e, divisor(k, e)), 1 << 40) == 2
 
 
+def test_a_quotient_by_what_may_be_any_number_may_be_0():
+    assert problems(lambda k, i, e: k.div(k.add(i, 4), k.max(e, 1)), 9) == 0
+    assert problems(lambda k, i, e: k.sub(k.div(k.add(i, 4), k.max(e, 1)), 1), 9) == 1
+
+
 def test_minus_one_is_negative():
     """`i - 1` for `i` from 0 on is divided as a large number once."""
     assert problems(lambda k, i, e: k.div(k.add(i, 3), 2), 4) == 0

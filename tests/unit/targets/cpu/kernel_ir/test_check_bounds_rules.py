@@ -537,6 +537,8 @@ class Random:
             lambda o, *p: o.mul(o.div(o.max(a(o, *p), 0), c), c),
             lambda o, *p: o.mul(o.div(a(o, *p), c), m),
             lambda o, *p: o.min(o.div(a(o, *p), c), b(o, *p)),
+            lambda o, *p: o.div(o.max(a(o, *p), 0), o.max(b(o, *p), 1)),
+            lambda o, *p: o.rem(o.max(a(o, *p), 0), o.max(b(o, *p), 1)),
             lambda o, *p: o.rem(o.max(a(o, *p), 0), c),
             lambda o, *p: o.rem(a(o, *p), c),
             lambda o, *p: o.narrow(o.mul(a(o, *p), 7 * m), "i8"),

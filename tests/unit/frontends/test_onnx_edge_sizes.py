@@ -9,11 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import fuseline
 from fuseline.errors import FuselineError
-from tests.one_node import by_onnxruntime, element_of
+from tests.graphs.onnx_text import attributes_of, element, onnx_model
+from tests.one_node import by_onnxruntime
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(21)
@@ -30,12 +31,11 @@ def bytes_of(dtype: Any, *shape: int) -> Array:
 
 
 def model(
-    nodes: list[onnx.NodeProto], inputs: Inputs, weights: dict[str, Array], outputs: str = "y", opset: int = 18
+    nodes: list[str], inputs: Inputs, weights: dict[str, Array], outputs: str = "y", opset: int = 18
 ) -> onnx.ModelProto:
-    given = [helper.make_tensor_value_info(name, element_of(array), dims) for name, (dims, array) in inputs.items()]
-    held = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
-    graph = helper.make_graph(nodes, "g", given, [onnx.ValueInfoProto(name=name) for name in outputs.split()], held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    given = [f"{element(array.dtype)}[{', '.join(map(str, dims))}] {name}" for name, (dims, array) in inputs.items()]
+    text = f"({', '.join(given)}) => ({', '.join(outputs.split())}) {{ {' '.join(nodes)} }}"
+    return onnx_model(text, weights, opset=opset)
 
 
 def agree(proto: onnx.ModelProto, feeds: dict[str, Array], target: str, rtol: float = 1e-5) -> fuseline.CompiledModel:
@@ -59,7 +59,7 @@ def product(op_type: str, steps: int, left: Any, right: Any) -> tuple[onnx.Model
     }
     names = ["x", "w", "zx", "zw"] if op_type == "MatMulInteger" else ["x", "s", "zx", "w", "s", "zw", "s", "zy"]
     used = {name: weights[name] for name in dict.fromkeys(names) if name != "x"}
-    return model([helper.make_node(op_type, names, ["y"])], {"x": (["m", "k"], x)}, used), {"x": x}
+    return model([f"y = {op_type}({', '.join(names)})"], {"x": (["m", "k"], x)}, used), {"x": x}
 
 
 @pytest.mark.parametrize("steps", [1, 4, 5, 33])
@@ -75,28 +75,26 @@ def test_integer_products_of_a_free_number_of_steps(op_type: str, left: Any, rig
 @pytest.mark.parametrize("channels", [1, 2, 3])
 def test_integer_convolutions_of_free_channels(channels: int):
     x, w = bytes_of(np.uint8, 1, channels, 6, 6), bytes_of(np.uint8, 4, channels, 3, 3)
-    proto = model([helper.make_node("ConvInteger", ["x", "w"], ["y"])], {"x": (["n", "c", "h", "v"], x)}, {"w": w})
+    proto = model(["y = ConvInteger(x, w)"], {"x": (["n", "c", "h", "v"], x)}, {"w": w})
     agree(proto, {"x": x}, "cpu")
 
 
 ATTENTION = [
-    *(helper.make_node("MatMul", ["x", f"w{part}"], [part]) for part in "qkv"),
-    *(helper.make_node("Reshape", [part, "split"], [f"{part}s"]) for part in "qkv"),
-    *(
-        helper.make_node("Transpose", [f"{part}s"], [f"{part}t"], perm=[0, 2, 3, 1] if part == "k" else [0, 2, 1, 3])
-        for part in "qkv"
-    ),
-    helper.make_node("MatMul", ["qt", "kt"], ["scores"]),
-    helper.make_node("Softmax", ["scores"], ["shares"]),
-    helper.make_node("MatMul", ["shares", "vt"], ["context"]),
-    helper.make_node("Transpose", ["context"], ["back"], perm=[0, 2, 1, 3]),
-    helper.make_node("Reshape", ["back", "join"], ["y"]),
+    *(f"{part} = MatMul(x, w{part}) {part}s = Reshape({part}, split)" for part in "qkv"),
+    "qt = Transpose<perm = [0, 2, 1, 3]>(qs)",
+    "kt = Transpose<perm = [0, 2, 3, 1]>(ks)",
+    "vt = Transpose<perm = [0, 2, 1, 3]>(vs)",
+    "scores = MatMul(qt, kt)",
+    "shares = Softmax(scores)",
+    "context = MatMul(shares, vt)",
+    "back = Transpose<perm = [0, 2, 1, 3]>(context)",
+    "y = Reshape(back, join)",
 ]
 IMAGES = [
-    helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1], strides=[2, 2]),
-    helper.make_node("Relu", ["c"], ["r"]),
-    helper.make_node("MaxPool", ["r"], ["m"], kernel_shape=[2, 2]),
-    helper.make_node("GlobalAveragePool", ["m"], ["y"]),
+    "c = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w)",
+    "r = Relu(c)",
+    "m = MaxPool<kernel_shape = [2, 2]>(r)",
+    "y = GlobalAveragePool(m)",
 ]
 
 
@@ -124,7 +122,7 @@ def test_no_images(batch: int):
 def test_windows_over_no_rows_are_none(op_type: str, form: dict[str, Any]):
     """Peers refuse it; the windows of a row are counted differently at its ends, and there are none of them."""
     proto = model(
-        [helper.make_node(op_type, ["x"], ["y"], kernel_shape=[2, 2], **form)],
+        [f"y = {op_type}{attributes_of({'kernel_shape': [2, 2], **form})}(x)"],
         {"x": ([2, 3, 0, 7], normal(2, 3, 0, 7))},
         {},
     )
@@ -134,7 +132,7 @@ def test_windows_over_no_rows_are_none(op_type: str, form: dict[str, Any]):
 
 def test_a_loop_without_steps_is_refused_by_name():
     """An empty batch is fine, an empty sequence has no last state."""
-    nodes = [helper.make_node("LSTM", ["x", "w", "r"], ["o", "y"], name="lstm", hidden_size=4)]
+    nodes = ["[lstm] o, y = LSTM<hidden_size = 4>(x, w, r)"]
     proto = model(
         nodes, {"x": (["length", "batch", 3], normal(5, 2, 3))}, {"w": normal(1, 16, 3), "r": normal(1, 16, 4)}
     )
@@ -146,23 +144,23 @@ def test_a_loop_without_steps_is_refused_by_name():
 
 
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
-@pytest.mark.parametrize("element", ["INT32", "INT8", "UINT8", "UINT64", "FLOAT", "DOUBLE", "FLOAT16"])
-def test_sizes_as_numbers_of_every_type(element: str, target: str):
-    kind = TensorProto.DataType.Value(element)
-    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Cast", ["s"], ["y"], to=kind)]
-    nodes.append(helper.make_node("TopK", ["y", "one"], ["t", "i"]))
+@pytest.mark.parametrize("kind", ["INT32", "INT8", "UINT8", "UINT64", "FLOAT", "DOUBLE", "FLOAT16"])
+def test_sizes_as_numbers_of_every_type(kind: str, target: str):
+    number = TensorProto.DataType.Value(kind)
+    nodes = ["s = Shape(x)", f"y = Cast<to = {number}>(s)"]
+    nodes.append("t, i = TopK(y, one)")
     x = normal(7, 5)
     proto = model(
         nodes,
         {"x": (["a", "b"], x)},
         {"one": np.array([1])},
         "y i",
-        opset=24 if element not in ("INT8", "UINT8", "FLOAT16") else 18,
+        opset=24 if kind not in ("INT8", "UINT8", "FLOAT16") else 18,
     )
     program = fuseline.compile(proto, target=target, threads=1)
     found = program.run({"x": x})
     assert found["y"].tolist() == [7, 5] and found["i"].tolist() == [0]
-    assert found["y"].dtype == helper.tensor_dtype_to_np_dtype(kind)
+    assert found["y"].dtype == helper.tensor_dtype_to_np_dtype(number)
 
 
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
@@ -172,7 +170,7 @@ def test_letters_of_one_element(shape: tuple[int, int], equation: str, target: s
     x, w = normal(2, 3), normal(*shape)
     names = ["w", "x"] if equation.startswith("be") else ["x", "w"]
     agree(
-        model([helper.make_node("Einsum", names, ["y"], equation=equation)], {"x": ([2, 3], x)}, {"w": w}),
+        model([f'y = Einsum<equation = "{equation}">({", ".join(names)})'], {"x": ([2, 3], x)}, {"w": w}),
         {"x": x},
         target,
     )
@@ -185,8 +183,8 @@ OPTIONS: list[dict[str, Any]] = [{}, {"exclusive": 1}, {"exclusive": 1, "reverse
 @pytest.mark.parametrize("size", [1, 3])
 def test_sums_so_far_of_one_element(size: int, options: dict[str, Any]):
     nodes = [
-        helper.make_node("ReduceMax", ["x"], ["r"], axes=[0], keepdims=1),
-        helper.make_node("CumSum", ["r", "axis"], ["y"], **options),
+        "r = ReduceMax<axes = [0], keepdims = 1>(x)",
+        f"y = CumSum{attributes_of(options)}(r, axis)",
     ]
     x = normal(size)
     agree(model(nodes, {"x": ([size], x)}, {"axis": np.array(0)}, opset=13), {"x": x}, "cpu")
@@ -195,7 +193,7 @@ def test_sums_so_far_of_one_element(size: int, options: dict[str, Any]):
 def test_a_declared_size_that_is_wrong_is_no_obstacle():
     """Nothing reads the output, so nothing rests on what the model says of it."""
     sizes = np.array([2, 3, 4])
-    proto = model([helper.make_node("ConstantOfShape", ["x"], ["y"])], {"x": ([3], sizes)}, {})
+    proto = model(["y = ConstantOfShape(x)"], {"x": ([3], sizes)}, {})
     proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 3, 2]))
     assert fuseline.compile(proto, threads=1).run({"x": sizes})["y"].shape == (2, 3, 4)
 
@@ -205,7 +203,5 @@ def test_a_declared_size_that_is_wrong_is_no_obstacle():
 def test_a_diagonal_of_any_size(shape: tuple[int, int], k: int):
     """It is computed where it is read, as one too large for a constant is."""
     x = normal(*shape)
-    program = agree(
-        model([helper.make_node("EyeLike", ["x"], ["y"], k=k)], {"x": (["n", "m"], x)}, {}), {"x": x}, "cpu"
-    )
+    program = agree(model([f"y = EyeLike<k = {k}>(x)"], {"x": (["n", "m"], x)}, {}), {"x": x}, "cpu")
     assert program.stats["host_ops"] == 0

@@ -44,6 +44,7 @@ class Case(NamedTuple):
 FAR = floats(2, 3, 4, 2) * 1e30
 FAR[0, 0, 0, 0], FAR[0, 1, 1, 1], FAR[1, 0, 0, 0] = np.nan, np.inf, -np.inf
 BOXES = np.array([[-9, -9, 99, 99], [5, 5, 1, 1], [1e30, -1e30, 1e30, 1e30], [np.nan, 0, np.inf, 2]], np.float32)
+MICROSOFT, ML = {"domain": "com.microsoft", "opset": 1}, {"domain": "ai.onnx.ml", "opset": 2}
 CASES: dict[str, Case] = {
     "Gather": Case("Gather", [floats(4, 5), wild(3, 3)], {"axis": 1}),
     "Gather i32": Case("Gather", [floats(4, 5), wild(3, 3).astype(np.int32)]),
@@ -139,6 +140,34 @@ CASES: dict[str, Case] = {
     ),
     "Attention": Case(
         "Attention", [*(floats(2, 2, n, 4) for n in (3, 5, 5)), None, None, None, numbers(MOST, -4)], {}, {"opset": 24}
+    ),
+    "RotaryEmbedding of com.microsoft": Case(
+        "RotaryEmbedding", [floats(1, 3, 8), wild(1, 3), floats(5, 2), floats(5, 2)], {"num_heads": 2}, MICROSOFT
+    ),
+    "EmbedLayerNormalization": Case(
+        "EmbedLayerNormalization",
+        [
+            np.resize(WILD, (2, 3)).astype(np.int32),
+            np.array([[9, -1, 0], [1, 2**31 - 1, -(2**31)]], np.int32),
+            *(floats(n, 4) for n in (7, 3, 2)),
+            floats(4),
+            floats(4),
+        ],
+        {},
+        MICROSOFT | {"outputs": 2},
+    ),
+    "Attention of com.microsoft": Case(
+        "Attention",
+        [floats(2, 3, 8), floats(8, 24), floats(24), np.array([2**31 - 1, -7], np.int32)],
+        {"num_heads": 2},
+        MICROSOFT,
+    ),
+    "ArrayFeatureExtractor": Case("ArrayFeatureExtractor", [floats(3, 5), wild(4)], {}, ML),
+    "LabelEncoder": Case(
+        "LabelEncoder",
+        [np.array([np.nan, np.inf, -np.inf, 3, 1e30], np.float32)],
+        {"keys_floats": [3.0, float("nan")], "values_floats": [1.0, 2.0]},
+        ML,
     ),
     "Compress": Case("Compress", [floats(4, 5), np.array([1, 0, 1, 1, 1, 1, 1], bool)], {"axis": 0}),
 }

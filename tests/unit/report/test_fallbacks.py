@@ -3,10 +3,11 @@ has a kernel says nothing."""
 
 from __future__ import annotations
 
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto
 
 import fuseline
 from fuseline.report.explain import explain_node
+from tests.graphs.onnx_text import onnx_model
 
 C, H = 8, 12
 
@@ -14,15 +15,12 @@ C, H = 8, 12
 def depthwise(filter_op: str | None) -> ModelProto:
     """A depthwise convolution in three dimensions over an image with its channels first, whose filter is an input,
     turned over before where `filter_op` says how."""
-    before = [] if filter_op is None else [helper.make_node(filter_op, ["w"], ["v"])]
-    filter_name = "w" if filter_op is None else "v"
-    node = helper.make_node("Conv", ["x", filter_name], ["y"], group=C, kernel_shape=[3] * 3, pads=[1] * 6)
-    shapes = {"x": [1, C, H, H, H], "w": [C, 1, 3, 3, 3]}
-    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    graph = helper.make_graph(
-        [*before, node], "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, C, H, H, H])]
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    before, name = ("", "w") if filter_op is None else (f"v = {filter_op}(w)", "v")
+    image = f"float[1, {C}, {H}, {H}, {H}]"
+    return onnx_model(f"""({image} x, float[{C}, 1, 3, 3, 3] w) => ({image} y) {{
+        {before}
+        y = Conv<group = {C}, kernel_shape = [3, 3, 3], pads = [1, 1, 1, 1, 1, 1]>(x, {name})
+    }}""")
 
 
 def test_a_fallback_is_recorded_with_its_reasons():
@@ -49,18 +47,13 @@ def test_what_has_a_kernel_of_its_own_says_nothing():
 def test_a_window_inside_a_block_says_so_too():
     """Two windows in three dimensions over one channel: there are no lanes, so that both are plain loops inside the
     blocks they share."""
-    pads = [1] * 6
-    nodes = [
-        helper.make_node("Conv", ["x", "v"], ["across"], pads=pads),
-        helper.make_node("Conv", ["x", "w"], ["down"], pads=pads),
-        helper.make_node("Mul", ["across", "down"], ["y"]),
-    ]
-    shapes = {"x": [1, 1, 16, 16, 16], "v": [1, 1, 3, 3, 3], "w": [1, 1, 3, 3, 3]}
-    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1, 16, 16, 16])
-    graph = helper.make_graph(nodes, "g", inputs, [result])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    program = fuseline.compile(model, target="cpu", threads=1)
+    image, window = "float[1, 1, 16, 16, 16]", "float[1, 1, 3, 3, 3]"
+    text = f"""({image} x, {window} v, {window} w) => ({image} y) {{
+        across = Conv<pads = [1, 1, 1, 1, 1, 1]>(x, v)
+        down = Conv<pads = [1, 1, 1, 1, 1, 1]>(x, w)
+        y = Mul(across, down)
+    }}"""
+    program = fuseline.compile(onnx_model(text), target="cpu", threads=1)
     windows = [dispatch for dispatch in program.record.dispatches if "blocked" in dispatch.family]
     assert windows and all("window" in dispatch.fallback for dispatch in windows)
     assert program.stats["fallbacks"] >= len(windows)

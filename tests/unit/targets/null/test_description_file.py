@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.errors import FuselineError
 from fuseline.pipeline import CompileOptions, prepare, run_phases
 from fuseline.report.records import DispatchRecord
 from fuseline.targets import create_target
+from tests.graphs.onnx_text import onnx_model
 
 TOY_NPU = """name = "toy-npu"
 threads = 4
@@ -43,22 +43,15 @@ def _convolutions() -> onnx.ModelProto:
     """Convolution, bias, relu, twice, with no size a multiple of anything; the second adds what comes in besides."""
     rng = np.random.default_rng(21)
     weights = {"w": (5, 3, 3, 3), "b": (5,), "v": (7, 5, 3, 3), "c": (7,)}
-    initializers = [
-        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name) for name, shape in weights.items()
-    ]
-    nodes = [
-        helper.make_node("Conv", ["x", "w", "b"], ["p"], pads=[1, 1, 1, 1], strides=[2, 2]),
-        helper.make_node("Relu", ["p"], ["q"]),
-        helper.make_node("Conv", ["q", "v", "c"], ["r"], pads=[1, 1, 1, 1]),
-        helper.make_node("Add", ["r", "y"], ["s"]),
-        helper.make_node("Relu", ["s"], ["z"]),
-    ]
-    shapes = {"x": [1, 3, 21, 21], "y": [1, 7, 11, 11]}
-    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    graph = helper.make_graph(
-        nodes, "g", inputs, [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 7, 11, 11])], initializers
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    held = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in weights.items()}
+    text = """(float[1, 3, 21, 21] x, float[1, 7, 11, 11] y) => (float[1, 7, 11, 11] z) {
+        p = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w, b)
+        q = Relu(p)
+        r = Conv<pads = [1, 1, 1, 1]>(q, v, c)
+        s = Add(r, y)
+        z = Relu(s)
+    }"""
+    return onnx_model(text, held, opset=17)
 
 
 def test_what_the_file_says(tmp_path: Path):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime as ort
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto
 
 import fuseline
 from fuseline.targets.cpu.families.sequential.selection import SelectionFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.target import Refusal
+from tests.graphs.onnx_text import onnx_model
 
 from .generics import fill, function, generic, tensor
 from .texts import build, check, parse
@@ -96,18 +97,10 @@ def test_what_is_left_to_others(name: str):
     assert isinstance(found, Refusal) and found.code == code
 
 
-def model(op: str, shape: tuple[int, ...], last: int, keep: int, kind: int) -> ModelProto:
+def model(op: str, shape: tuple[int, ...], last: int, keep: int) -> ModelProto:
     """ArgMax or ArgMin along the last axis."""
-    node = helper.make_node(op, ["x"], ["y"], axis=-1, keepdims=keep, select_last_index=last)
-    values = [
-        helper.make_tensor_value_info("x", kind, shape),
-        helper.make_tensor_value_info("y", TensorProto.INT64, None),
-    ]
-    return helper.make_model(
-        helper.make_graph([node], "g", values[:1], values[1:]),
-        opset_imports=[helper.make_opsetid("", 18)],
-        ir_version=9,
-    )
+    options = f"axis = -1, keepdims = {keep}, select_last_index = {last}"
+    return onnx_model(f"(float{list(shape)} x) => (int64[] y) {{ y = {op}<{options}>(x) }}")
 
 
 @pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
@@ -118,7 +111,7 @@ def test_ties_and_infinities_as_onnxruntime(op: str, last: int, columns: int):
     rng = np.random.default_rng(columns)
     x = rng.choice(np.array([-np.inf, -1.0, -0.0, 0.0, 2.0, np.inf], np.float32), (40, columns))
     x[0], x[1] = -np.inf, np.inf
-    proto = model(op, (40, columns), last, 0, TensorProto.FLOAT)
+    proto = model(op, (40, columns), last, 0)
     expected = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[
         0
     ]
@@ -133,5 +126,5 @@ def test_the_first_nan_counts_as_numpy_has_it(op: str, columns: int):
     rng = np.random.default_rng(columns)
     x = rng.standard_normal((30, columns)).astype(np.float32)
     x[rng.random(x.shape) < 0.05] = np.nan
-    found = fuseline.compile(model(op, (30, columns), 0, 0, TensorProto.FLOAT), threads=1).run({"x": x})["y"]
+    found = fuseline.compile(model(op, (30, columns), 0, 0), threads=1).run({"x": x})["y"]
     np.testing.assert_array_equal(found, x.argmax(1) if op == "ArgMax" else x.argmin(1))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
 
 import fuseline
 from fuseline.targets.cpu.emit.shortcuts import exponents_of_magnitudes
+from tests.graphs.onnx_text import onnx_model
 
 from .generics import empty, function, generic, tensor
 from .texts import parse
@@ -30,15 +30,8 @@ def test_only_exponentials_of_negated_magnitudes(body: str, count: int) -> None:
 
 
 def unary(op: str, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)
-    graph = helper.make_graph(
-        [helper.make_node(op, ["x"], ["y"])], "g", [info], [helper.make_empty_tensor_value_info("y")]
-    )
-    return np.asarray(
-        fuseline.compile(
-            helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), threads=1
-        )(x)
-    )
+    text = f"(float{list(x.shape)} x) => (y) {{ y = {op}(x) }}"
+    return np.asarray(fuseline.compile(onnx_model(text, opset=21, ir_version=10), threads=1)(x))
 
 
 def everywhere() -> NDArray[np.float32]:

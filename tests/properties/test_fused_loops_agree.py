@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
 from fuseline.compile_options import CompileOptions
+from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.axes import Axes, grid_of
 from fuseline.dispatch.derived_loops import derived_loops
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, from_attribute
@@ -76,3 +77,7 @@ def test_random_models(steps: list[tuple[int, int, int]], seed: int):
     for view, loops in _dispatches(_verified(RandomModel(seed).build(steps))):
         _check_axes(view, loops)
         _check_grid(view, loops)
+        for arm in (DispatchView(arm.entry) for arm in split_arms(view.entry)):
+            if arm.said_loops is not None:
+                _check_axes(arm, arm.said_loops)
+                _check_grid(arm, arm.said_loops)

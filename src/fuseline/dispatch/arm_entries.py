@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 
 from fuseline.analysis.shapes import argument_attribute
 from fuseline.dispatch.arms import Component, Output, components, is_size, operands_of
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, members_of, to_attribute
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, DispatchView
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim, Symbol, add, mul, product, substitute, symbol, symbols
@@ -81,6 +82,9 @@ class _Writer:
         types = [argument.type for argument in self.block.args], [value.type for value in returned]
         entry = FuncOp(self.name, types, Region(self.block), arg_attrs=self._attributes())
         entry.location = self.view.entry.location
+        loops = self._loops()
+        if loops is not None:
+            entry.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops)
         return Arm(
             entry,
             operands=tuple(self.view.tensors.index(tensor_) for tensor_ in self.tensors),
@@ -88,6 +92,18 @@ class _Writer:
             sizes=tuple((f"s{i}", self.view.shapes.symbol(name)) for i, name in enumerate(self.sizes)),
             members=component.members,
         )
+
+    def _loops(self) -> FusedLoops | None:
+        """What the dispatch says of the loops of the arm, None where it says nothing of its members alone."""
+        said = self.view.said_loops
+        old = {new.owner: value.owner for value, new in self.values.items()}
+        numbers: dict[object, int] = {op: i for i, op in enumerate(members_of(self.view.entry.body.block))}
+        mine = said.of_arm([numbers.get(old.get(op)) for op in members_of(self.block)]) if said is not None else None
+        return mine.renamed(self._names()) if mine is not None else None
+
+    def _names(self) -> dict[str, Dim]:
+        """The arm's sizes by their names in the dispatch."""
+        return {old: symbol(f"s{i}", *_bounds(self.view, old)) for i, old in enumerate(self.sizes)}
 
     # values -----------------------------------------------------------------------------------------------------------
 
@@ -161,18 +177,17 @@ class _Writer:
         names = {name: f"s{i}" for i, name in enumerate(self.sizes)}
         return ArrayAttr(
             [
-                *(self._tensor_attributes(value, names) for value in self.tensors),
+                *(self._tensor_attributes(value) for value in self.tensors),
                 *(self._size_attributes(names, old) for old in names),
             ]
         )
 
-    def _tensor_attributes(self, value: BlockArgument, names: dict[str, str]) -> DictionaryAttr:
+    def _tensor_attributes(self, value: BlockArgument) -> DictionaryAttr:
         attributes = self.view.entry.arg_attrs
         found: dict[str, Attribute] = dict(attributes.data[value.index].data) if attributes is not None else {}
         if "fuseline.dims" in found:
-            local: dict[str, Dim] = {old: symbol(new, *_bounds(self.view, old)) for old, new in names.items()}
             found["fuseline.dims"] = ArrayAttr(
-                [StringAttr(to_name(substitute(size, local))) for size in self.view.shapes.dims(value)]
+                [StringAttr(to_name(substitute(size, self._names()))) for size in self.view.shapes.dims(value)]
             )
         return DictionaryAttr(found)
 

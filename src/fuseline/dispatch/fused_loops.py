@@ -74,6 +74,12 @@ class OnlineReduction:
     points: int
 
 
+    def renumbered(self, numbers: Mapping[int, int]) -> OnlineReduction:
+        """The same where members have other numbers."""
+        loops = tuple((numbers[member], loop) for member, loop in self.loops)
+        return OnlineReduction(loops, numbers[self.product], self.points)
+
+
 @dataclass(frozen=True)
 class FusedLoops:
     """`grids[arm]` are the extents of the loops that the placed members of an arm share; `members` are in the order of
@@ -87,6 +93,17 @@ class FusedLoops:
         """The same loops where sizes have other names; an extent that depends on a size without one has none any
         more."""
         return replace(self, grids=tuple(tuple(_renamed(extent, names) for extent in grid) for grid in self.grids))
+
+    def of_arm(self, numbers: Sequence[int | None]) -> FusedLoops | None:
+        """The loops of one arm whose members are those of `numbers`, in this order, and views of their results (None);
+        None where that is no arm."""
+        known = {number: i for i, number in enumerate(numbers) if number is not None}
+        arms = {self.members[number].arm for number in known}
+        if len(arms) != 1 or {i for i, one in enumerate(self.members) if one.arm in arms} != known.keys():
+            return None
+        members = [replace(self.members[i], arm=0) if i is not None else MemberLoops((), Role.VIEW) for i in numbers]
+        online = [one.renumbered(known) for one in self.online if one.product in known]
+        return FusedLoops((self.grids[arms.pop()],), tuple(members), tuple(online))
 
     def canonical(self) -> FusedLoops:
         """The same loops in an order that no decision changes: arms by their first member, grid loops as the last

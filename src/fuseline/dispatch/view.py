@@ -53,18 +53,22 @@ class DispatchView:
 
     @cached_property
     def loops(self) -> FusedLoops:
-        """The loops that the members share: as the entry says, or derived where it says nothing.
+        """The loops that the members share, as those of one arm: as the entry says, or derived where it says nothing,
+        or lays several arms apart of which code generation makes one, since they go along one argument."""
+        said = self.said_loops
+        return said if said is not None and len(said.grids) == 1 else derived_loops(self.entry.body.block, self.shapes)
 
-        Raises FuselineError (E0302) where what it says is not so.
-        """
+    @cached_property
+    def said_loops(self) -> FusedLoops | None:
+        """What the entry says of its loops. Raises FuselineError (E0302) where that is not so."""
         body, attribute = self.entry.body.block, self.entry.attributes.get(LOOPS_ATTRIBUTE)
         if attribute is None:
-            return derived_loops(body, self.shapes)
+            return None
         name = self.entry.sym_name.data
         loops = from_attribute(attribute, self.shapes.symbols, name)
         require_match(loops, body, self.shapes, name)
         require_shared(loops, body, self.shapes, name, code="E0302")
-        return loops if len(loops.grids) == 1 else derived_loops(body, self.shapes)  # its arms go along one argument
+        return loops
 
     @cached_property
     def tensors(self) -> tuple[BlockArgument, ...]:

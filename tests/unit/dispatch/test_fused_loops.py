@@ -151,3 +151,17 @@ def test_arms_and_grid_loops_have_one_order_whatever_order_they_were_decided_in(
         ((5, 6), (3, 4)), (MemberLoops((1, 0)), MemberLoops((0, None, 1), arm=1), MemberLoops((0, 1)))
     )
     assert one.canonical().canonical() == one.canonical()
+
+
+def test_an_arm_has_its_own_members_in_the_order_of_its_code():
+    rows, columns, last = MemberLoops((0, None)), MemberLoops((0, 1), arm=1), MemberLoops((0,))
+    two = FusedLoops(((4,), (6, 5)), (rows, columns, last), (OnlineReduction(((0, 1),), 2, 64),))
+    view = MemberLoops((), Role.VIEW)
+    assert two.of_arm((2, None, 0)) == FusedLoops(((4,),), (last, view, rows), (OnlineReduction(((2, 1),), 0, 64),))
+    assert two.of_arm((1,)) == FusedLoops(((6, 5),), (MemberLoops((0, 1)),))
+
+
+@pytest.mark.parametrize("numbers", [(), (None,), (0,), (0, 1), (0, 1, 2)])
+def test_some_members_of_arms_are_no_arm(numbers: tuple[int | None, ...]):
+    one, other = MemberLoops((0,)), MemberLoops((0,), arm=1)
+    assert FusedLoops(((4,), (6,)), (one, other, one)).of_arm(numbers) is None

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from xdsl.dialects.func import FuncOp
 
+from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.fused_loops import (
     LOOPS_ATTRIBUTE,
     FusedLoops,
@@ -106,3 +107,13 @@ def test_a_softmax_is_derived_to_stream():
     (online,) = loops.online
     assert online.product == len(loops.members) - 1
     assert loops.grids == ((symbol("s0"),),)
+
+
+def test_each_arm_says_its_part_in_its_own_sizes():
+    p = Program((6, 8), (8, "n"), (8, "m"))
+    p.done(p.unary(p.matmul(p.x[0], p.x[1])), p.matmul(p.x[0], p.x[2]))
+    entry = _entry(p)
+    assert len(from_attribute(entry.attributes[LOOPS_ATTRIBUTE], DispatchView(entry).shapes.symbols).grids) == 2
+    views = [DispatchView(arm.entry) for arm in split_arms(entry)]
+    assert [view.said_loops.grids for view in views if view.said_loops] == [((6, symbol("s0")),)] * 2
+    assert all(view.loops is view.said_loops for view in views)

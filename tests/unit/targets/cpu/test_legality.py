@@ -69,8 +69,8 @@ def _concat_of_one_twice() -> Program:
 def _one_number_of_all() -> Program:
     p = Program((4, 8), (8, 8))
     product = p.matmul(p.x[0], p.x[1])
-    rows = p.row_sum(p.binary(product, p.row_sum(product), dims_map(2, [0])))
-    return p.done(product, p.row_sum(rows))
+    rows = p.reduce(p.binary(product, p.reduce(product), dims_map(2, [0])))
+    return p.done(product, p.reduce(rows))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def _concat_of_two_of_one_block() -> Program:
     """A block of several parts lays its values side by side."""
     p = Program((64, 32), (32, 48))
     product = p.matmul(p.x[0], p.x[1])
-    normed = p.binary(product, p.row_sum(product), dims_map(2, [0]))
+    normed = p.binary(product, p.reduce(product), dims_map(2, [0]))
     return p.done(p.concat(normed, p.unary(normed)))
 
 
@@ -111,7 +111,7 @@ def _concat_of_arms() -> Program:
 
 def _moves_without_a_root() -> Program:
     p = Program((64, 32))
-    return p.done(p.columns(p.pad(p.unary(p.x[0]), [1, 0], [1, 0]), 4, 8), p.row_sum(p.row_sum(p.x[0])))
+    return p.done(p.columns(p.pad(p.unary(p.x[0]), [1, 0], [1, 0]), 4, 8), p.reduce(p.reduce(p.x[0])))
 
 
 @pytest.mark.parametrize(

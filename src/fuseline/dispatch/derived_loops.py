@@ -7,7 +7,7 @@ all kept values have once, that nothing reduces and along which nobody reads a k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
@@ -42,7 +42,7 @@ def _online(body: Block, shapes: ShapeAnalysis) -> Iterator[OnlineReduction]:
             yield OnlineReduction(loops, members.index(chain.product), 1)
 
 
-def live_ops(results: Collection[SSAValue]) -> set[Operation]:
+def live_ops(results: Iterable[SSAValue]) -> set[Operation]:
     """The ops that make `results`."""
     pending, found = list(results), set[Operation]()
     while pending:

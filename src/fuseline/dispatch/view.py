@@ -15,6 +15,7 @@ from fuseline.analysis.shapes import ShapeAnalysis, argument_attribute
 from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
 from fuseline.dispatch.derived_loops import derived_loops
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, from_attribute, require_match
+from fuseline.dispatch.result_places import returned
 from fuseline.dispatch.shared_loops import require_shared
 from fuseline.ir.dim import Dim, symbol
 
@@ -100,8 +101,7 @@ class DispatchView:
     @cached_property
     def results(self) -> tuple[SSAValue, ...]:
         """The tensors that the dispatch writes, in binding order after the arguments."""
-        last = self.entry.body.block.last_op
-        return tuple(last.operands) if isinstance(last, func.ReturnOp) else ()
+        return returned(self.entry.body.block)
 
     @cached_property
     def members(self) -> tuple[Operation, ...]:

@@ -17,6 +17,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, splat_value, tensor_operands
 from fuseline.dispatch.axes import Axes, Node, grid_of, is_internal, loose_dimensions
+from fuseline.dispatch.derived_loops import live_ops
 from fuseline.dispatch.result_places import Place, stored_places
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.rounds import rounds
@@ -65,24 +66,13 @@ class Staging:
         self.view = view
         self.axes = Axes(view.entry.body.block, view.shapes, grid_of(view.loops, view.entry.body.block))
         self.destinations = _destinations(view)
-        self.live = self._live()
+        self.live = live_ops(self.destinations)
         self.stored = self._stored()
         self.loose = loose_dimensions(self.axes, self.stored)
         self.stages = self._stages()
         self._find_hosts()
 
     # what is stored ---------------------------------------------------------------------------------------------------
-
-    def _live(self) -> set[Operation]:
-        """The ops that results depend on."""
-        pending = [value for value in self.destinations]
-        found: set[Operation] = set()
-        while pending:
-            value = pending.pop()
-            if isinstance(value, OpResult) and is_internal(value) and value.op not in found:
-                found.add(value.op)
-                pending += tensor_operands(value.op)
-        return found
 
     def _stored(self) -> set[SSAValue]:
         stored = set(self.destinations)

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
 from xdsl.dialects import func
 
+from tests.graphs.onnx_text import attributes_of, element
 from tests.native import assert_as_onnxruntime
 
-from .test_onnx_reading import FLOAT, model, read, run
+from .test_onnx_reading import model, read, run
 
 Array = NDArray[np.float32]
 SPATIAL = (4, 6, 3)
 
 
 def proto(rank: int, **attributes: Any):
-    node = helper.make_node("GridSample", ["x", "grid"], ["y"], **attributes)
-    image, grid = ("n", 2, *(f"s{i}" for i in range(rank))), ("n", *(f"o{i}" for i in range(rank)), rank)
-    return model([node], {"x": (FLOAT, image), "grid": (FLOAT, grid)}, ["y"])
+    image, grid = (", ".join(f"{letter}{i}" for i in range(rank)) for letter in "so")
+    node = f"y = GridSample{attributes_of(attributes)}(x, grid)"
+    return model(f"(float[n, 2, {image}] x, float[n, {grid}, {rank}] grid) => (y) {{ {node} }}")
 
 
 def expected(x: Array, grid: Array, mode: str, padding: str, align: int) -> Array:
@@ -118,9 +118,9 @@ def test_element_types(image: str, places: str):
     rng = np.random.default_rng(9)
     x, grid = (rng.standard_normal((1, 2, 4, 6)) * 9).astype(image), rng.uniform(-1.2, 1.2, (1, 3, 5, 2)).astype(places)
     mode = "nearest" if image == "int32" else "linear"
-    node = helper.make_node("GridSample", ["x", "grid"], ["y"], mode=mode)
-    types = [int(helper.np_dtype_to_tensor_dtype(value.dtype)) for value in (x, grid)]
-    (ours,) = run(model([node], {"x": (types[0], x.shape), "grid": (types[1], grid.shape)}, ["y"]), x, grid)
+    types = [f"{element(value.dtype)}{list(value.shape)}" for value in (x, grid)]
+    text = f'({types[0]} x, {types[1]} grid) => (y) {{ y = GridSample<mode = "{mode}">(x, grid) }}'
+    (ours,) = run(model(text), x, grid)
     assert ours.dtype == x.dtype
     np.testing.assert_allclose(
         ours, expected(x, grid, mode, "zeros", 0), rtol=2e-2 if image == "float16" else 1e-4, atol=2e-2
@@ -128,8 +128,8 @@ def test_element_types(image: str, places: str):
 
 
 def test_what_is_between_integers_stays_on_the_host():
-    node = helper.make_node("GridSample", ["x", "grid"], ["y"], mode="linear")
-    whole = model([node], {"x": (TensorProto.INT32, (1, 2, 4, 6)), "grid": (FLOAT, (1, 3, 5, 2))}, ["y"])
+    text = '(int32[1, 2, 4, 6] x, float[1, 3, 5, 2] grid) => (y) { y = GridSample<mode = "linear">(x, grid) }'
+    whole = model(text)
     module, ctx = read(whole)
     assert [op.op_type for op in ctx.records.host_ops] == ["GridSample"]
     assert any(isinstance(op, func.CallOp) for op in module.walk())

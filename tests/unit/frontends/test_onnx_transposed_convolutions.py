@@ -3,24 +3,32 @@ filter to the output."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
-from onnx import helper
 from xdsl.dialects import linalg, tensor
 
 import fuseline
 from fuseline.analysis.structured import StructuredOp, kind
+from tests.graphs.onnx_text import attributes_of
 from tests.native import assert_as_onnxruntime, assert_same, native
 from tests.one_node import by_onnxruntime
 
-from .test_onnx_reading import FLOAT, model, read, run
+from .test_onnx_reading import model, read, run
 
 Array = NDArray[np.float32]
+
+
+def transposed(x: Sequence[int | str], w: Array, **attributes: Any) -> onnx.ModelProto:
+    """A transposed convolution of an image of shape `x` with constant weights."""
+    node = f"y = ConvTranspose{attributes_of(attributes)}(x, w)"
+    return model(f"(float[{', '.join(map(str, x))}] x) => (y) {{ {node} }}", w=w)
 
 
 def expected(
@@ -81,9 +89,9 @@ def test_a_transposed_convolution(
         "dilations": dilations,
         "group": groups,
     }
-    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
-    weights, inputs = ({"w": w}, {}) if constant else ({}, {"w": (FLOAT, w.shape)})
-    proto = model([node], {"x": (FLOAT, x.shape), **inputs}, ["y"], weights)
+    node = f"y = ConvTranspose{attributes_of(attributes)}(x, w)"
+    fed = f"(float{list(x.shape)} x, float{list(w.shape)} w) => (y) {{ {node} }}"
+    proto = transposed(x.shape, w, **attributes) if constant else model(fed)
     (ours,) = run(proto, x, *([] if constant else [w]))
     parts = zip(np.split(x, groups, 1), np.split(w, groups), strict=True)
     np.testing.assert_allclose(
@@ -95,16 +103,14 @@ def test_a_transposed_convolution(
 
 
 def test_no_zeros_are_put_between_pixels_of_a_constant_filter():
-    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])
-    module, _ = read(model([node], {"x": (FLOAT, (1, 4, "h", "w"))}, ["y"], {"w": np.ones((4, 3, 2, 2), np.float32)}))
+    module, _ = read(transposed((1, 4, "h", "w"), np.ones((4, 3, 2, 2), np.float32), strides=[2, 2]))
     assert not [op for op in module.walk() if isinstance(op, tensor.PadOp)]
 
 
 def windows(x: tuple[int | str, ...], w: tuple[int, ...], **attributes: Any) -> list[tuple[str, int]]:
     """How a transposed convolution with a constant filter reduces: the kind, and the number of loops that it sums
     over."""
-    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
-    module, _ = read(model([node], {"x": (FLOAT, x)}, ["y"], {"w": np.ones(w, np.float32)}))
+    module, _ = read(transposed(x, np.ones(w, np.float32), **attributes))
     found = [
         StructuredOp(op) for op in module.walk() if isinstance(op, linalg.ops.GenericOp) and StructuredOp(op).reduction
     ]
@@ -146,10 +152,8 @@ def test_three_dimensions_and_one():
     rng = np.random.default_rng(11)
     for image, kernel in (((3,), (5,)), ((2, 1, 2), (3, 2, 4))):
         x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 3, *image), (3, 5, *kernel)))
-        node = helper.make_node(
-            "ConvTranspose", ["x", "w"], ["y"], strides=[2] * len(kernel), pads=[1] + [0] * (2 * len(kernel) - 1)
-        )
-        proto = model([node], {"x": (FLOAT, x.shape)}, ["y"], {"w": w})
+        pads = [1] + [0] * (2 * len(kernel) - 1)
+        proto = transposed(x.shape, w, strides=[2] * len(kernel), pads=pads)
         (wanted,) = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(
             None, {"x": x}
         )  # pyright: ignore
@@ -161,8 +165,7 @@ def test_an_output_of_given_size(mode: str, before: int):
     """What is too much is cut at the beginning first, but with SAME_UPPER (ONNX operator schemas, ConvTranspose)."""
     rng = np.random.default_rng(3)
     x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 4, 4), (2, 3, 3, 3)))
-    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], output_shape=[8, 8], auto_pad=mode)
-    (ours,) = run(model([node], {"x": (FLOAT, x.shape)}, ["y"], {"w": w}), x)
+    (ours,) = run(transposed(x.shape, w, strides=[2, 2], output_shape=[8, 8], auto_pad=mode), x)
     pads = (before, before, 1 - before, 1 - before)
     np.testing.assert_allclose(ours, expected(x, w, (2, 2), pads, (0, 0), (1, 1)), rtol=1e-4, atol=1e-4)
 
@@ -173,8 +176,7 @@ def test_an_infinity_reaches_only_its_own_outputs(numerics: str, kernel: int):
     rng = np.random.default_rng(9)
     x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 4, 6, 6), (4, 3, kernel, kernel)))
     x[0, 1, 2, 3] = np.inf
-    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])
-    found = fuseline.compile(model([node], {"x": (FLOAT, x.shape)}, ["y"], {"w": w}), numerics=numerics, threads=1)(x)
+    found = fuseline.compile(transposed(x.shape, w, strides=[2, 2]), numerics=numerics, threads=1)(x)
     with np.errstate(invalid="ignore"):
         wanted = expected(x, w, (2, 2), (0, 0, 0, 0), (0, 0), (1, 1))
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
@@ -219,9 +221,7 @@ def test_more_padding_than_the_window_is_wide(name: str, constant: tuple[int, ..
 def test_more_padding_than_a_symbolic_image_has(size: int):
     rng = np.random.default_rng(5)
     w, x = rng.standard_normal((2, 3, 2), np.float32), rng.standard_normal((1, 2, size), np.float32)
-    node = helper.make_node(
-        "ConvTranspose", ["x", "w"], ["y"], strides=[3], pads=[2, 0], output_padding=[2], dilations=[1]
-    )
-    whole = model([node], {"x": (FLOAT, (1, 2, "n")), "w": (FLOAT, w.shape)}, ["y"])
+    node = "y = ConvTranspose<strides = [3], pads = [2, 0], output_padding = [2], dilations = [1]>(x, w)"
+    whole = model(f"(float[1, 2, n] x, float{list(w.shape)} w) => (y) {{ {node} }}")
     wanted = by_onnxruntime(whole, {"x": x, "w": w})
     assert_same(native(whole, {"x": x, "w": w}), wanted, 1e-4, 1e-4)

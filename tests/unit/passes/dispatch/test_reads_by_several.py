@@ -6,10 +6,9 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import helper
 
 import fuseline
-from tests.unit.frontends.test_onnx_reading import FLOAT, model
+from tests.graphs.onnx_text import onnx_model
 
 CHANNELS = 8
 
@@ -24,16 +23,15 @@ def _split_block(height: int) -> tuple[onnx.ModelProto, dict[str, NDArray[np.flo
         "w2": rng.standard_normal((4, 3 * CHANNELS, 1, 1)).astype(np.float32),
     }
     nodes = [
-        helper.make_node("Conv", ["x", "w0"], ["wide"]),
-        helper.make_node("Split", ["wide"], ["left", "right"], axis=1, num_outputs=2),
-        helper.make_node("Conv", ["right", "w1"], ["inner"], pads=[1, 1, 1, 1]),
-        helper.make_node("Add", ["inner", "right"], ["sum"]),
-        helper.make_node("Concat", ["left", "right", "sum"], ["joined"], axis=1),
-        helper.make_node("Conv", ["joined", "w2"], ["y"]),
+        "wide = Conv(x, w0)",
+        "left, right = Split<axis = 1, num_outputs = 2>(wide)",
+        "inner = Conv<pads = [1, 1, 1, 1]>(right, w1)",
+        "sum = Add(inner, right)",
+        "joined = Concat<axis = 1>(left, right, sum)",
+        "y = Conv(joined, w2)",
     ]
-    return model(nodes, {"x": (FLOAT, (1, 3, height, 7))}, ["y"], weights), {
-        "x": rng.standard_normal((1, 3, height, 7)).astype(np.float32)
-    }
+    text = f"(float[1, 3, {height}, 7] x) => (y) {{ {' '.join(nodes)} }}"
+    return onnx_model(text, weights, ir_version=10), {"x": rng.standard_normal((1, 3, height, 7)).astype(np.float32)}
 
 
 @pytest.mark.parametrize("target", ["interpreter", "cpu"])
@@ -53,12 +51,12 @@ def test_a_pad_of_two_convolutions(target: str, fusion: str):
     weights = {name: rng.standard_normal((6, 5, 3, 3)).astype(np.float32) for name in ("w0", "w1")}
     feeds = {"x": rng.standard_normal((1, 5, 8, 9)).astype(np.float32)}
     nodes = [
-        helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("Conv", ["x", "w1"], ["c"], pads=[1, 1, 1, 1]),
-        helper.make_node("Tanh", ["c"], ["d"]),
+        "a = Conv<pads = [1, 1, 1, 1]>(x, w0)",
+        "b = Relu(a)",
+        "c = Conv<pads = [1, 1, 1, 1]>(x, w1)",
+        "d = Tanh(c)",
     ]
-    source = model(nodes, {"x": (FLOAT, ("n", 5, 8, 9))}, ["b", "d"], weights)
+    source = onnx_model(f"(float[n, 5, 8, 9] x) => (b, d) {{ {' '.join(nodes)} }}", weights, ir_version=10)
     compiled = fuseline.compile(source, target=target, fusion=fusion, threads=2)
     expected = fuseline.compile(source, target="interpreter", fusion="none", threads=1).run(feeds)
     for name in ("b", "d"):

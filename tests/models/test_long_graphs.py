@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 import fuseline
 from tests.small_models import FLOAT, Builder
@@ -127,16 +127,16 @@ def nested(depth: int) -> ModelProto:
     """An If in an If and so on."""
     shape: list[int | str] = ["n", 8]
 
-    def output(name: str) -> list[object]:
+    def output(name: str) -> list[ValueInfoProto]:
         return [helper.make_tensor_value_info(name, FLOAT, shape)]
 
-    def body(level: int) -> list[object]:
+    def body(level: int) -> list[NodeProto]:
         if level == 0:
             return [helper.make_node("Relu", ["x"], ["o0"])]
-        then = helper.make_graph(body(level - 1), f"then{level}", [], output(f"o{level - 1}"))  # pyright: ignore[reportArgumentType]
+        then = helper.make_graph(body(level - 1), f"then{level}", [], output(f"o{level - 1}"))
         otherwise = helper.make_graph(
             [helper.make_node("Neg", ["x"], [f"e{level}"])], f"else{level}", [], output(f"e{level}")
-        )  # pyright: ignore[reportArgumentType]
+        )
         return [helper.make_node("If", ["c"], [f"o{level}"], then_branch=then, else_branch=otherwise)]
 
     inputs = [*output("x"), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]

@@ -65,7 +65,7 @@ def _convert(scope: Scope, op: linalg.ops.GenericOp) -> None:
     if sorted(order) != list(range(view.rank)):
         return
     _transpose_input(scope, op, dims.image, (*batch, *dims.image_loops, *dims.depth, *channels, *dims.input_channel))
-    if dims.filter is not None and uses_input(op, dims.filter):
+    if uses_input(op, dims.filter):
         _transpose_input(
             scope, op, dims.filter, (*dims.window_loops, *dims.depth, *dims.input_channel, *dims.output_channel)
         )

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from onnx import ModelProto, numpy_helper
 
 import fuseline
-from fuseline.frontends.onnx.ops import constants
+from fuseline.ir import constant_budget
 from fuseline.passes.cleanup import fold_constants
-from fuseline.passes.cleanup.folds import budget
 from tests.one_node import by_onnxruntime
-from tests.small_models import FLOAT, Builder
+from tests.small_models import FLOAT, INT64, Builder
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(64)
@@ -92,6 +91,16 @@ def one_large(name: str, n: int) -> ModelProto:
     return b.model({"x": (FLOAT, (3,))}, {b.node("Mul", ends, "x"): (3,)})
 
 
+def many_ranges(n: int, count: int) -> ModelProto:
+    """The sum of `count` constants of `n` whole numbers in 8 bytes, each from another start on, of which `x` picks
+    some."""
+    b = Builder()
+    steps = [scalar(b, 1 + i % 3) for i in range(count)]
+    parts = [b.node("Range", scalar(b, i), scalar(b, i + n * (1 + i % 3)), step) for i, step in enumerate(steps)]
+    picked = [b.node("Cast", b.node("Gather", part, "x"), to=FLOAT) for part in parts]
+    return b.model({"x": (INT64, (5,))}, {b.node("Sum", *picked): (5,)})
+
+
 def many_of_one(n: int, count: int) -> ModelProto:
     """`count` weights that are computed from one."""
     b = Builder()
@@ -112,8 +121,7 @@ def constants_of(model: ModelProto, *shape: int) -> int:
 @pytest.fixture
 def low_caps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fold_constants, "MOST_BYTES", MIB // 2)
-    monkeypatch.setattr(constants, "MOST_BYTES", MIB // 2)
-    monkeypatch.setattr(budget, "ALWAYS_ELEMENTS", MIB // 8)
+    monkeypatch.setattr(constant_budget, "ALWAYS_WORDS", MIB // 8)
 
 
 @pytest.mark.usefixtures("low_caps")
@@ -133,6 +141,34 @@ def test_constants_that_follow_from_one_are_capped_together() -> None:
     """Ten of 360 KiB: the weight's own, what may come to it, and the vectors."""
     model = many_of_one(300, 10)
     assert constants_of(model, 3, 300) <= model.ByteSize() + 4 * MIB // 8
+
+
+def assert_few_ranges(n: int, most_bytes: int) -> None:
+    """Of five ranges in 8 bytes only as many are constants as there is room for; compiling takes no more memory
+    either."""
+    model, places = many_ranges(n, 5), RNG.integers(0, n, 5)
+    fuseline.compile(many_ranges(100, 5), threads=1)
+    tracemalloc.start()
+    try:
+        program = fuseline.compile(model, threads=1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    (found,) = program.run({"x": places}).values()
+    np.testing.assert_allclose(found, sum(i + places * (1 + i % 3) for i in range(5)), rtol=1e-6)
+    stored = sum(memoryview(block).nbytes for block in program.session.artifact.constants)
+    assert 8 * n <= stored <= most_bytes + 64 * 5
+    assert peak <= 4 * most_bytes + 16 * MIB
+
+
+@pytest.mark.usefixtures("low_caps")
+def test_ranges_are_capped_together() -> None:
+    assert_few_ranges(60_000, MIB // 2)
+
+
+@pytest.mark.slow
+def test_the_real_cap_of_ranges() -> None:
+    assert_few_ranges(60 * MIB // 8, 64 * MIB)
 
 
 @pytest.mark.slow

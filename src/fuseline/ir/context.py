@@ -18,6 +18,7 @@ from xdsl.dialects.func import Func
 from xdsl.dialects.scf import Scf
 from xdsl.ir import Dialect, SSAValue
 
+from fuseline.ir.constant_budget import ALWAYS_WORDS
 from fuseline.ir.dim import Dim
 from fuseline.ir.flow import Flow
 from fuseline.ir.flow_constants import ConstantOp, DynamicConstantOp
@@ -78,7 +79,8 @@ class CompilerContext(Context):
     hash one whole without need. `symbols`: the sizes that have names, with their bounds. `requirements`: what the
     program takes for granted about sizes. `metadata`: what the model says of itself, for the artifact. `spelled`: names
     of values as the text of the program has them, where the IR's own differ. `target`: what the target says of itself;
-    `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`).
+    `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`). `to_make`: words of
+    constants that the frontend may still make (`ir.constant_budget`).
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
@@ -92,6 +94,7 @@ class CompilerContext(Context):
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))
     legal: Callable[[Any], Any] = _takes_all
+    to_make: int = ALWAYS_WORDS
 
     def require(self, requirement: SizeRequirement) -> None:
         """Let the program check `requirement`; of several that ask for the same the first one's node is named."""

@@ -33,6 +33,7 @@ from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.subgraphs import inner_nodes
 from fuseline.frontends.onnx.tensors import NoNativeLowering, OneWay, Tensor, known
 from fuseline.ir.build import Emitter, tensor_type
+from fuseline.ir.constant_budget import folded_name
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim_json import to_name
 from fuseline.ir.flow import HostType
@@ -53,11 +54,21 @@ class HostOps:
         """The outputs of `node`, computed now where all inputs are known, else by a call; None for one that is not
         asked for."""
         found = evaluate(node)
-        values = None if found is None else _known_values(found)
+        values = None if found is None else self._known_values(found, node.label)
         if values is None:
             values = self._call(node, refusal)
         by_place = dict(zip(node.asked, values, strict=True))
         return [by_place.get(place) for place in range(len(node.source.outputs))]
+
+    def _known_values(self, found: Sequence[Any], label: str) -> list[Value] | None:
+        """Results of an evaluation as known values; None where one is no array, or where constants may not take so
+        much."""
+        arrays = [np.asarray(item) if isinstance(item, np.generic) else item for item in found]
+        if not all(
+            isinstance(array, np.ndarray) and self.program.may_make(array.size, array.dtype) for array in arrays
+        ):
+            return None
+        return [_known(array, folded_name(label)) for array in arrays]
 
     def loops_since(self, first: int) -> bool:
         """Whether a call from number `first` on is control flow: worse than the operator as a whole, whose sizes are
@@ -143,16 +154,10 @@ def _sizes(value: Value) -> list[StringAttr]:
     return [StringAttr(to_name(dim)) for dim in value.dims or ()]
 
 
-def _known_values(found: Sequence[Any]) -> list[Value] | None:
-    """Results of an evaluation as known values; None where one is no array."""
-    arrays = [np.asarray(item) if isinstance(item, np.generic) else item for item in found]
-    return [_known(array) for array in arrays] if all(isinstance(array, np.ndarray) for array in arrays) else None
-
-
-def _known(array: Any) -> Value:
+def _known(array: Any, name: str) -> Value:
     if array.dtype.kind in "USO":
         return known_value(array.astype(object))
-    return known(array) if holds_dtype(array.dtype) else known_value(array)
+    return known(array, name=name) if holds_dtype(array.dtype) else known_value(array)
 
 
 def _declaration(

@@ -35,9 +35,10 @@ from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.registry import lowering_of
 from fuseline.frontends.onnx.sizes import ShapeOption
 from fuseline.frontends.onnx.subgraphs import captured_names
-from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, known
+from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, Tensor, known
 from fuseline.frontends.onnx.unreadable import unreadable
 from fuseline.ir.build import Emitter
+from fuseline.ir.constant_budget import words_of, words_to_make
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.provenance import provenance
 
@@ -76,6 +77,8 @@ class Importer:
         self.problems += self.arguments.problems
         frame = Frame(scope, self.loaded.opsets)
         self._add_initializers(graph, scope)
+        weights = [value.array for value in scope.values() if isinstance(value, Tensor) and value.array is not None]
+        self.ctx.to_make = words_to_make(sum(words_of(array.size, array.dtype) for array in weights))
         for index, node in enumerate(graph):
             label = node.name or f"{node.op_type}_{index}"
             self.ctx.records.source_nodes.append(label)

@@ -19,6 +19,7 @@ from fuseline.frontends.onnx.reshaping import reshape_value
 from fuseline.frontends.onnx.scalars import convert
 from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import PARALLEL, Emitter, dims_map, identity_map, tensor_type
+from fuseline.ir.constant_budget import words_of
 from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.dim import Dim, Expr, Symbol, evaluate, lower_bound, symbol, symbols, upper_bound
 from fuseline.ir.fast.create import create_empty
@@ -150,6 +151,16 @@ class Program:
         return result_of(emit.add(create_empty(tensor_type(mlir_element(dtype), dims), dynamic)))
 
     # -- tensors -------------------------------------------------------------------------------------------------------
+
+    def may_make(self, elements: int, dtype: np.dtype[Any]) -> bool:
+        """Whether a constant of so many elements may be made while reading; what may is charged to the budget of all
+        constants, until it is rolled back. Its name is a `folded_name`, so that it never counts as the model's own."""
+        words = words_of(elements, dtype)
+        if words > self.ctx.to_make:
+            return False
+        self.ctx.to_make -= words
+        self.on_rollback(lambda: setattr(self.ctx, "to_make", self.ctx.to_make + words))
+        return True
 
     def ssa(self, t: Tensor, emit: Emitter) -> SSAValue:
         """`t` as an SSA value, emitted here if nothing emitted it before."""

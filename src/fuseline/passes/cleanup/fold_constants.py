@@ -4,8 +4,8 @@
     %t = transpose %w
 
 A result may have at most 1.5 times as many elements as the weights it replaces (64 KiB are always allowed), and nothing
-that is worked with takes more than 64 MiB or what the model's own weights take. All constants together may take 16 Mi
-elements more than the model's, or twice as many (`folds/budget.py`), so that they never blow up. Splats are one number
+that is worked with takes more than 64 MiB or what the model's own weights take. All constants together may take 64 MiB
+more than the model's, or twice as much (`ir/constant_budget.py`), so that they never blow up. Splats are one number
 from end to end. A weight that is stored narrow and computed with wide (dequantised) is widened here and not in every
 run. A transposed or sliced weight becomes a view of the old array and moves no data; a result with one value everywhere
 becomes a splat.
@@ -30,13 +30,13 @@ from fuseline.analysis.evaluation.program import Array, Program, Scope, is_evalu
 from fuseline.analysis.structured import StructuredOp, captured, is_generic, producer_of, splat_value
 from fuseline.errors import FuselineError
 from fuseline.ir.build import Emitter, numpy_dtype
+from fuseline.ir.constant_budget import ConstantBudget, folded_name, of_the_model, words_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_constant
 from fuseline.ir.fast.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses
 from fuseline.ir.provenance import carry
 from fuseline.ir.splats import one_element, single_value, splat_attribute
-from fuseline.passes.cleanup.folds.budget import ConstantBudget, folded_name, of_the_model
 
 ALWAYS_BYTES = 64 * 1024
 """Results up to this size are always worth storing."""
@@ -104,7 +104,8 @@ class ConstantFolder:
             return True
         sources = sum(_elements(value.type) for value in set(_inputs(op)) if _is_stored(value))
         elements = sum(_elements(result.type) for result in op.results)
-        return elements <= GROWTH * sources and elements <= self.budget.left
+        made_words = sum(_words(result.type) for result in op.results)
+        return elements <= GROWTH * sources and made_words <= self.budget.left
 
     def _fold(self, op: Operation) -> None:
         try:
@@ -125,7 +126,7 @@ class ConstantFolder:
         sources = [value.op for value in dict.fromkeys(_inputs(op)) if type(value) is OpResult]
         erase(op)
         self.made.update(_owner(value) for value in values)
-        self.budget.left -= sum(_elements(value.type) for value in values if _is_stored(value))
+        self.budget.left -= sum(_words(value.type) for value in values if _is_stored(value))
         for source in sources:
             self._forget(source)
 
@@ -133,7 +134,7 @@ class ConstantFolder:
         """Give back a weight that nothing reads any more, and its memory where it was made on the way."""
         if not is_unused(source):
             return
-        self.budget.left += sum(_elements(value.type) for value in source.results if _is_stored(value))
+        self.budget.left += sum(_words(value.type) for value in source.results if _is_stored(value))
         if source not in self.made:
             return
         name = _resource_of(source.results[0])
@@ -177,6 +178,12 @@ def _elements(type_: Attribute) -> int:
         return 0
     shape = attributes.shape(cast(TensorType[Any], type_))
     return 0 if DYNAMIC_INDEX in shape else prod(shape)
+
+
+def _words(type_: Attribute) -> int:
+    if not isinstance(type_, TensorType):
+        return 0
+    return words_of(_elements(type_), numpy_dtype(type_.get_element_type()))
 
 
 def _bytes(type_: Attribute) -> int:

@@ -9,11 +9,11 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, M
 from xdsl.ir import Block, OpResult, Region, SSAValue
 
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter, dims_map, identity_map
+from fuseline.ir.constant_budget import ALWAYS_WORDS, ConstantBudget, folded_name
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.fast.create import create_constant
 from fuseline.ir.splats import one_element, splat_attribute
 from fuseline.passes.cleanup.fold_constants import ALWAYS_BYTES, MOST_BYTES, ConstantFolder, FoldConstantsPass
-from fuseline.passes.cleanup.folds.budget import ALWAYS_ELEMENTS, ConstantBudget, folded_name
 from fuseline.passes.layout.rewriting.pads import pad
 
 SOME = ALWAYS_BYTES // 4 + 4000
@@ -119,9 +119,11 @@ def test_limits_come_from_what_the_model_holds():
     p = Program()
     folder = ConstantFolder(p.ctx, ConstantBudget(p.ctx.resources, p.block.ops))
     assert folder.most_bytes == MOST_BYTES
-    assert folder.budget.left == ALWAYS_ELEMENTS
-    resources = {"w": np.empty(ALWAYS_ELEMENTS + 7, np.float32), folded_name("w"): np.empty(5, np.float32)}
-    assert ConstantBudget(resources, []).left == 2 * (ALWAYS_ELEMENTS + 7)
+    assert folder.budget.left == ALWAYS_WORDS
+    resources = {"w": np.empty(ALWAYS_WORDS + 7, np.float32), folded_name("w"): np.empty(5, np.float32)}
+    assert ConstantBudget(resources, []).left == 2 * (ALWAYS_WORDS + 7)
+    assert ConstantBudget({"w": np.empty(ALWAYS_WORDS, np.float64)}, []).left == 4 * ALWAYS_WORDS
+    assert ConstantBudget({"w": np.empty(ALWAYS_WORDS, np.int8)}, []).left == 2 * ALWAYS_WORDS
     p.ctx.resources["large"] = np.empty(MOST_BYTES + 8, np.int8)
     assert ConstantFolder(p.ctx, ConstantBudget({}, [])).most_bytes == MOST_BYTES + 8 + p.numbers.nbytes
 
@@ -148,7 +150,10 @@ def test_a_chain_keeps_nothing_in_between():
     assert isinstance(value, OpResult) and "node" in str(value.op.location)
 
 
-@pytest.mark.parametrize(("name", "folded"), [("w", "w_folded"), ("w_folded", "w_folded"), ("w_folded_12", "w_folded")])
+@pytest.mark.parametrize(
+    ("name", "folded"),
+    [("w", "w_folded"), ("w_folded", "w_folded"), ("w_folded_12", "w_folded"), ("w_folded_1_2", "w_folded")],
+)
 def test_names_do_not_grow(name: str, folded: str):
     assert folded_name(name) == folded
 

@@ -14,6 +14,7 @@ from fuseline.frontends.onnx.emission import contract, reshape
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
+from fuseline.ir.constant_budget import folded_name
 
 MOST_PLACES = 1 << 20
 """Larger grids would be large constants; their places are computed on the host."""
@@ -34,9 +35,9 @@ def affine_grid(node: OnnxNode) -> Tensor:
         )
     if min(sizes, default=0) < 0:
         raise FuselineError("E0107", f"a grid of {sizes}", node=node.label, hint="sizes are not negative")
-    if prod(sizes) > MOST_PLACES:
+    if prod(sizes) > MOST_PLACES or not node.program.may_make(prod(sizes) * (rank + 1), theta.dtype):
         raise NoNativeLowering("large-constant", f"a grid of {sizes}")
-    places = known(_places(sizes, bool(node.integer("align_corners"))).astype(theta.dtype), name="grid")
+    places = known(_places(sizes, bool(node.integer("align_corners"))).astype(theta.dtype), name=folded_name("grid"))
     batch, count = theta.dims[0], places.dims[0]
     product = contract(
         node, (places, [1, 3]), (theta, [0, 2, 3]), (batch, count, rank, rank + 1), (0, 1, 2), theta.dtype

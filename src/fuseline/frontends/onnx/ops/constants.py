@@ -18,11 +18,8 @@ from fuseline.frontends.onnx.range_counts import count_of_range
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, known_sizes, static_size
 from fuseline.ir.build import Body
+from fuseline.ir.constant_budget import folded_name
 from fuseline.ir.dim import Dim, ceil_div, maximum, product, sub
-
-MOST_BYTES = 64 << 20
-"""Of a range or a diagonal that is a constant, as for what `fold-constants` makes; a larger one is computed where it is
-read."""
 
 
 @onnx_op("Constant")
@@ -93,16 +90,18 @@ def range_of(node: OnnxNode) -> Tensor:
                 node=node.label,
                 hint="give finite numbers",
             )
-        if count * start.dtype.itemsize <= MOST_BYTES:
-            return known(
-                (start.numbers().reshape(()) + np.arange(count) * delta.numbers().reshape(())).astype(start.dtype)
-            )
-        return _counted(node, count)
+        return _listed(node, count) if node.program.may_make(count, start.dtype) else _counted(node, count)
     first, last, step = (_whole(t) for t in (start, limit, delta))
     if not isinstance(step, int):
         raise NoNativeLowering("runtime-value", "the step is only known when it runs")
     span = sub(last, first)
     return _counted(node, maximum(ceil_div(span, step), 0) if step > 0 else maximum(ceil_div(sub(0, span), -step), 0))
+
+
+def _listed(node: OnnxNode, count: int) -> Tensor:
+    """`count` known numbers."""
+    start, delta = (node[place].numbers().reshape(()) for place in (0, 2))
+    return known((start + np.arange(count) * delta).astype(start.dtype, copy=False), name=folded_name(node.label))
 
 
 def _counted(node: OnnxNode, count: Dim) -> Tensor:
@@ -131,9 +130,10 @@ def eye_like(node: OnnxNode) -> Tensor:
 
     dims = node[0].dims
     dtype = from_onnx(ir.DataType(node.integer("dtype"))) if node.has("dtype") else node[0].dtype
-    bytes_ = product((*dims, dtype.itemsize))
-    if isinstance(bytes_, int) and bytes_ <= MOST_BYTES:
-        return known(np.eye(static_size(dims[0]), static_size(dims[1]), node.integer("k"), dtype=dtype))
+    elements = product(dims)
+    if isinstance(elements, int) and node.program.may_make(elements, dtype):
+        diagonal = np.eye(static_size(dims[0]), static_size(dims[1]), node.integer("k"), dtype=dtype)
+        return known(diagonal, name=folded_name(node.label))
     return _diagonal(node, dims, dtype)
 
 

@@ -23,6 +23,7 @@ from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.ops.windows import Window
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
+from fuseline.ir.constant_budget import folded_name
 from fuseline.ir.dim import add, floor_div, sub
 
 MOST_ENTRIES = 1 << 22
@@ -65,7 +66,7 @@ def stft(node: OnnxNode) -> Tensor:
     bins = matrix.shape[2]
     filters = known(
         np.ascontiguousarray(matrix.transpose(2, 3, 1, 0)).reshape(2 * bins, parts, length).astype(dtype),
-        name="stft_filters",
+        name=folded_name("stft_filters"),
     )
     if isinstance(x.dims[1], int) and x.dims[1] < length:
         raise FuselineError("E0107", f"frames of {length} of {x.dims[1]} samples", node=node.label)
@@ -91,7 +92,7 @@ def _transformed(node: OnnxNode, axis: int) -> Tensor:
     matrix = _matrix(node, used, length, parts, real_result, bool(node.integer("onesided")))
     if used < given:
         x = slice_of(node, x, [0] * x.rank, [used if i == at else size for i, size in enumerate(x.dims)], [1] * x.rank)
-    weights = known(matrix.astype(dtype), name="dft_matrix")
+    weights = known(matrix.astype(dtype), name=folded_name("dft_matrix"))
     rank = x.rank
     loops = [
         *(matrix.shape[2] if i == at else size for i, size in enumerate(x.dims[:-1])),
@@ -124,7 +125,8 @@ def _matrix(node: OnnxNode, used: int, length: int, parts: int, real_result: boo
     """`[used, parts, results, result parts]` in float64."""
     inverse = bool(node.integer("inverse"))
     results = length // 2 + 1 if onesided and not inverse else length
-    if used * parts * results * 2 > MOST_ENTRIES:
+    entries = used * parts * results * 2
+    if entries > MOST_ENTRIES or not node.program.may_make(entries, np.dtype(np.float64)):
         raise NoNativeLowering("dft-length", f"{length} places")
     turns = np.outer(np.arange(used), np.arange(results)) % length * (2 * np.pi / length)
     cosine, sine = np.cos(turns), np.sin(turns) * (1 if inverse else -1)

@@ -10,6 +10,7 @@ and places that are computed: `computed_places.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size, static_sizes, view
 from fuseline.ir.build import Body, element_of, tensor_type
+from fuseline.ir.constant_budget import folded_name
 from fuseline.ir.dim import Dim, add, product, to_text
 from fuseline.ir.fast.create import create_concat
 
@@ -129,7 +131,7 @@ def _table(node: OnnxNode, sizes: Sequence[int], places: tuple[NDArray[np.int64]
         raise FuselineError(
             "E0107", f"{node.op_type} has places of {len(places)} axes in {len(sizes)}", node=node.label
         )
-    if np.prod(sizes) > MOST_PLACES:
+    if prod(sizes) > MOST_PLACES or not node.program.may_make(prod(sizes), INDEX_DTYPE):
         raise NoNativeLowering("scatter-size", f"{int(np.prod(sizes))} places")
     wrapped = [np.where(index < 0, index + size, index) for index, size in zip(places, sizes, strict=True)]
     if any(((index < 0) | (index >= size)).any() for index, size in zip(wrapped, sizes, strict=True)):
@@ -189,5 +191,5 @@ def _chosen(node: OnnxNode, data: Tensor, updates: Tensor, table: NDArray[np.int
         new = b.op(tensor.ExtractOp, value, [row, *(s.loop_index(b, loop) for loop in range(1, rank))], element)
         return s.select(b, s.compare(b, INDEX_DTYPE, "ge", place, zero), new, old)
 
-    places = known(table, name="scatter_table")
+    places = known(table, name=folded_name("scatter_table"))
     return mapped(node, [(data, list(range(rank))), (places, [0])], data.dims, data.dtype, body)

@@ -35,9 +35,10 @@ def thread_count(threads: object) -> int | None:
 
 def path_option(option: str, value: object) -> Path:
     """A path; raises FuselineError (E0501) for what cannot be one."""
-    if not isinstance(value, str | os.PathLike) or "\0" in os.fspath(cast("str", value)):
+    text: object = os.fspath(cast("str", value)) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(text, str) or "\0" in text:
         raise wrong(option, value, "the path of a file")
-    return Path(cast("str", value))
+    return Path(text)
 
 
 def key_list(keys: object) -> list[Any] | None:

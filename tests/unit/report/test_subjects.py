@@ -35,7 +35,7 @@ RECORD = CompileRecord(
     fusion_nodes={CONV: FusionNodeRecord(kind="convolution", nodes=("Conv_0",))},
     decisions=[
         Decision(
-            rule="elementwise-epilogue", verdict="refused", producer="reduction.77777777", consumer=ADD,
+            rule="elementwise-epilogue", verdict="missed", producer="reduction.77777777", consumer=ADD,
             producer_op="reduction", consumer_op="elementwise", producer_nodes=("Sum_4",), consumer_nodes=("Add_5",),
         )
     ],

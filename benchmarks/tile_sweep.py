@@ -21,13 +21,13 @@ from benchmarks.kernels.timing import Compiled, best
 from fuseline.analysis.structured import is_projected_permutation
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.loops import contraction_loops
 from fuseline.targets.cpu.families.contraction.plan import plan_contraction
-from fuseline.targets.cpu.families.contraction.problem import multiply_add_problem
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.window.family import WindowFamily
-from fuseline.targets.cpu.families.window.groups import grouped_problem, plan_groups
+from fuseline.targets.cpu.families.window.groups import grouped_window_loops, plan_groups
+from fuseline.targets.cpu.families.window.loops import window_loops
 from fuseline.targets.cpu.families.window.plan import plan_window
-from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.tiles import MAX_VECTORS, Tile, fits
 from fuseline.targets.target import Refusal
@@ -122,33 +122,33 @@ def _multiply_add_plans(case: Case, isa: Machine) -> Iterator[Plan | Refusal]:
     root = case.view.root_view
     assert root is not None
     image = next((i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_)), None)
-    problem = multiply_add_problem(case.view, image=image)
-    assert not isinstance(problem, Refusal)
-    rows = problem.rows[-1].extent if problem.rows else 1
-    columns = problem.column.extent
+    loops = contraction_loops(case.view, image=image)
+    assert not isinstance(loops, Refusal)
+    rows = loops.rows[-1].extent if loops.rows else 1
+    columns = loops.column.extent
     assert isinstance(rows, int) and isinstance(columns, int)
-    for vectors in range(1, min(MAX_VECTORS, -(-columns // isa.lanes(problem.dtype))) + 1):
+    for vectors in range(1, min(MAX_VECTORS, -(-columns // isa.lanes(loops.dtype))) + 1):
         for height in range(1, min(rows, isa.vector_registers) + 1):
             if fits(height, vectors, isa):
-                yield plan_contraction(problem, isa, Tile(height, vectors))
+                yield plan_contraction(loops, isa, Tile(height, vectors))
 
 
 def _window_plans(case: Case, isa: Machine) -> Iterator[Plan | Refusal]:
-    problem = window_problem(case.view)
-    if isinstance(problem, Refusal):
+    loops = window_loops(case.view)
+    if isinstance(loops, Refusal):
         yield from _grouped_plans(case, isa)
         return
     for vectors in range(1, MOST_WINDOW_VECTORS + 1):
         for pixels in range(1, MOST_PIXELS + 1):
             if pixels * vectors < isa.vector_registers:
-                yield plan_window(problem, isa, (pixels, vectors))
+                yield plan_window(loops, isa, (pixels, vectors))
 
 
 def _grouped_plans(case: Case, isa: Machine) -> Iterator[Plan | Refusal]:
-    problem = grouped_problem(case.view)
-    assert not isinstance(problem, Refusal)
+    loops = grouped_window_loops(case.view)
+    assert not isinstance(loops, Refusal)
     for pixels in range(1, MOST_PIXELS + 1):
-        yield plan_groups(problem, isa, pixels)
+        yield plan_groups(loops, isa, pixels)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFam
 from fuseline.targets.cpu.families.family import Plan, Policy
 from fuseline.targets.cpu.families.winograd.choice import blocking
 from fuseline.targets.cpu.families.winograd.family import WinogradFamily
+from fuseline.targets.cpu.families.winograd.loops import winograd_loops
 from fuseline.targets.cpu.families.winograd.plan import winograd_plan
-from fuseline.targets.cpu.families.winograd.problem import filtering_problem
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.target import Refusal
 
@@ -84,11 +84,11 @@ def _plan(found: Plan | Refusal) -> Plan:
 
 
 def _swept(view: DispatchView) -> list[Plan]:
-    problem = filtering_problem(view)
-    assert not isinstance(problem, Refusal), problem
+    loops = winograd_loops(view)
+    assert not isinstance(loops, Refusal), loops
     isa = machine()
     return [
-        winograd_plan(problem, blocking(problem, outputs, tiles, 64, isa), isa)
+        winograd_plan(loops, blocking(loops, outputs, tiles, 64, isa), isa)
         for outputs in SWEPT_OUTPUTS
         for tiles in SWEPT_TILES
     ]

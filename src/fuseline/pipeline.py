@@ -220,7 +220,7 @@ def compile_program(source: Any, options: CompileOptions) -> Artifact:
     from fuseline.targets import create_target
 
     target = create_target(options.target, options.threads, options.numerics)
-    with _without_collection():
+    with _gc_paused():
         return _compile(source, options, target)
 
 
@@ -254,7 +254,7 @@ def _with_limits(options: CompileOptions, limits: Mapping[str, int]) -> CompileO
 
 
 @contextmanager
-def _without_collection() -> Generator[None]:
+def _gc_paused() -> Generator[None]:
     """The garbage collector off: the IR is one large live graph of cycles, and walking it again and again took a tenth
     of a compile."""
     was_on = gc.isenabled()
@@ -263,11 +263,11 @@ def _without_collection() -> Generator[None]:
         yield
     finally:
         if was_on:
-            _count_as_old()
+            _freeze_heap()
             gc.enable()
 
 
-def _count_as_old() -> None:
+def _freeze_heap() -> None:
     """Move what the compile has made to the oldest generation: the next small collection would walk all of it (0.2 s
     for 7,000 ops)."""
     if gc.get_freeze_count() == 0:  # nobody has frozen anything that would thaw with it

@@ -134,7 +134,7 @@ def _accumulate(terms: dict[Atom, Dim], atom: Atom, coefficient: Dim) -> None:
         terms[atom] = total
 
 
-def digits(whole: Linear, sizes: Sequence[Dim], extents: Sequence[Dim]) -> list[Linear] | None:
+def delinearize(whole: Linear, sizes: Sequence[Dim], extents: Sequence[Dim]) -> list[Linear] | None:
     """The coordinates of linear index `whole` in a shape of `sizes`: what `flatten` undoes. None where a quotient would
     be divided again."""
     moving = [i for i, size in enumerate(sizes) if size != 1]
@@ -153,13 +153,13 @@ def divided(whole: Linear, size: Dim, extents: Sequence[Dim]) -> tuple[Linear, L
     """`whole` divided by `size`, rounded down, and the rest: loops that step by multiples of `size` stay out of the
     quotient."""
     quotient, rest = _multiples(whole, size, extents)
-    if _is_digit(rest, size, extents):
+    if _is_delinearized(rest, size, extents):
         return quotient, rest
     rounded = floor_of(rest, size)
     return None if rounded is None else (quotient.plus(rounded), rest.plus(rounded, d.mul(size, -1)))
 
 
-def _is_digit(form: Linear, size: Dim, extents: Sequence[Dim]) -> bool:
+def _is_delinearized(form: Linear, size: Dim, extents: Sequence[Dim]) -> bool:
     """Whether `0 <= form < size` wherever the loops are."""
     if isinstance(size, int):
         found = range_of(form, extents)
@@ -202,5 +202,5 @@ class LinearCoordinates:
         return flatten(at, sizes)
 
     def delinearized(self, at: Linear, sizes: Sequence[Dim]) -> list[Linear] | None:
-        """The digits; None where a quotient would be divided again."""
-        return digits(at, sizes, self.extents)
+        """The coordinates; None where a quotient would be divided again."""
+        return delinearize(at, sizes, self.extents)

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from fuseline.analysis.online_softmax import (
     MAXIMA,
     Generic,
-    Place,
+    TensorDim,
     Weighing,
     exponentials_of,
     readers_of,
@@ -46,7 +46,7 @@ def _near(op: Generic) -> NearOnlineSoftmax | None:
     maximum = reduction_of(op.results[0], MAXIMA)
     if maximum is None or len(StructuredOp(op).reduction) != 1:
         return None
-    source = Place(maximum.source, reduced_axis(maximum))
+    source = TensorDim(maximum.source, reduced_axis(maximum))
     for reader in _structured_readers(maximum.result):
         exponentials = exponentials_of(reader, maximum, source)
         total = total_of(exponentials[1]) if exponentials is not None else None
@@ -75,7 +75,7 @@ def _product_of(weights: SSAValue) -> Generic | None:
     return None
 
 
-def _missing(maximum: Reduction, e: Place, total: Reduction, product: Generic) -> str:
+def _missing(maximum: Reduction, e: TensorDim, total: Reduction, product: Generic) -> str:
     if maximum.start() != -inf:
         return "the maximum does not start from minus infinity"
     if element_of(maximum.result) not in (f32, f64):
@@ -85,7 +85,7 @@ def _missing(maximum: Reduction, e: Place, total: Reduction, product: Generic) -
     return _missing_behind(e, total, product)
 
 
-def _missing_behind(e: Place, total: Reduction, product: Generic) -> str:
+def _missing_behind(e: TensorDim, total: Reduction, product: Generic) -> str:
     """What is in the way between the exponentials and the product."""
     weights, place = list[Weighing](), e
     while True:
@@ -99,4 +99,4 @@ def _missing_behind(e: Place, total: Reduction, product: Generic) -> str:
         if weighing is None:
             return "several ops read the weights" if len(others) > 1 else "what is done to the weights is no factor"
         weights.append(weighing)
-        place = Place(weighing.op.results[0], place.axis)
+        place = TensorDim(weighing.op.results[0], place.axis)

@@ -42,7 +42,7 @@ UNEQUAL_TO_ITSELF = (13, 14)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorDim:
     """Dimension `axis` of a tensor."""
 
     value: SSAValue
@@ -88,7 +88,7 @@ class OnlineSoftmax:
     weights: tuple[Weighing, ...]
     product: Generic
     operand: int
-    source: Place
+    source: TensorDim
 
     @property
     def ops(self) -> tuple[Generic, ...]:
@@ -135,7 +135,7 @@ def _chain_from(op: Generic) -> OnlineSoftmax | None:
     readers = readers_of(maximum.result)
     if len(readers) != 1:
         return None
-    source = Place(maximum.source, reduced_axis(maximum))
+    source = TensorDim(maximum.source, reduced_axis(maximum))
     exponentials = exponentials_of(readers[0], maximum, source)
     if exponentials is None:
         return None
@@ -155,7 +155,7 @@ def reduced_axis(reduction: Reduction) -> int:
 # e = exp(x - m) -------------------------------------------------------------------------------------------------------
 
 
-def exponentials_of(op: Generic, maximum: Reduction, source: Place) -> tuple[tuple[Generic, ...], Place] | None:
+def exponentials_of(op: Generic, maximum: Reduction, source: TensorDim) -> tuple[tuple[Generic, ...], TensorDim] | None:
     """The ops from `x - m` to its exponential, and where the streamed loop is in the latter."""
     if len(op.results) != 1 or StructuredOp(op).reduction:
         return None
@@ -190,7 +190,7 @@ def _only_exponential(op: Generic) -> bool:
 # l = sum(e), o = sum(p v) ---------------------------------------------------------------------------------------------
 
 
-def total_of(e: Place) -> Reduction | None:
+def total_of(e: TensorDim) -> Reduction | None:
     """The sum of `e` along the streamed loop alone, from 0."""
     for op in readers_of(e.value):
         found = (
@@ -209,7 +209,7 @@ def total_of(e: Place) -> Reduction | None:
 
 
 def _with_product(
-    maximum: Reduction, ops: tuple[Generic, ...], total: Reduction, e: Place, source: Place
+    maximum: Reduction, ops: tuple[Generic, ...], total: Reduction, e: TensorDim, source: TensorDim
 ) -> OnlineSoftmax | None:
     """The chain from `e` to the contraction that sums it up."""
     weights: list[Weighing] = []
@@ -223,10 +223,10 @@ def _with_product(
         if weighing is None:
             return None
         weights.append(weighing)
-        place = Place(weighing.op.results[0], place.axis)
+        place = TensorDim(weighing.op.results[0], place.axis)
 
 
-def weighing_of(readers: list[Generic], place: Place, total: Reduction, before: list[Weighing]) -> Weighing | None:
+def weighing_of(readers: list[Generic], place: TensorDim, total: Reduction, before: list[Weighing]) -> Weighing | None:
     """What happens next to the weights at `place`, where that leaves them a factor of the product."""
     value = place.value
     if len(readers) == 2:
@@ -261,7 +261,7 @@ def _made_of(total: SSAValue, values: Iterable[SSAValue]) -> tuple[Generic, ...]
     return tuple(reversed(found))
 
 
-def summed_input(op: Generic, place: Place) -> int | None:
+def summed_input(op: Generic, place: TensorDim) -> int | None:
     """The input of a contraction from 0 that is `place`'s tensor, read plainly, where the streamed loop is all that it
     sums over."""
     sides = multiply_add_operands(op)
@@ -399,7 +399,7 @@ def readers_of(value: SSAValue) -> list[Generic]:
     return list(found)
 
 
-def through(op: Generic, place: Place) -> Place | None:
+def through(op: Generic, place: TensorDim) -> TensorDim | None:
     """Where a dimension that an all-parallel op reads plainly is in its only result."""
     structured = StructuredOp(op)
     if place.value not in structured.inputs or len(op.results) != 1:
@@ -408,4 +408,4 @@ def through(op: Generic, place: Place) -> Place | None:
     made: AffineMap = structured.output_maps[0]
     if not isinstance(expr, AffineDimExpr) or not is_plain(made) or expr not in made.results:
         return None
-    return Place(op.results[0], made.results.index(expr))
+    return TensorDim(op.results[0], made.results.index(expr))

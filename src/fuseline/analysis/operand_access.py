@@ -52,20 +52,22 @@ class LinearAccess:
     flat: Linear
     bounds: tuple[Bound, ...] = ()
     pad: float | int = 0
-    quotients: tuple[Quotient, ...] = ()
+    floordiv_terms: tuple[Quotient, ...] = ()
 
     def stride(self, loop: int) -> Dim:
         """Elements between two steps of `loop`, quotients aside."""
         return self.flat.terms.get(loop, 0)
 
-    def rounds(self, loop: int) -> bool:
+    def has_floordiv(self, loop: int) -> bool:
         """Whether a quotient depends on `loop`."""
-        return any(loop in q.numerator.terms for q in self.quotients)
+        return any(loop in q.numerator.terms for q in self.floordiv_terms)
 
     def step(self, loop: int, estimated: Callable[[Dim], int]) -> float:
         """About how far apart two steps of `loop` are, in elements; `estimated` stands in for sizes that are not
         known."""
-        rounded = (estimated(q.numerator.terms.get(loop, 0)) * estimated(q.stride) / q.divisor for q in self.quotients)
+        rounded = (
+            estimated(q.numerator.terms.get(loop, 0)) * estimated(q.stride) / q.divisor for q in self.floordiv_terms
+        )
         return abs(estimated(self.stride(loop)) + sum(rounded))
 
 

@@ -137,12 +137,12 @@ def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
     left to be the innermost."""
     access = segment.access
     if (
-        access.quotients and access.bounds and access.pad != 0
+        access.floordiv_terms and access.bounds and access.pad != 0
     ):  # padding that is read, not left out, would need a page for each way to round
         return False
-    if any(sum(loop in q.numerator.loops for loop in reduction) > 1 for q in access.quotients):
+    if any(sum(loop in q.numerator.loops for loop in reduction) > 1 for q in access.floordiv_terms):
         return False
-    if reduction and all(access.rounds(loop) for loop in reduction):
+    if reduction and all(access.has_floordiv(loop) for loop in reduction):
         return False
     return all(len([loop for loop in bound.coordinate.loops if loop in reduction]) <= 1 for bound in access.bounds)
 
@@ -202,7 +202,7 @@ def _of_window(root: StructuredOp, found: Sequence[Segment], shapes: ShapeAnalys
     channels = [
         loop for loop in root.parallel if extents[loop] != 1 and all(_is_lane(segment, loop) for segment in found)
     ]
-    if not channels or any(segment.access.quotients for segment in found):
+    if not channels or any(segment.access.floordiv_terms for segment in found):
         return Prologue(None, reason="no loop walks the image element by element")
     if found[0].loop is None:
         return Prologue("addressed")

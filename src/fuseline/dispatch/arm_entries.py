@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from fuseline.analysis.shapes import argument_attribute
-from fuseline.dispatch.arms import Component, Output, components, is_size, operands_of
+from fuseline.dispatch.arms import Output, Subgrid, is_size, operands_of, subgrids
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, members_of, to_attribute
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, DispatchView
 from fuseline.ir.build import Emitter
@@ -55,12 +55,12 @@ class Arm:
 def split_arms(entry: FuncOp) -> list[Arm]:
     """The arms of a dispatch in canonical order; a dispatch that is of a piece is its own only arm."""
     view = DispatchView(entry)
-    found = components(view)
+    found = subgrids(view)
     if len(found) == 1:
         results = tuple(ArmResult(position) for position in range(len(view.results)))
         sizes = tuple((name, view.shapes.symbol(name)) for name in view.size_names)
         return [Arm(entry, tuple(range(len(view.tensors))), results, sizes, view.members)]
-    return [_Writer(view, number).arm(component) for number, component in enumerate(found)]
+    return [_Writer(view, number).arm(subgrid) for number, subgrid in enumerate(found)]
 
 
 class _Writer:
@@ -73,9 +73,9 @@ class _Writer:
         self.tensors: list[BlockArgument] = []
         self.sizes: dict[str, SSAValue] = {}
 
-    def arm(self, component: Component) -> Arm:
-        """The arm that makes the outputs of `component`."""
-        returned = [self._result(output) for output in component.outputs]
+    def arm(self, subgrid: Subgrid) -> Arm:
+        """The arm that makes the outputs of `subgrid`."""
+        returned = [self._result(output) for output in subgrid.outputs]
         end = ReturnOp(*returned)
         end.location = self.view.entry.location
         self.block.add_op(end)
@@ -88,9 +88,9 @@ class _Writer:
         return Arm(
             entry,
             operands=tuple(self.view.tensors.index(tensor_) for tensor_ in self.tensors),
-            results=tuple(ArmResult(output.position, _flat(output)) for output in component.outputs),
+            results=tuple(ArmResult(output.position, _flat(output)) for output in subgrid.outputs),
             sizes=tuple((f"s{i}", self.view.shapes.symbol(name)) for i, name in enumerate(self.sizes)),
-            members=component.members,
+            members=subgrid.members,
         )
 
     def _loops(self) -> FusedLoops | None:

@@ -48,7 +48,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Component:
+class Subgrid:
     """Outputs that are made together, and the ops of the dispatch that make them (none: what is stored is an argument
     or a constant)."""
 
@@ -56,32 +56,32 @@ class Component:
     members: tuple[Operation, ...]
 
 
-def components(view: DispatchView) -> list[Component]:
+def subgrids(view: DispatchView) -> list[Subgrid]:
     """The arms of a dispatch in canonical order: dear ones first, whatever the order of its ops and their names; one
     where it is of a piece."""
     outputs = [output for position, result in enumerate(view.results) for output in _outputs(view, position, result)]
-    found = _components(view, outputs) if len(outputs) > 1 else []
+    found = _connected(view, outputs) if len(outputs) > 1 else []
     if len(found) < 2:
         whole = tuple(Output(position, result) for position, result in enumerate(view.results))
-        return [Component(whole, view.members)]
+        return [Subgrid(whole, view.members)]
     return found
 
 
-def _components(view: DispatchView, outputs: Sequence[Output]) -> list[Component]:
+def _connected(view: DispatchView, outputs: Sequence[Output]) -> list[Subgrid]:
     links = _Links(view)
     for output in outputs:
         links.reach(output.value)
     homes: dict[Hashable, list[Output]] = {}
     for output in outputs:
         homes.setdefault(links.root(links.key(output.value)), []).append(output)
-    found = _ranked(view, [_component(view, links, root, mine) for root, mine in homes.items()])
+    found = _ranked(view, [_subgrid(view, links, root, mine) for root, mine in homes.items()])
     joined = _joined(view, found)
     return found if len(joined) == len(found) else _ranked(view, joined)
 
 
-def _component(view: DispatchView, links: _Links, root: Hashable, outputs: Sequence[Output]) -> Component:
+def _subgrid(view: DispatchView, links: _Links, root: Hashable, outputs: Sequence[Output]) -> Subgrid:
     members = tuple(op for op in view.members if op in links.reached and links.root(op) == root)
-    return Component(tuple(outputs), members)
+    return Subgrid(tuple(outputs), members)
 
 
 # what is stored -------------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def _is_seam(value: SSAValue) -> bool:
     return True
 
 
-# components -----------------------------------------------------------------------------------------------------------
+# subgrids -----------------------------------------------------------------------------------------------------------
 
 
 class _Links:
@@ -196,26 +196,26 @@ def is_constant_like(op: Operation) -> bool:
     return free and all(isinstance(value, OpResult) and is_constant_like(value.op) for value in read)
 
 
-# components that are better off together ------------------------------------------------------------------------------
+# subgrids that are better off together ------------------------------------------------------------------------------
 
 
-def _joined(view: DispatchView, found: Sequence[Component]) -> list[Component]:
-    """Components that walk one large argument in step become one: it is read once."""
-    groups: list[tuple[list[Component], Walk | None]] = []
-    for component in found:
-        walk = walk_of(view, component.members, [output.value for output in component.outputs])
+def _joined(view: DispatchView, found: Sequence[Subgrid]) -> list[Subgrid]:
+    """Subgrids that walk one large argument in step become one: it is read once."""
+    groups: list[tuple[list[Subgrid], Walk | None]] = []
+    for subgrid in found:
+        walk = walk_of(view, subgrid.members, [output.value for output in subgrid.outputs])
         at, both = _partner(view, groups, walk)
         if at is None:
-            groups.append(([component], walk))
+            groups.append(([subgrid], walk))
         else:
-            groups[at] = ([*groups[at][0], component], both)
+            groups[at] = ([*groups[at][0], subgrid], both)
     return [group[0] if len(group) == 1 else _union(view, group) for group, _ in groups]
 
 
 def _partner(
-    view: DispatchView, groups: Sequence[tuple[list[Component], Walk | None]], walk: Walk | None
+    view: DispatchView, groups: Sequence[tuple[list[Subgrid], Walk | None]], walk: Walk | None
 ) -> tuple[int | None, Walk | None]:
-    """The first group that a component of this walk may join, and the walk they have in common."""
+    """The first group that a subgrid of this walk may join, and the walk they have in common."""
     for at, (_, other) in enumerate(groups):
         both = walk.joined(view, other) if walk is not None and other is not None else None
         if both is not None:
@@ -223,10 +223,10 @@ def _partner(
     return None, None
 
 
-def _union(view: DispatchView, group: Sequence[Component]) -> Component:
-    inside = {op for component in group for op in component.members}
-    outputs = sorted((output for component in group for output in component.outputs), key=_place)
-    return Component(tuple(outputs), tuple(op for op in view.members if op in inside))
+def _union(view: DispatchView, group: Sequence[Subgrid]) -> Subgrid:
+    inside = {op for subgrid in group for op in subgrid.members}
+    outputs = sorted((output for subgrid in group for output in subgrid.outputs), key=_place)
+    return Subgrid(tuple(outputs), tuple(op for op in view.members if op in inside))
 
 
 def _place(output: Output) -> tuple[int, str]:
@@ -236,14 +236,14 @@ def _place(output: Output) -> tuple[int, str]:
 # order ----------------------------------------------------------------------------------------------------------------
 
 
-def _ranked(view: DispatchView, found: Iterable[Component]) -> list[Component]:
+def _ranked(view: DispatchView, found: Iterable[Subgrid]) -> list[Subgrid]:
     return sorted(found, key=lambda one: _rank(view, one))
 
 
-def _rank(view: DispatchView, component: Component) -> tuple[int, int, tuple[str, ...], tuple[tuple[int, str], ...]]:
-    work = sum(assumed_size(flops(op, view.shapes)) for op in component.members)
-    moved = sum(assumed_size(num_bytes(output.value, view.shapes)) for output in component.outputs)
-    return -work, -moved, tuple(_names(component.members)), tuple(_place(output) for output in component.outputs)
+def _rank(view: DispatchView, subgrid: Subgrid) -> tuple[int, int, tuple[str, ...], tuple[tuple[int, str], ...]]:
+    work = sum(assumed_size(flops(op, view.shapes)) for op in subgrid.members)
+    moved = sum(assumed_size(num_bytes(output.value, view.shapes)) for output in subgrid.outputs)
+    return -work, -moved, tuple(_names(subgrid.members)), tuple(_place(output) for output in subgrid.outputs)
 
 
 def _names(members: Iterable[Operation]) -> list[str]:

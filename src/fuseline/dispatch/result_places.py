@@ -20,7 +20,7 @@ from fuseline.ir.dim import Dim, add
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResultBox:
     """`value` lies at `offsets` (none: at the start) in a row-major tensor of sizes `dims`."""
 
     value: SSAValue
@@ -33,11 +33,11 @@ class Place:
         return bool(self.offsets)
 
 
-def place_of(shapes: ShapeAnalysis, result: SSAValue) -> Place:
+def place_of(shapes: ShapeAnalysis, result: SSAValue) -> ResultBox:
     """What is computed for a result of a dispatch, and where it goes."""
     value = unreshaped(result)
     box = _box(shapes, value)
-    return box if box is not None else Place(value, shapes.dims(value))
+    return box if box is not None else ResultBox(value, shapes.dims(value))
 
 
 def returned(body: Block) -> tuple[SSAValue, ...]:
@@ -46,7 +46,7 @@ def returned(body: Block) -> tuple[SSAValue, ...]:
     return tuple(last.operands) if isinstance(last, func.ReturnOp) else ()
 
 
-def stored_places(body: Block, shapes: ShapeAnalysis) -> Iterator[tuple[int, Place]]:
+def stored_places(body: Block, shapes: ShapeAnalysis) -> Iterator[tuple[int, ResultBox]]:
     """What is stored in each result, by its number: one value, or the parts of a concat along the innermost dimension
     (elsewhere a branch per row costs nothing)."""
     for position, result in enumerate(returned(body)):
@@ -57,7 +57,10 @@ def stored_places(body: Block, shapes: ShapeAnalysis) -> Iterator[tuple[int, Pla
             continue
         axis, offset = parts.dim.value.data, 0
         for part in parts.inputs:
-            yield position, Place(part, place.dims, tuple(offset if i == axis else 0 for i in range(len(place.dims))))
+            yield (
+                position,
+                ResultBox(part, place.dims, tuple(offset if i == axis else 0 for i in range(len(place.dims)))),
+            )
             offset = add(offset, shapes.dims(part)[axis])
 
 
@@ -78,7 +81,7 @@ def unreshaped(value: SSAValue) -> SSAValue:
     return value
 
 
-def _box(shapes: ShapeAnalysis, value: SSAValue) -> Place | None:
+def _box(shapes: ShapeAnalysis, value: SSAValue) -> ResultBox | None:
     if not isinstance(value, OpResult) or not isinstance(value.op, tensor.InsertSliceOp):
         return None
     op, dims = value.op, shapes.dims(value)
@@ -90,4 +93,4 @@ def _box(shapes: ShapeAnalysis, value: SSAValue) -> Place | None:
         or len(shapes.dims(op.source)) != len(dims)
     ):
         return None
-    return Place(op.source, dims, offsets)
+    return ResultBox(op.source, dims, offsets)

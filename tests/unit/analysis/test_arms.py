@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.printer import Printer
 
 from fuseline.dispatch.arm_entries import Arm, split_arms
-from fuseline.dispatch.arms import Component, Output, components
+from fuseline.dispatch.arms import Output, Subgrid, subgrids
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
@@ -70,7 +70,7 @@ def test_one_piece_is_its_own_arm() -> None:
     (arm,) = _arms(entry)
     assert arm.entry is entry and arm.operands == (0,) and [result.position for result in arm.results] == [0]
     view = DispatchView(entry)
-    assert components(view) == [Component((Output(0, view.results[0]),), view.members)]
+    assert subgrids(view) == [Subgrid((Output(0, view.results[0]),), view.members)]
 
 
 def test_a_shared_fill_links_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseline.analysis.linear_forms import Floor, Linear, constant, digits, divided, flatten, floor_of, range_of
+from fuseline.analysis.linear_forms import Floor, Linear, constant, delinearize, divided, flatten, floor_of, range_of
 from fuseline.ir import dim as d
 
 
@@ -46,7 +46,7 @@ def test_a_quotient_and_a_rest_are_what_division_gives(form: Linear, size: int, 
 
 @given(forms, st.lists(st.integers(1, 6), min_size=1, max_size=4), extents)
 def test_digits_joined_are_the_number_again(form: Linear, sizes: list[int], extents: tuple[int, int]):
-    parts = digits(form, sizes, extents)
+    parts = delinearize(form, sizes, extents)
     if parts is None or all(size == 1 for size in sizes):  # a dimension of one element has no coordinate but 0
         return
     again = flatten(parts, sizes)
@@ -55,7 +55,7 @@ def test_digits_joined_are_the_number_again(form: Linear, sizes: list[int], exte
 
 def test_what_cancels_is_gone():
     form = Linear({0: 1, 1: 1}, -1)
-    parts = digits(form, (7, 2), (14, 3))
+    parts = delinearize(form, (7, 2), (14, 3))
     assert parts is not None
     assert not parts[0].plain
     assert flatten(parts, (7, 2)) == form
@@ -70,7 +70,7 @@ def test_a_quotient_is_not_divided_again():
     once = floor_of(Linear({0: 1}), 2)
     assert once is not None
     assert floor_of(once, 2) is None
-    assert digits(once, (4, 2), (16,)) is None
+    assert delinearize(once, (4, 2), (16,)) is None
 
 
 def test_replacing_loops_reaches_into_quotients():
@@ -86,7 +86,7 @@ def test_sizes_known_at_run_time():
     n = d.symbol("n", 1)
     form = Linear({0: n}, n)
     assert range_of(form, (4,)) is None
-    parts = digits(form, (5, n), (4,))
+    parts = delinearize(form, (5, n), (4,))
     assert parts is not None
     assert flatten(parts, (5, n)) == form
 

@@ -114,7 +114,7 @@ def test_a_collapse_of_batches_is_undone_by_the_loops_that_made_it():
     result = found(cut + body, "a: tensor<3x9x4xf32>", map_=map_, extents=(3, 5, 4))
     assert flat(result) == [Linear({0: 36, 1: 4, 2: 1})]
     assert result is not None
-    assert not result[0].access.quotients
+    assert not result[0].access.floordiv_terms
 
 
 def test_pads_of_two_values_are_not_one_access():
@@ -142,7 +142,7 @@ def test_padding_inside_what_is_upsampled_has_no_linear_border():
     plain = repeat.replace("%p", "%a").replace("14", "12").replace("8x28", "8x24")
     result = found(plain, PARTS[0])
     assert result is not None
-    assert [(q.divisor, q.stride) for q in result[0].access.quotients] == [(2, 1)]
+    assert [(q.divisor, q.stride) for q in result[0].access.floordiv_terms] == [(2, 1)]
 
 
 @pytest.mark.parametrize(("columns", "size"), [("4", "4"), ("?", "%n")])
@@ -153,7 +153,7 @@ def test_a_place_is_divided_by_numbers_only(columns: str, size: str):
     result = found(body, "a: tensor<8x9xf32>", "n: index", extents=(32,))
     assert (result is None) == (columns == "?")
     if result is not None:
-        assert [(q.divisor, q.stride) for q in result[0].access.quotients] == [(4, 5)]
+        assert [(q.divisor, q.stride) for q in result[0].access.floordiv_terms] == [(4, 5)]
 
 
 def window(rows: int, columns: int) -> AffineMap:
@@ -166,7 +166,7 @@ def test_steps_between_two_iterations():
     quotients = (Quotient(Linear({1: 3, 2: 1}), 2, 8), Quotient(Linear({1: 1}), 4, 2))
     access = LinearAccess(BLOCK.args[0], Linear({0: -12, 1: 5}, 7), (), 0, quotients)
     assert [access.stride(loop) for loop in range(4)] == [-12, 5, 0, 0]
-    assert [access.rounds(loop) for loop in range(4)] == [False, True, True, False]
+    assert [access.has_floordiv(loop) for loop in range(4)] == [False, True, True, False]
     assert [access.step(loop, lambda size: int(str(size))) for loop in range(4)] == [
         12,
         5 + 3 * 8 / 2 + 2 / 4,

@@ -52,11 +52,11 @@ from fuseline.passes.dispatch.sizes import SizeBuilder
 from fuseline.passes.dispatch.unit_order import ordered_units
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.guide import PlanMatcher
 from fuseline.passes.fusion.idiom_remarks import idiom_name, near_idiom_remarks, near_stream_remarks
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.node_ids import digest
 from fuseline.passes.fusion.plan import read_plan
+from fuseline.passes.fusion.plan_constraints import PlanMatcher
 from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
 from fuseline.passes.fusion.streamed_loops import Stream

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.cost import flops, num_bytes
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value
-from fuseline.dispatch.arms import Component, components
+from fuseline.dispatch.arms import Subgrid, subgrids
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView, root_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, add, to_text, upper_bound
@@ -84,7 +84,7 @@ class _Code:
     @classmethod
     def of(cls, view: DispatchView) -> _Code:
         """The facts of one executable's code."""
-        parts = components(view)
+        parts = subgrids(view)
         members = [op for op in view.members if kind(op) is not Kind.RESHAPE]
         at = {op: i for i, op in enumerate(members)}
         mine = [[op for op in part.members if op in at] for part in parts]
@@ -102,7 +102,7 @@ class _Code:
         )
 
 
-def _arm(part: Component, members: list[Operation], at: dict[Operation, int]) -> tuple[str, tuple[int, ...]]:
+def _arm(part: Subgrid, members: list[Operation], at: dict[Operation, int]) -> tuple[str, tuple[int, ...]]:
     root = root_of(members)
     stored = "fill" if splat_value(part.outputs[0].value) is not None else "copy"
     return kind(root).value if root is not None else stored, tuple(at[op] for op in members)

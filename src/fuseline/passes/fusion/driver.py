@@ -19,7 +19,7 @@ from fuseline.passes.fusion.edge_records import Outcome, apart_records, arms_rec
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
-from fuseline.passes.fusion.horizontal import CONCAT_SLICES, Join, concat_join, level_joins
+from fuseline.passes.fusion.horizontal import CONCAT_SLICES, HorizontalMerge, concat_join, level_joins
 from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
@@ -286,10 +286,10 @@ class Driver:
                     self._tell(group, Outcome(CONCAT_SLICES, refusal))
         for join in level_joins(self._joinable(), self.order, self.target, self._takes_arms):
             kept = self._restricted(join)
-            if isinstance(kept, Join) and (kept is join or self._takes_arms(kept)):
+            if isinstance(kept, HorizontalMerge) and (kept is join or self._takes_arms(kept)):
                 self._join(kept)
 
-    def _takes_arms(self, join: Join) -> bool:
+    def _takes_arms(self, join: HorizontalMerge) -> bool:
         """Whether the target takes groups that no edge joins in one dispatch; where it does not, the record says
         why."""
         refusal = self.limits.veto(join.groups)
@@ -301,7 +301,7 @@ class Driver:
         """The groups that may become arms, in canonical order."""
         return sorted(self.alive, key=lambda group: group.key)
 
-    def _restricted(self, join: Join | WhyNot | None) -> Join | WhyNot | None:
+    def _restricted(self, join: HorizontalMerge | WhyNot | None) -> HorizontalMerge | WhyNot | None:
         """What of a join a plan permits: all of it where there is none."""
         return join
 
@@ -311,7 +311,7 @@ class Driver:
             if read.producer is not None:
                 self.edge_words[read.producer, read.consumer] = outcome
 
-    def _join(self, join: Join) -> None:
+    def _join(self, join: HorizontalMerge) -> None:
         parts = list(dict.fromkeys(self.group_of[arm.members[0]] for arm in join.groups))
         cycle = self._cycle(parts)
         if cycle is not None:

@@ -25,7 +25,7 @@ from fuseline.passes.fusion.node import HEAVY, Node, Read
 
 CONCAT_SLICES, SHARED_OPERAND, SAME_SPACE, SMALL = "concat-slices", "shared-operand", "same-space", "small-ops"
 
-Takes = Callable[["Join"], bool]
+Takes = Callable[["HorizontalMerge"], bool]
 """Whether a target takes the arms of a join in one dispatch."""
 
 Keys = Callable[[Group], "list[Hashable]"]
@@ -33,7 +33,7 @@ Keys = Callable[[Group], "list[Hashable]"]
 
 
 @dataclass(frozen=True)
-class Join:
+class HorizontalMerge:
     """Groups that become arms of one dispatch, and by which rule."""
 
     rule: str
@@ -68,7 +68,7 @@ class Levels:
 # concats --------------------------------------------------------------------------------------------------------------
 
 
-def concat_join(group: Group, order: GroupOrder) -> Join | WhyNot | None:
+def concat_join(group: Group, order: GroupOrder) -> HorizontalMerge | WhyNot | None:
     """The producers of a concat (or of concats of concats) that stands alone, with it; None for any other group."""
     if any(node.kind is not Kind.CONCAT for node in group.members):
         return None
@@ -82,7 +82,7 @@ def concat_join(group: Group, order: GroupOrder) -> Join | WhyNot | None:
     while chosen:
         between = _reached(chosen, group, order)
         if between is None:
-            return Join(CONCAT_SLICES, (*_flat(chosen), group))
+            return HorizontalMerge(CONCAT_SLICES, (*_flat(chosen), group))
         chosen.remove(between)
     return WhyNot("cycle", "the parts of the concat depend on each other", concat.name)
 
@@ -120,7 +120,9 @@ def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group
 # levels ---------------------------------------------------------------------------------------------------------------
 
 
-def level_joins(groups: Sequence[Group], order: GroupOrder, target: TargetDescription, takes: Takes) -> list[Join]:
+def level_joins(
+    groups: Sequence[Group], order: GroupOrder, target: TargetDescription, takes: Takes
+) -> list[HorizontalMerge]:
     """Disjoint joins of groups at equal depth: roots that share an operand, then what runs over one space, then what is
     small. `takes`: whether the target takes a join that is within its numbers."""
     depth = Levels(groups, order).depth
@@ -128,7 +130,7 @@ def level_joins(groups: Sequence[Group], order: GroupOrder, target: TargetDescri
     for group in sorted(groups, key=lambda g: g.key):
         if group.fusable:
             levels[depth[group]].append(group)
-    joins: list[Join] = []
+    joins: list[HorizontalMerge] = []
     for level in levels.values():
         rest = list(level)
         for rule, keys in (
@@ -143,18 +145,20 @@ def level_joins(groups: Sequence[Group], order: GroupOrder, target: TargetDescri
     return joins
 
 
-def _bucketed(rule: str, groups: Sequence[Group], keys: Keys, target: TargetDescription, takes: Takes) -> list[Join]:
+def _bucketed(
+    rule: str, groups: Sequence[Group], keys: Keys, target: TargetDescription, takes: Takes
+) -> list[HorizontalMerge]:
     buckets: dict[Hashable, list[Group]] = {}
     for group in groups:
         for key in keys(group):
             buckets.setdefault(key, []).append(group)
-    joins: list[Join] = []
+    joins: list[HorizontalMerge] = []
     taken: set[Group] = set()
     for bucket in sorted(buckets.values(), key=len, reverse=True):
         rest = [group for group in bucket if group not in taken]
-        for chosen in _within_limits(rest, target, lambda run: takes(Join(rule, tuple(_flat(run))))):
+        for chosen in _within_limits(rest, target, lambda run: takes(HorizontalMerge(rule, tuple(_flat(run))))):
             taken.update(chosen)
-            joins.append(Join(rule, tuple(_flat(chosen))))
+            joins.append(HorizontalMerge(rule, tuple(_flat(chosen))))
     return joins
 
 

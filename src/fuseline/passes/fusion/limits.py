@@ -11,7 +11,7 @@ from fuseline.passes.fusion.code_size import over_limit
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.horizontal import Join
+from fuseline.passes.fusion.horizontal import HorizontalMerge
 
 Veto: TypeAlias = Callable[[Sequence[Group]], "WhyNot | None"]
 """Why the target does not take a dispatch whose arms are these groups (one: a dispatch of one part), None where it
@@ -47,11 +47,11 @@ class DispatchLimits:
         """The refusal of a group that would be too much code."""
         return over_limit(group, self.target, self.graph.code_limits)
 
-    def arms(self, join: Join) -> WhyNot | None:
+    def arms(self, merge: HorizontalMerge) -> WhyNot | None:
         """The refusal of a join of too many arms; a concat that the others write into is none."""
-        count, limit = len(join.groups) - 1, self.target.arms_limit
+        count, limit = len(merge.groups) - 1, self.target.arms_limit
         if count <= limit and limit > 1:
             return None
         return WhyNot(
-            "arms-limit", f"{count} arms, the target takes {limit}", join.groups[-1].root.name, {"arms": float(count)}
+            "arms-limit", f"{count} arms, the target takes {limit}", merge.groups[-1].root.name, {"arms": float(count)}
         )

@@ -38,7 +38,7 @@ RADIUS = 2
 SWEEPS = 3
 """How often digests travel from inputs to outputs and back before ties are broken one by one."""
 
-COMPANY = 16
+MAX_SHARED_READERS = 16
 """Readers of one input or constant that are looked at to tell them apart; what more of them share says little."""
 
 ID_DIGITS = 8
@@ -195,10 +195,10 @@ class _Reads:
         """Which read of its node, of which result of its producer."""
         return self._labels[id(read)]
 
-    def company(self, read: Read) -> list[Read]:
+    def sharing_readers(self, read: Read) -> list[Read]:
         """The reads of a value from outside the graph that few read; of one that many read none."""
         found = self.outside[read.value]
-        return found if len(found) <= COMPANY else []
+        return found if len(found) <= MAX_SHARED_READERS else []
 
 
 def _result_index(read: Read) -> int:
@@ -315,7 +315,9 @@ class _Alike:
     def _company(self, read: Read) -> str:
         """Who else reads a value from outside the graph."""
         return digest(
-            *sorted(f"{self.labels.of(other)}:{self.colours[other.consumer]}" for other in self.labels.company(read))
+            *sorted(
+                f"{self.labels.of(other)}:{self.colours[other.consumer]}" for other in self.labels.sharing_readers(read)
+            )
         )
 
     def _neighbours(self, node: Node) -> Iterable[Node]:
@@ -323,7 +325,7 @@ class _Alike:
             if read.producer is not None:
                 yield read.producer
             else:
-                yield from (other.consumer for other in self.labels.company(read))
+                yield from (other.consumer for other in self.labels.sharing_readers(read))
         yield from (read.consumer for read in node.readers)
 
     def _recolour(self, new: Colours) -> None:

@@ -21,11 +21,11 @@ from fuseline.passes.fusion.driver import Driver, Pair, Partition, partition
 from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.guide import Guide, PlannedSet
-from fuseline.passes.fusion.horizontal import Join, concat_join
+from fuseline.passes.fusion.horizontal import HorizontalMerge, concat_join
 from fuseline.passes.fusion.limits import Veto, no_veto
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
+from fuseline.passes.fusion.plan_constraints import PlanConstraints, PlannedSet
 from fuseline.passes.fusion.rule import FusionRule, Merge, unfusable
 from fuseline.passes.fusion.streamed_softmax import Candidate
 
@@ -34,7 +34,7 @@ PLAN = "plan"
 
 
 class PlannedDriver(Driver):
-    """Partitions one fusion graph as `guide` asks; raises E0703 for a set that cannot be one group."""
+    """Partitions one fusion graph as `constraints` ask; raises E0703 for a set that cannot be one group."""
 
     def __init__(
         self,
@@ -42,17 +42,17 @@ class PlannedDriver(Driver):
         rules: Sequence[FusionRule],
         target: TargetDescription,
         level: str,
-        guide: Guide,
+        constraints: PlanConstraints,
         veto: Veto = no_veto,
     ) -> None:
         super().__init__(graph, rules, target, level, veto)
-        self.guide = guide
+        self.constraints = constraints
         self.paid_for: frozenset[Node] = frozenset()
 
     def run(self) -> Partition:
         """Forced ops first, before anything else takes them; then as by default, inside the sets."""
-        for planned in self.guide.sets:
-            if planned.open:
+        for planned in self.constraints.sets:
+            if planned.extendable:
                 self._merge_pieces(planned)
         return super().run()
 
@@ -60,7 +60,7 @@ class PlannedDriver(Driver):
 
     def _ask_rules(self, merge: Merge, bytes_saved: int) -> Outcome:
         outcome = super()._ask_rules(merge, bytes_saved)
-        refusal = self.guide.refusal(merge.producer, merge.consumer) if outcome.group is not None else None
+        refusal = self.constraints.refusal(merge.producer, merge.consumer) if outcome.group is not None else None
         return Outcome(PLAN, refusal) if refusal is not None else outcome
 
     def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
@@ -70,7 +70,7 @@ class PlannedDriver(Driver):
         return None if wanted else super()._costs_time(group, merge, bytes_saved, answer)
 
     def _judge_stream(self, candidate: Candidate) -> Outcome:
-        refusals = (self.guide.refusal(first, second) for first, second in combinations(candidate.parts, 2))
+        refusals = (self.constraints.refusal(first, second) for first, second in combinations(candidate.parts, 2))
         refusal = next((why for why in refusals if why is not None), None)
         return Outcome(PLAN, refusal) if refusal is not None else super()._judge_stream(candidate)
 
@@ -79,16 +79,16 @@ class PlannedDriver(Driver):
         return None if wanted else super()._stream_costs_time(candidate, bytes_saved)
 
     def _joinable(self) -> list[Group]:
-        return [group for group in super()._joinable() if self.guide.free(group)]
+        return [group for group in super()._joinable() if self.constraints.free(group)]
 
-    def _restricted(self, join: Join | WhyNot | None) -> Join | WhyNot | None:
-        if not isinstance(join, Join):
+    def _restricted(self, join: HorizontalMerge | WhyNot | None) -> HorizontalMerge | WhyNot | None:
+        if not isinstance(join, HorizontalMerge):
             return join
         kept: list[Group] = []
         refused: WhyNot | None = None
         for group in reversed(join.groups):  # the concat that the others write into is the last
             clash = next(
-                ((other, why) for other in kept if (why := self.guide.refusal(group, other)) is not None), None
+                ((other, why) for other in kept if (why := self.constraints.refusal(group, other)) is not None), None
             )
             if clash is None:
                 kept.insert(0, group)
@@ -102,11 +102,11 @@ class PlannedDriver(Driver):
     def _join_arms(self) -> None:
         """First the sets: pieces that cannot run side by side are merged whatever it costs, then all are joined; then
         the rest by default."""
-        for planned in self.guide.sets:
+        for planned in self.constraints.sets:
             if self._unjoinable(self._pieces(planned)) is not None:
                 self._merge_pieces(planned)
         self._drain()
-        for planned in self.guide.sets:
+        for planned in self.constraints.sets:
             self._complete(planned)
         super()._join_arms()
 
@@ -117,8 +117,8 @@ class PlannedDriver(Driver):
             return
         refusal = self._unjoinable(pieces)
         if refusal is None:
-            self._join(Join(PLAN, tuple(arm for piece in pieces for arm in (piece.arms or (piece,)))))
-        elif not planned.loose:
+            self._join(HorizontalMerge(PLAN, tuple(arm for piece in pieces for arm in (piece.arms or (piece,)))))
+        elif not planned.optional:
             self._refuse(planned, refusal)
 
     def _pieces(self, planned: PlannedSet) -> list[Group]:
@@ -160,10 +160,10 @@ class PlannedDriver(Driver):
         if at is not None:
             return unfusable(at.root)
         for first, second in combinations(pieces, 2):
-            refusal = self.guide.refusal(first, second)
+            refusal = self.constraints.refusal(first, second)
             if refusal is not None:
                 return refusal
-        arms = Join(PLAN, tuple(pieces))
+        arms = HorizontalMerge(PLAN, tuple(pieces))
         whole = joined(pieces)
         return (
             self._dependent(pieces) or self.limits.bindings(whole) or self.limits.arms(arms) or self.limits.veto(pieces)
@@ -190,7 +190,7 @@ class PlannedDriver(Driver):
 
     def _writes_into(self, piece: Group, concat: Group) -> bool:
         join = concat_join(concat, self.order) if _is_lone_concat(concat) else None
-        return isinstance(join, Join) and set(piece.arms or (piece,)) <= set(join.groups)
+        return isinstance(join, HorizontalMerge) and set(piece.arms or (piece,)) <= set(join.groups)
 
     # refusals ---------------------------------------------------------------------------------------------------------
 
@@ -238,11 +238,11 @@ def guided_partition(
     rules: Sequence[FusionRule],
     target: TargetDescription,
     level: str = "default",
-    guide: Guide | None = None,
+    constraints: PlanConstraints | None = None,
     veto: Veto = no_veto,
 ) -> Partition:
-    """Partition `graph` as `guide` asks, by default where it is None or silent. Raises E0703 for a set that cannot be
-    one group."""
-    if guide is None:
+    """Partition `graph` as `constraints` ask, by default where it is None or silent. Raises E0703 for a set that cannot
+    be one group."""
+    if constraints is None:
         return partition(graph, rules, target, level, veto)
-    return PlannedDriver(graph, rules, target, level, guide, veto).run()
+    return PlannedDriver(graph, rules, target, level, constraints, veto).run()

@@ -168,7 +168,7 @@ def _cycles(rows: int, columns: int, height: int, vectors: int, lanes: int) -> f
 
 
 @dataclass(frozen=True, slots=True)
-class BlockProblem:
+class BlockedWork:
     """What the choice of blocks looks at: counts (of outer points, row lines, tiles per line, panels), sizes of a tile,
     bytes of operands.
 
@@ -187,10 +187,10 @@ class BlockProblem:
     repacks_lhs: bool = False
 
 
-def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
+def choose_blocks(work: BlockedWork, machine: Machine) -> Blocks:
     """Enough workgroups to balance, each with enough work, rows blocked for the second-level cache, the larger operand
     read once."""
-    p = problem
+    p = work
     total = max(p.outer * p.lines * p.tiles * p.panels * p.tile_flops, FLOPS_PER_BYTE * (p.lhs_bytes + p.rhs_bytes))
     wanted = 1 if p.serial else -(-min(MAX_WORKGROUPS, max(1, total // WORKGROUP_FLOPS)) // p.outer)
     columns_outer = p.panels > 1 and (p.repacks_rhs or (p.rhs_bytes > p.lhs_bytes and not p.repacks_lhs))
@@ -209,11 +209,11 @@ def choose_blocks(problem: BlockProblem, machine: Machine) -> Blocks:
     return Blocks(-(-p.lines // line_groups), -(-p.tiles // tile_groups), -(-p.panels // column_groups), columns_outer)
 
 
-def _cache_groups(problem: BlockProblem, units: int, machine: Machine) -> int:
+def _cache_groups(work: BlockedWork, units: int, machine: Machine) -> int:
     """In how many groups rows stay in the second-level cache; where such groups are too small for a panel, in the cache
     that cores share."""
-    groups = -(-2 * problem.lhs_bytes // machine.l2_bytes)
-    return groups if units >= groups * TILES_PER_PANEL else -(-2 * problem.lhs_bytes // SHARED_CACHE_BYTES)
+    groups = -(-2 * work.lhs_bytes // machine.l2_bytes)
+    return groups if units >= groups * TILES_PER_PANEL else -(-2 * work.lhs_bytes // SHARED_CACHE_BYTES)
 
 
 def estimate(dim: Dim) -> int:

@@ -7,7 +7,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
-from fuseline.passes.fusion.horizontal import Join, Levels, concat_join
+from fuseline.passes.fusion.horizontal import HorizontalMerge, Levels, concat_join
 
 from .programs import TARGET, Program
 
@@ -103,7 +103,7 @@ def test_a_concat_is_written_by_those_that_no_path_connects():
     groups, order = _order(p.done(p.concat(first, p.unary(first), other)))
     (concat,) = groups["concat"]
     join = concat_join(concat, order)
-    assert isinstance(join, Join)
+    assert isinstance(join, HorizontalMerge)
     assert {group.root.nodes for group in join.groups[:-1]} == {("n2",)}
     assert join.groups[-1] is concat
     assert all(concat_join(group, order) is None for group in groups["elementwise"])

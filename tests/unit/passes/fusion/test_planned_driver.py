@@ -17,9 +17,9 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Answer, WhyNot
 from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.guide import PlanMatcher
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.plan import FusionPlan
+from fuseline.passes.fusion.plan_constraints import PlanMatcher
 from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule, Merge, builtin_rules
 from fuseline.report.records import CompileRecord

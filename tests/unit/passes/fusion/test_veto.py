@@ -14,9 +14,9 @@ from fuseline.passes.fusion.decision import Answer, Legal, WhyNot
 from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.guide import PlanMatcher
 from fuseline.passes.fusion.limits import Veto
 from fuseline.passes.fusion.plan import FusionPlan
+from fuseline.passes.fusion.plan_constraints import PlanMatcher
 from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule, Merge, builtin_rules
 

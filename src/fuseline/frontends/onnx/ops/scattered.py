@@ -28,7 +28,7 @@ from fuseline.ir.build import PARALLEL, REDUCTION, dims_map
 from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim
 
-WASTE = 1.5
+PADDING_WORK_RATIO = 1.5
 """Places over pixels from which on the product is worth another pass."""
 
 
@@ -44,7 +44,7 @@ def mostly_border(
     axes = zip(pixels, kernel, strides, static_sizes(sizes), strict=True)
     places = [size + -(-k // s) - 1 if max(strides) > 1 else out for size, k, s, out in axes]
     few = costs.filtering_pixels ** len(pixels) if costs.filtering_gain > 1 else prod(pixels)
-    return 0 < prod(pixels) <= few and prod(places) >= WASTE * prod(pixels)
+    return 0 < prod(pixels) <= few and prod(places) >= PADDING_WORK_RATIO * prod(pixels)
 
 
 def scattered(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fuseline.targets.cpu.emit.microkernel import Ahead
+from fuseline.targets.cpu.emit.microkernel import PrefetchRequests
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand
@@ -40,7 +40,7 @@ class Prefetch:
 NONE = Prefetch()
 
 
-def spread(innermost: int, steps: int, lines: int, tiles: int, line: int, *, whole: int = 1) -> Prefetch:
+def schedule_prefetches(innermost: int, steps: int, lines: int, tiles: int, line: int, *, whole: int = 1) -> Prefetch:
     """The `lines` cache lines of a panel, of `line` elements each, shared out over `tiles` tiles of `steps` steps;
     `innermost` of them in a run, of which `whole` are one of the kernel's, not to be torn apart."""
     mine = -(-lines // tiles)
@@ -62,9 +62,9 @@ def spread(innermost: int, steps: int, lines: int, tiles: int, line: int, *, who
     )
 
 
-def asking(
+def prefetch_requests(
     kernel: KernelBuilder, memory: MemRef, panel: Operand, number: Operand, prefetch: Prefetch, run: int
-) -> Ahead | None:
+) -> PrefetchRequests | None:
     """How tile `number` asks for its share of the panel that begins at `panel`; `run`: elements of columns in a run of
     the innermost axis."""
     if not prefetch.period:
@@ -78,7 +78,7 @@ def asking(
         for i in range(prefetch.lines):
             kernel.prefetch(memory, kernel.add(first, i * line), SECOND_CACHE)
 
-    return Ahead(prefetch.period, request)
+    return PrefetchRequests(prefetch.period, request)
 
 
 def _period(extent: int, most: int) -> int:

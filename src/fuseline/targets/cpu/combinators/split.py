@@ -38,7 +38,7 @@ class Tiles:
         return tile * self.height + self.offset
 
     @property
-    def spread(self) -> tuple[int, int]:
+    def start_range(self) -> tuple[int, int]:
         """The first positions of the first and the last tile."""
         return self.first_of(self.begin), self.first_of(self.end - 1)
 
@@ -56,7 +56,7 @@ class Tiles:
 def split_tiles(split: RowSplit) -> Sequence[Tiles]:
     """The tall tiles of a split, and behind them the short ones, if there are any.
 
-    >>> [(tiles.height, tiles.spread) for tiles in split_tiles(RowSplit(height=5, tall=1, short=2))]
+    >>> [(tiles.height, tiles.start_range) for tiles in split_tiles(RowSplit(height=5, tall=1, short=2))]
     [(5, (0, 0)), (4, (5, 9))]
     """
     tall = Tiles(split.height, 0, 0, split.tall)

@@ -1,11 +1,12 @@
-"""Coordinates of tensor elements, one per lane: affine in the lane, any vector, or a digit of another coordinate that
-is divided when it is used."""
+"""Coordinates of tensor elements, one per lane: affine in the lane, any vector, or delinearized from another
+coordinate, which is divided when it is used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import gcd
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.targets.cpu.kernel_ir.types import Loop, Operand, Value
@@ -31,32 +32,36 @@ class Index:
         return (self.base, self.stride, self.vector)
 
 
-class Split:
-    """One digit of `whole` written in the mixed radix `sizes`: what a reshape makes of a coordinate, divided only where
-    it must be."""
+Whole = TypeVar("Whole")
+"""What is delinearized: a coordinate of lanes (`AnyIndex`), or one that is yet to be given them."""
 
-    __slots__ = ("position", "sizes", "whole")
 
-    def __init__(self, whole: AnyIndex, sizes: tuple[Dim, ...], position: int) -> None:
-        self.whole, self.sizes, self.position = whole, sizes, position
+@dataclass(frozen=True, slots=True)
+class DelinearizedIndex(Generic[Whole]):
+    """Coordinate `position` of `whole` delinearized over `sizes` (row-major): what expanding a dimension makes of a
+    coordinate, divided only where it must be."""
+
+    whole: Whole
+    sizes: tuple[Dim, ...]
+    position: int
 
     @property
-    def uniform(self) -> bool:
+    def uniform(self: DelinearizedIndex[AnyIndex]) -> bool:
         """Whether all lanes agree."""
         return self.whole.uniform
 
     @property
-    def key(self) -> Any:
+    def key(self: DelinearizedIndex[AnyIndex]) -> Any:
         """Equal for equal coordinates."""
         return (self.whole.key, self.sizes, self.position)
 
 
-AnyIndex: TypeAlias = Index | Split
+AnyIndex: TypeAlias = "Index | DelinearizedIndex[AnyIndex]"
 
 
 def as_index(x: AnyIndex | Operand) -> AnyIndex:
     """An operand as the coordinate of all lanes."""
-    return x if isinstance(x, Index | Split) else Index(x)
+    return x if isinstance(x, Index | DelinearizedIndex) else Index(x)
 
 
 def multiple_of(operand: Operand, limit: int = 1 << 20) -> int:
@@ -86,12 +91,13 @@ def whole_split(index: Sequence[AnyIndex], dims: Sequence[Dim], at: int) -> int:
     The first size may differ (a box of a larger tensor): no digit counts in it.
     """
     first = index[at]
-    if not isinstance(first, Split) or first.position != 0:
+    if not isinstance(first, DelinearizedIndex) or first.position != 0:
         return 0
     count = len(first.sizes)
     digits = index[at : at + count]
     same = all(
-        isinstance(d, Split) and d.position == i and d.whole.key == first.whole.key for i, d in enumerate(digits)
+        isinstance(d, DelinearizedIndex) and d.position == i and d.whole.key == first.whole.key
+        for i, d in enumerate(digits)
     )
     return count if same and len(digits) == count and tuple(dims[at + 1 : at + count]) == first.sizes[1:] else 0
 

@@ -11,11 +11,18 @@ from typing import Any, Protocol
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.result_places import Place
+from fuseline.dispatch.result_places import ResultBox
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol, add, lower_bound, mul, product
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, Split, static_upper_bound, stays_in_run, whole_split
+from fuseline.targets.cpu.emit.coordinates import (
+    AnyIndex,
+    DelinearizedIndex,
+    Index,
+    static_upper_bound,
+    stays_in_run,
+    whole_split,
+)
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.quotients import floor_of_any
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -130,7 +137,7 @@ class DispatchBuffers:
             count = whole_split(index, dims, at)
             if count:
                 split = index[at]
-                assert isinstance(split, Split)
+                assert isinstance(split, DelinearizedIndex)
                 part, sizes = self.resolve(split.whole, lanes), dims[at : at + count]
             else:
                 part, sizes, count = self.resolve(index[at], lanes), (dims[at],), 1
@@ -138,7 +145,7 @@ class DispatchBuffers:
             at += count
         return flat
 
-    def placed(self, place: Place, index: Sequence[AnyIndex], lanes: int) -> Index:
+    def placed(self, place: ResultBox, index: Sequence[AnyIndex], lanes: int) -> Index:
         """The linear index, in the tensor that holds it, of element `index` of what lies at `place`."""
         start: Dim = 0
         for axis, offset in enumerate(place.offsets):
@@ -146,13 +153,13 @@ class DispatchBuffers:
         inside = self.linear(index, place.dims, lanes)
         return inside if start == 0 else self.plus(inside, Index(self.operand(start)), lanes)
 
-    def split(self, whole: AnyIndex, sizes: tuple[Dim, ...]) -> list[AnyIndex]:
+    def delinearize(self, whole: AnyIndex, sizes: tuple[Dim, ...]) -> list[AnyIndex]:
         """The coordinates of linear index `whole` in a shape of `sizes`."""
         moving = [i for i, size in enumerate(sizes) if size != 1]
         if len(moving) <= 1:
             return [whole if i in moving else Index(0) for i in range(len(sizes))]
         kept = tuple(sizes[i] for i in moving)
-        return [Split(whole, kept, moving.index(i)) if i in moving else Index(0) for i in range(len(sizes))]
+        return [DelinearizedIndex(whole, kept, moving.index(i)) if i in moving else Index(0) for i in range(len(sizes))]
 
     def resolve(self, index: AnyIndex, lanes: int) -> Index:
         """A coordinate without pending divisions."""
@@ -166,9 +173,11 @@ class DispatchBuffers:
         if stays_in_run(whole, index.sizes[-1], lanes):
             last = index.position == len(index.sizes) - 1
             return Index(self._digit(whole.base, inner, size), 1 if last else 0)
-        return Index(0, 0, self._vector_digit(self.vector(whole, lanes), index, inner, size))
+        return Index(0, 0, self._vector_coordinate(self.vector(whole, lanes), index, inner, size))
 
-    def _vector_digit(self, whole: Value, index: Split, inner: Operand, size: Operand | None) -> Value:
+    def _vector_coordinate(
+        self, whole: Value, index: DelinearizedIndex[AnyIndex], inner: Operand, size: Operand | None
+    ) -> Value:
         """In 32 bits where they are enough: ISAs divide no 64-bit lanes."""
         bound = static_upper_bound(index.sizes)
         if bound is None or bound >= 1 << 31:

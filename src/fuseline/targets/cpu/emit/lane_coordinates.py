@@ -27,7 +27,7 @@ def lane_sources(e: Puller, op: Operation, index: Sequence[AnyIndex], lanes: int
 
 
 class LaneCoordinates:
-    """One coordinate per lane; divisions wait until they are needed (`Split`)."""
+    """One coordinate per lane; divisions wait until they are needed (`DelinearizedIndex`)."""
 
     def __init__(self, frame: DispatchBuffers, lanes: int) -> None:
         self.frame, self.lanes = frame, lanes
@@ -49,5 +49,5 @@ class LaneCoordinates:
         return at[moving[0]] if len(moving) == 1 else self.frame.linear(at, sizes, self.lanes)
 
     def delinearized(self, at: AnyIndex, sizes: Sequence[Dim]) -> Sequence[AnyIndex]:
-        """The digits, divided only where they are used."""
-        return self.frame.split(at, tuple(sizes))
+        """The coordinates, divided only where they are used."""
+        return self.frame.delinearize(at, tuple(sizes))

@@ -1,9 +1,9 @@
 """The reduction of one register tile: accumulators of `rows x vectors`, a loop nest over the reduction, edges read from
-a zero page.
+a row of zeros.
 
 Each step loads the column vectors, broadcasts one element per row, and multiplies and adds. Row elements are read
 through addresses that advance with the loops of the reduction. Where a row may lie in the padding, its address is
-replaced by that of a page of pad values before the loops inside, so that the innermost loop has no conditions.
+replaced by that of the padding row before the loops inside, so that the innermost loop has no conditions.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ Rows = Callable[[Sequence[Operand], int], Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class PrefetchRequests:
     """What is asked of memory meanwhile: `request(column index of the innermost loop's start, j)` before every `period`
     of its steps."""
 
@@ -127,9 +127,9 @@ class TileReduction:
     Args:
         addresses: where each row starts; None when `pulled` supplies the elements.
         columns: the column vectors of a step.
-        page: pad values, at least as many as the loops inside a check reach.
+        padding_row: pad values, at least as many as the loops inside a check reach.
         skips_padding: the pad value is 0, so steps that only meet padding may be left out.
-        ahead: what to ask of memory meanwhile, where the innermost loop's extent is known.
+        prefetches: what to ask of memory meanwhile, where the innermost loop's extent is known.
     """
 
     def __init__(
@@ -140,15 +140,20 @@ class TileReduction:
         columns: Columns,
         shape: tuple[int, int],
         *,
-        page: MemRef | None = None,
+        padding_row: MemRef | None = None,
         skips_padding: bool = True,
         pulled: Rows | None = None,
-        ahead: Ahead | None = None,
+        prefetches: PrefetchRequests | None = None,
     ) -> None:
         self.kernel, self.axes, self.columns = kernel, axes, columns
         self.rows, self.vectors = shape
-        self.addresses, self.page, self.skips_padding, self.pulled = addresses, page, skips_padding, pulled
-        self.ahead = ahead
+        self.addresses, self.padding_row, self.skips_padding, self.pulled = (
+            addresses,
+            padding_row,
+            skips_padding,
+            pulled,
+        )
+        self.prefetches = prefetches
         self._totals: _Totals | None = None
         self._parts: _Parts | None = None
 
@@ -202,8 +207,8 @@ class TileReduction:
         first: Operand = 0,
     ) -> tuple[Value, ...]:
         """One loop of the nest; the innermost one asks for memory meanwhile, its requests numbered from `first`."""
-        if self.ahead is not None and level == len(self.axes) - 1 and isinstance(lo, int) and isinstance(hi, int):
-            return self._asking(self.ahead, column, lo, hi, point, carried, first)
+        if self.prefetches is not None and level == len(self.axes) - 1 and isinstance(lo, int) and isinstance(hi, int):
+            return self._with_prefetches(self.prefetches, column, lo, hi, point, carried, first)
         return self._loop(level, lo, hi, point, carried)
 
     def _in_parts(self, parts: _Parts, column: Operand, lo: Operand, hi: Operand, point: Step) -> tuple[Value, ...]:
@@ -234,7 +239,7 @@ class TileReduction:
 
     def _period(self, level: int) -> int:
         """Iterations of a loop between requests."""
-        return 1 if self.ahead is None or level < len(self.axes) - 1 else self.ahead.period
+        return 1 if self.prefetches is None or level < len(self.axes) - 1 else self.prefetches.period
 
     def _partial_sums(self) -> _Parts | None:
         """Where the reduction is cut into partial sums: the outermost loop of short enough iterations; None where one
@@ -249,23 +254,30 @@ class TileReduction:
         wanted = max(PARTIAL_STEPS // inside // period, 1) * period
         return _Parts(level, min(even, key=lambda size: abs(size - wanted), default=wanted))
 
-    def _asking(
-        self, ahead: Ahead, column: Operand, lo: int, hi: int, point: Step, carried: tuple[Value, ...], first: Operand
+    def _with_prefetches(
+        self,
+        prefetches: PrefetchRequests,
+        column: Operand,
+        lo: int,
+        hi: int,
+        point: Step,
+        carried: tuple[Value, ...],
+        first: Operand,
     ) -> tuple[Value, ...]:
-        """The innermost loop, in runs of `ahead.period` steps with a request before each, numbered from `first`; the
-        last one may be shorter."""
-        kernel, level, whole = self.kernel, len(self.axes) - 1, (hi - lo) // ahead.period
+        """The innermost loop, in runs of `prefetches.period` steps with a request before each, numbered from `first`;
+        the last one may be shorter."""
+        kernel, level, whole = self.kernel, len(self.axes) - 1, (hi - lo) // prefetches.period
 
         def run(j: Operand, *values: Value) -> tuple[Value, ...]:
-            ahead.request(column, kernel.add(first, j))
-            begin = kernel.add(lo, kernel.mul(j, ahead.period))
-            return self._loop(level, 0, ahead.period, lambda i, held: point(kernel.add(begin, i), held), values)
+            prefetches.request(column, kernel.add(first, j))
+            begin = kernel.add(lo, kernel.mul(j, prefetches.period))
+            return self._loop(level, 0, prefetches.period, lambda i, held: point(kernel.add(begin, i), held), values)
 
         carried = kernel.loop(0, whole, 1, run, carried)
-        if lo + whole * ahead.period == hi:
+        if lo + whole * prefetches.period == hi:
             return carried
-        ahead.request(column, kernel.add(first, whole))
-        return self._loop(level, lo + whole * ahead.period, hi, point, carried)
+        prefetches.request(column, kernel.add(first, whole))
+        return self._loop(level, lo + whole * prefetches.period, hi, point, carried)
 
     def _loop(self, level: int, lo: Operand, hi: Operand, point: Step, carried: tuple[Value, ...]) -> tuple[Value, ...]:
         if (
@@ -343,7 +355,7 @@ class TileReduction:
         return addresses
 
     def _selected(self, addresses: Sequence[Address] | None, check: EdgeCheck, i: Operand) -> Sequence[Address] | None:
-        assert addresses is not None and self.page is not None
+        assert addresses is not None and self.padding_row is not None
         return [self._at_edge(address, check, row, i) for row, address in enumerate(addresses)]
 
     def _at_edge(self, address: Address, check: EdgeCheck, row: int, i: Operand) -> Address:
@@ -360,8 +372,8 @@ class TileReduction:
             inside = kernel.compare("ge", coordinate, 0)
         else:
             inside = kernel.compare("ult", coordinate, check.size)
-        assert self.page is not None
-        return kernel.select_mem(inside, address, 0, self.page, 0)
+        assert self.padding_row is not None
+        return kernel.select_mem(inside, address, 0, self.padding_row, 0)
 
     # one step ---------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from fuseline.analysis.cut_points import pieces
+from fuseline.analysis.segment_boundaries import split_at
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 from fuseline.targets.target import PackedLayout
@@ -149,7 +149,7 @@ def over_axes(
             level(i + 1, kernel.add(offset, kernel.mul(index, strides[i])), (*at, index))
             return ()
 
-        for begin, end in pieces(extents[i], cuts[i] if cuts else ()):
+        for begin, end in split_at(extents[i], cuts[i] if cuts else ()):
             kernel.loop(begin, end, 1, inside)
 
     level(0, 0, ())
@@ -209,7 +209,7 @@ class PanelPacker:
                 kernel.loop(0, vectors, 1, vector)
                 return ()
 
-            for begin, end in pieces(extents[-1], cuts[-1] if cuts else ()):
+            for begin, end in split_at(extents[-1], cuts[-1] if cuts else ()):
                 kernel.loop(begin, end, lanes, square)
 
         over_axes(kernel, extents[:-1], strides[:-1], body, cuts[:-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from fuseline.analysis.cut_points import pieces
+from fuseline.analysis.segment_boundaries import split_at
 from fuseline.targets.cpu.emit.packing import PanelPacker, over_axes, transpose
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
@@ -34,7 +34,7 @@ class PairPacker(PanelPacker):
                 pair(at, offset, k, False)
                 return ()
 
-            for begin, end in pieces(extents[-1], cuts[-1] if cuts else ()):
+            for begin, end in split_at(extents[-1], cuts[-1] if cuts else ()):
                 assert isinstance(begin, int) and isinstance(end, int)
                 even = begin + (end - begin) // 2 * 2
                 kernel.loop(begin, even, 2, whole)
@@ -76,7 +76,7 @@ class PairPacker(PanelPacker):
                 square(k, None)
                 return ()
 
-            for begin, end in pieces(extents[-1], cuts[-1] if cuts else ()):
+            for begin, end in split_at(extents[-1], cuts[-1] if cuts else ()):
                 assert isinstance(begin, int) and isinstance(end, int)
                 last = begin + (end - begin) // (2 * lanes) * 2 * lanes
                 kernel.loop(begin, last, 2 * lanes, whole)

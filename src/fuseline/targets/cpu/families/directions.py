@@ -10,7 +10,7 @@ from typing import Any
 
 from fuseline.analysis.operand_access import Bound, LinearAccess
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.contraction.loops import Axis
 
 
 @dataclass(frozen=True, slots=True)

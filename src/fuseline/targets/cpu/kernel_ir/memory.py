@@ -77,7 +77,7 @@ class Memory(Conversion):
         memory_b: MemRef | Address,
         index_b: Operand,
     ) -> Address:
-        """The first place if `condition` holds, else the second: how padding reads a zero page without a branch."""
+        """The first place if `condition` holds, else the second: how padding reads a row of zeros without a branch."""
         a, b = self._place_of(memory_a, index_a), self._place_of(memory_b, index_b)
         if condition.op == "const":
             return a if condition.attr else b

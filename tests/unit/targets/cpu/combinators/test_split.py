@@ -41,7 +41,7 @@ def test_a_range_known_at_run_time():
 def test_the_spread_is_of_first_positions():
     for tiles in split_tiles(split_rows(23, 5)):
         starts = [tiles.first_of(t) for t in range(tiles.begin, tiles.end)]
-        assert tiles.spread == (starts[0], starts[-1])
+        assert tiles.start_range == (starts[0], starts[-1])
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 5), (3, 7), (3, 6), (7, 7), (9, 7), (4, 1)])

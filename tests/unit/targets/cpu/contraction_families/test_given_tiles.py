@@ -7,12 +7,12 @@ import pytest
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.loops import contraction_loops
 from fuseline.targets.cpu.families.contraction.plan import plan_contraction
-from fuseline.targets.cpu.families.contraction.problem import multiply_add_problem
 from fuseline.targets.cpu.families.family import Plan, Policy
 from fuseline.targets.cpu.families.window.family import WindowFamily
+from fuseline.targets.cpu.families.window.loops import window_loops
 from fuseline.targets.cpu.families.window.plan import plan_window
-from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.tiles import Tile
 from fuseline.targets.target import Refusal
@@ -30,8 +30,8 @@ class Given(ContractionFamily):
         self.tile = tile
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
-        problem = multiply_add_problem(view)
-        return problem if isinstance(problem, Refusal) else plan_contraction(problem, machine, self.tile)
+        loops = contraction_loops(view)
+        return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine, self.tile)
 
 
 class GivenWindow(WindowFamily):
@@ -42,8 +42,8 @@ class GivenWindow(WindowFamily):
         self.tile = (pixels, vectors)
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
-        problem = window_problem(view)
-        return problem if isinstance(problem, Refusal) else plan_window(problem, machine, self.tile)
+        loops = window_loops(view)
+        return loops if isinstance(loops, Refusal) else plan_window(loops, machine, self.tile)
 
 
 @pytest.mark.parametrize("tile", [Tile(1, 1), Tile(2, 5), Tile(14, 1), Tile(3, 3)])

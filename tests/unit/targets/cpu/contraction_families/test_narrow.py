@@ -98,7 +98,7 @@ def test_weights_stay_narrow_and_pairs_are_taken():
     p = narrow((12, 20), (20, 32), bits=(16, 8), constants=[1])
     plan = _plan(Runner(FAMILY, p.dispatch(p.matmul(p.x[0], p.x[1]))))
     assert plan.pairs and plan.constant_layouts[1].elements == 20 * 32
-    assert plan.problem.elements == ("i16", "i8")
+    assert plan.loops.elements == ("i16", "i8")
 
 
 @pytest.mark.parametrize(("borders", "pairs"), [((4, 6), True), ((3, 7), False)])

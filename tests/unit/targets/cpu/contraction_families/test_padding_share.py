@@ -40,6 +40,6 @@ def _expected(case: Case) -> float:
 def test_only_windows_that_meet_the_image_ask_ahead(case: Case):
     plan = plan_of(ConvolutionFamily(), case.view, machine("avx2"))
     assert isinstance(plan, ContractionPlan)
-    share = share_inside(plan.problem)
+    share = share_inside(plan.loops)
     assert share == pytest.approx(_expected(case))
     assert (plan.prefetch == NONE) == (share < LEAST_INSIDE)

@@ -68,7 +68,7 @@ def test_how_columns_are_asked_for(rows: int, columns: int, steps: int, way: str
     plan = plan_for(rows, columns, steps)
     if rows == 400:
         plan = replace(plan, blocks=replace(plan.blocks, tiles=2, panels=32, columns_outer=False))
-        plan = replace(plan, prefetch=choose_prefetch(plan.problem, plan.tile, plan.blocks, plan.rhs_mode, AVX2))
+        plan = replace(plan, prefetch=choose_prefetch(plan.loops, plan.tile, plan.blocks, plan.rhs_mode, AVX2))
     found = plan.prefetch
     assert {
         "none": found == NONE,

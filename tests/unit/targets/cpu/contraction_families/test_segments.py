@@ -41,7 +41,7 @@ def _same_judgement(run: Runner) -> None:
     assert isinstance(run.plan, ContractionPlan)
     root = run.view.root_view
     assert root is not None
-    found = prologue(root, root.inputs.index(run.plan.problem.lhs.value), run.view.members, run.view.shapes)
+    found = prologue(root, root.inputs.index(run.plan.loops.lhs.value), run.view.members, run.view.shapes)
     kinds: dict[str | None, str] = {"addressed": "linear", "segmented": "segments", "packed": "packed", None: "pulled"}
     assert kinds[found.kind] == run.plan.notes["lhs"]
 
@@ -167,7 +167,7 @@ def test_a_slice_of_a_concat_reads_only_what_it_holds():
         expected,
     )
     assert isinstance(run.plan, ContractionPlan)
-    assert [(s.start, s.reduction[-1].extent) for s in run.plan.problem.segments] == [(0, 2), (2, 4)]
+    assert [(s.start, s.reduction[-1].extent) for s in run.plan.loops.segments] == [(0, 2), (2, 4)]
 
 
 # contractions ---------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_a_convolution_by_1x1_of_a_reshaped_concat():
     expected = np.concatenate([a, b], axis=3).reshape(24, 24).astype(np.float64) @ w
     run = check(CONTRACTION, p, p.matmul(rows, p.x[2]), [a, b, w], expected)
     assert isinstance(run.plan, ContractionPlan)
-    assert len(run.plan.problem.rows) == 1
+    assert len(run.plan.loops.rows) == 1
 
 
 def test_a_concat_of_rows_of_unknown_number():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
-from fuseline.targets.cpu.tiles import BlockProblem, Tile, choose_blocks, choose_tile, fits, split_rows
+from fuseline.targets.cpu.tiles import BlockedWork, Tile, choose_blocks, choose_tile, fits, split_rows
 
 
 @given(st.integers(1, 500), st.integers(1, 31))
@@ -53,19 +53,19 @@ def test_tiles_of_known_shapes(isa: str, shape: tuple[int, int], tile: Tile):
 def test_blocks_cover_and_stay_within_what_there_is(
     outer: int, lines: int, tiles: int, panels: int, flops: int, lhs: int, rhs: int, repacks: bool
 ):
-    blocks = choose_blocks(BlockProblem(outer, lines, tiles, panels, flops, lhs, rhs, repacks), machine("avx2"))
+    blocks = choose_blocks(BlockedWork(outer, lines, tiles, panels, flops, lhs, rhs, repacks), machine("avx2"))
     assert 1 <= blocks.lines <= lines
     assert 1 <= blocks.tiles <= tiles
     assert 1 <= blocks.panels <= panels
 
 
 def test_small_work_is_one_workgroup():
-    blocks = choose_blocks(BlockProblem(1, 1, 3, 4, 1000, 100, 100), machine("avx2"))
+    blocks = choose_blocks(BlockedWork(1, 1, 3, 4, 1000, 100, 100), machine("avx2"))
     assert (blocks.lines, blocks.tiles, blocks.panels) == (1, 3, 4)
 
 
 def test_the_larger_operand_is_split_first():
-    wide = choose_blocks(BlockProblem(1, 1, 4, 100, 10**6, 10**4, 10**7), machine("avx2"))
-    tall = choose_blocks(BlockProblem(1, 1, 100, 4, 10**6, 10**7, 10**4), machine("avx2"))
+    wide = choose_blocks(BlockedWork(1, 1, 4, 100, 10**6, 10**4, 10**7), machine("avx2"))
+    tall = choose_blocks(BlockedWork(1, 1, 100, 4, 10**6, 10**7, 10**4), machine("avx2"))
     assert wide.columns_outer and wide.panels < 100 and wide.tiles == 4
     assert not tall.columns_outer and tall.tiles < 100 and tall.panels == 4

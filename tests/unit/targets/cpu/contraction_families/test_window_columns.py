@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fuseline.targets.cpu.families.window.loops import window_loops
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window, shares_columns
-from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.target import Refusal
 from tests.kernels import Runner, random
@@ -48,10 +48,10 @@ def test_nothing_to_share(name: str):
 
 
 def test_a_filter_keeps_pixels_apart():
-    problem = window_problem(SHARED["3x3"].depthwise())
-    assert not isinstance(problem, Refusal)
-    assert not shares_columns(problem, machine())
-    found = plan_window(problem, machine())
+    loops = window_loops(SHARED["3x3"].depthwise())
+    assert not isinstance(loops, Refusal)
+    assert not shares_columns(loops, machine())
+    found = plan_window(loops, machine())
     assert isinstance(found, WindowPlan) and not found.columns_first
 
 

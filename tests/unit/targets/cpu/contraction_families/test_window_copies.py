@@ -14,8 +14,8 @@ from fuseline.ir.build import Body
 from fuseline.targets.cpu.families.family import Plan, Refusal
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, with_copy
 from fuseline.targets.cpu.families.window.family import WindowFamily
+from fuseline.targets.cpu.families.window.loops import window_loops
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
-from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.isa.description import Machine
 from tests.graphs.program import Program
@@ -37,15 +37,15 @@ class Copying(WindowFamily):
 
 def narrow(view: DispatchView, machine: Machine = AVX2) -> WindowPlan:
     """The plan with tiles of one vector, as the image lies."""
-    problem = window_problem(view)
-    assert not isinstance(problem, Refusal)
-    found = plan_window(problem, machine)
+    loops = window_loops(view)
+    assert not isinstance(loops, Refusal)
+    found = plan_window(loops, machine)
     assert isinstance(found, WindowPlan)
     return found if found.vectors == 1 else _of_one_vector(found, machine)
 
 
 def _of_one_vector(plan: WindowPlan, machine: Machine) -> WindowPlan:
-    found = plan_window(plan.problem, machine, (3, 1))
+    found = plan_window(plan.loops, machine, (3, 1))
     assert isinstance(found, WindowPlan)
     return found
 

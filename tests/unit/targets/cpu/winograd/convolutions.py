@@ -10,8 +10,8 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.family import Plan, Refusal
 from fuseline.targets.cpu.families.winograd.choice import blocking
 from fuseline.targets.cpu.families.winograd.family import WinogradFamily
+from fuseline.targets.cpu.families.winograd.loops import winograd_loops
 from fuseline.targets.cpu.families.winograd.plan import winograd_plan
-from fuseline.targets.cpu.families.winograd.problem import filtering_problem
 from fuseline.targets.cpu.isa import Machine
 from tests.graphs.program import Program
 from tests.kernels import Array, Runner, assert_close, random
@@ -26,11 +26,11 @@ class Forced(WinogradFamily):
         self.outputs, self.tiles, self.columns, self.passes = outputs, tiles, columns, passes
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
-        problem = filtering_problem(view)
-        if isinstance(problem, Refusal):
-            return problem
-        chosen = blocking(problem, self.outputs, self.tiles, self.columns, machine, passes=self.passes)
-        return winograd_plan(problem, chosen, machine)
+        loops = winograd_loops(view)
+        if isinstance(loops, Refusal):
+            return loops
+        chosen = blocking(loops, self.outputs, self.tiles, self.columns, machine, passes=self.passes)
+        return winograd_plan(loops, chosen, machine)
 
 
 def padded(x: Array, low: int, high: int) -> Array:

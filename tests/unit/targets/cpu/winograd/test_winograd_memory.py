@@ -44,7 +44,7 @@ def test_the_filter_itself_is_kept_behind_the_transformed_one():
     found = WinogradFamily(Policy()).accepts(CASE.view, ISA)
     assert isinstance(found, WinogradPlan)
     (layout,) = found.constant_layouts.values()
-    assert layout.elements == (growth(found.problem, found.blocking) + 1) * FILTER / 4
+    assert layout.elements == (growth(found.loops, found.blocking) + 1) * FILTER / 4
 
 
 def test_other_constants_count_as_what_a_program_takes_anyway():

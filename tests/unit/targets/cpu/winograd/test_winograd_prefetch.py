@@ -39,7 +39,7 @@ def test_every_line_of_the_next_panel_is_asked_for(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(operations, "prefetch", lambda r, v: asked.add(r.place(v.args[0])[1] // LINE))
     arrays = case.arrays()
     assert_close(run.evaluated(*arrays)[0], case.expected(*arrays), bits=16)
-    panel = plan.problem.channels * plan.width
+    panel = plan.loops.channels * plan.width
     assert set(range(panel // LINE, plan.filter_elements // LINE)) <= asked
 
 

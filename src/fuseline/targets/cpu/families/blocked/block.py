@@ -23,7 +23,7 @@ from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.blocked.structure import HEAVY, Structure, starts_empty
 from fuseline.targets.cpu.families.blocked.tiles import Tile
 from fuseline.targets.cpu.families.blocked.units import Kept, most_kept
-from fuseline.targets.cpu.families.contraction.problem import estimated
+from fuseline.targets.cpu.families.contraction.loops import estimated
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.isa.core_rates import (
     FMA_PER_CYCLE,

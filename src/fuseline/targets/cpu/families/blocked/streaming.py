@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, Place, Weighing, online_softmaxes, through
+from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, TensorDim, Weighing, online_softmaxes, through
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.axes import Grid, grid_of
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of
@@ -109,7 +109,7 @@ class _Rewriting:
 
     def _in_exponential(self, axis: int) -> int:
         """The dimension of `e` behind one of `x`."""
-        place: Place | None = Place(self.chain.source.value, axis)
+        place: TensorDim | None = TensorDim(self.chain.source.value, axis)
         for op in self.chain.exponentials:
             assert place is not None
             place = through(op, place)

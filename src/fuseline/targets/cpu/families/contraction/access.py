@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.cut_points import cut_points, stored_strides
 from fuseline.analysis.operand_access import Bound, LinearAccess, Segment, segments
+from fuseline.analysis.segment_boundaries import segment_boundaries, stored_strides
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 
@@ -19,7 +19,7 @@ __all__ = [
     "access_segments",
     "contiguous_reads",
     "linear_access",
-    "loop_pieces",
+    "loop_boundaries",
     "plain_access",
 ]
 
@@ -41,16 +41,16 @@ def linear_access(view: DispatchView, value: SSAValue, map_: AffineMap, extents:
 
 
 def plain_access(found: Sequence[Segment]) -> LinearAccess | None:
-    """The access of an only segment without quotients."""
-    return found[0].access if len(found) == 1 and not found[0].access.quotients else None
+    """The access of an only segment without floordiv_terms."""
+    return found[0].access if len(found) == 1 and not found[0].access.floordiv_terms else None
 
 
-def loop_pieces(
+def loop_boundaries(
     view: DispatchView, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim], *, step: int = 1
 ) -> tuple[int, ...]:
     """Where to cut a loop so that what `value` is made of meets no border inside a piece: multiples of `step`, and not
     too many."""
-    cuts = cut_points(view.shapes, value, map_, loop, extents, _is_binding)
+    cuts = segment_boundaries(view.shapes, value, map_, loop, extents, _is_binding)
     return cuts if len(cuts) < MOST_PIECES and all(cut % step == 0 for cut in cuts) else ()
 
 

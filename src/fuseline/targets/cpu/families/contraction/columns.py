@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.combinators.prefetch import FIRST_CACHE, asking
+from fuseline.targets.cpu.combinators.prefetch import FIRST_CACHE, prefetch_requests
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
-from fuseline.targets.cpu.emit.microkernel import Ahead, Columns
+from fuseline.targets.cpu.emit.microkernel import Columns, PrefetchRequests
 from fuseline.targets.cpu.emit.packing import PanelPacker
 from fuseline.targets.cpu.emit.pair_packing import PairPacker
-from fuseline.targets.cpu.families.contraction.access import contiguous_reads, loop_pieces
+from fuseline.targets.cpu.families.contraction.access import contiguous_reads, loop_boundaries
+from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.loops import Operand as RootOperand
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction.problem import Axis
-from fuseline.targets.cpu.families.contraction.problem import Operand as RootOperand
 from fuseline.targets.cpu.families.contraction.tile import place
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand, Value
@@ -26,7 +26,7 @@ def column_strides(plan: ContractionPlan, *, slack: int) -> list[int | Dim]:
     steps."""
     strides: list[Dim] = []
     step: Dim = plan.width
-    for i, axis in enumerate(reversed(plan.problem.reduction)):
+    for i, axis in enumerate(reversed(plan.loops.reduction)):
         strides.append(step)
         extent = axis.extent if i else d.mul(d.floor_div(d.add(axis.extent, slack - 1), slack), slack)
         step = d.mul(step, extent)
@@ -36,10 +36,10 @@ def column_strides(plan: ContractionPlan, *, slack: int) -> list[int | Dim]:
 def reduction_cuts(plan: ContractionPlan, operand: RootOperand, *, step: int = 1) -> list[tuple[int, ...]]:
     """Where to cut the axes of the reduction for an operand that is evaluated along them; the innermost at multiples of
     `step`."""
-    problem, last = plan.problem, len(plan.problem.reduction) - 1
+    loops, last = plan.loops, len(plan.loops.reduction) - 1
     return [
-        loop_pieces(plan.view, operand.value, operand.map, axis.inner, problem.extents, step=step if i == last else 1)
-        for i, axis in enumerate(problem.reduction)
+        loop_boundaries(plan.view, operand.value, operand.map, axis.inner, loops.extents, step=step if i == last else 1)
+        for i, axis in enumerate(loops.reduction)
     ]
 
 
@@ -59,20 +59,20 @@ class ColumnReader:
     @staticmethod
     def strides(plan: ContractionPlan, emitter: BodyEmitter) -> list[Operand]:
         """What a step of each reduction axis adds to the column index."""
-        frame, reduction = emitter.frame, plan.problem.reduction
+        frame, reduction = emitter.frame, plan.loops.reduction
         if plan.rhs_mode == "constant":
             assert plan.packed is not None
             return [plan.packed.strides[axis.inner] for axis in reduction]
         if plan.rhs_mode == "packed":
             return [frame.operand(s) for s in column_strides(plan, slack=plan.run)[:-1]]
         if plan.rhs_mode == "direct":
-            return [frame.operand(plan.problem.rhs.stride(axis)) for axis in reduction]
+            return [frame.operand(plan.loops.rhs.stride(axis)) for axis in reduction]
         return [0] * len(reduction)
 
     def _scratch(self) -> MemRef:
         elements = column_strides(self.plan, slack=self.plan.run)[-1]
         assert isinstance(elements, int)
-        return self.kernel.scratch(self.plan.problem.elements[0], elements)
+        return self.kernel.scratch(self.plan.loops.elements[0], elements)
 
     def enter(self, outer: Mapping[Axis, Operand], panel: Operand, actives: Sequence[Operand | None]) -> None:
         """Go to a panel; `actives` are the live lanes of its vectors (None: all)."""
@@ -80,7 +80,7 @@ class ColumnReader:
         plan, kernel = self.plan, self.kernel
         if plan.rhs_mode == "constant":
             assert plan.packed is not None and plan.constant is not None
-            first, column = 0, plan.problem.column.inner
+            first, column = 0, plan.loops.column.inner
             for loop, start in plan.constant.starts.items():
                 at = (
                     d.mul(d.floor_div(start, plan.width), plan.packed.panel_stride)
@@ -92,11 +92,11 @@ class ColumnReader:
             for axis, value in outer.items():
                 self.base = kernel.add(self.base, kernel.mul(value, plan.packed.strides.get(axis.inner, 0)))
         elif plan.rhs_mode == "direct":
-            access = plan.problem.rhs.access
+            access = plan.loops.rhs.access
             assert access is not None
             self.base = kernel.add(self.frame.operand(access.flat.constant), kernel.mul(panel, plan.width))
             for axis, value in outer.items():
-                self.base = kernel.add(self.base, kernel.mul(value, self.frame.operand(plan.problem.rhs.stride(axis))))
+                self.base = kernel.add(self.base, kernel.mul(value, self.frame.operand(plan.loops.rhs.stride(axis))))
         elif plan.rhs_mode == "packed":
             self.base = 0
             self._pack()
@@ -117,19 +117,19 @@ class ColumnReader:
             found = kernel.load(
                 memory, index, plan.run, active=None if packed else self.actives[v], align=size if packed else None
             )
-            return found if plan.problem.narrow else kernel.cast(found, plan.problem.dtype)
+            return found if plan.loops.narrow else kernel.cast(found, plan.loops.dtype)
 
         return read
 
-    def ahead(self, number: Operand) -> Ahead | None:
+    def prefetches(self, number: Operand) -> PrefetchRequests | None:
         """How tile `number` of those that share the panel asks for its part of the next one."""
         plan, kernel = self.plan, self.kernel
         if not plan.prefetch.period:
             return None
         assert plan.packed is not None
-        innermost = plan.problem.reduction[-1].extent
+        innermost = plan.loops.reduction[-1].extent
         assert isinstance(innermost, int)
-        return asking(
+        return prefetch_requests(
             kernel,
             self._memory(),
             kernel.add(self.base, plan.packed.panel_stride),
@@ -145,9 +145,9 @@ class ColumnReader:
         if plan.packed is not None:
             assert plan.constant is not None
             position = plan.view.tensors.index(plan.constant.argument)
-            return self.kernel.binding(position, plan.problem.elements[1], plan.packed.elements)
-        assert plan.problem.rhs.access is not None
-        return self.frame.argument(plan.problem.rhs.access.source)
+            return self.kernel.binding(position, plan.loops.elements[1], plan.packed.elements)
+        assert plan.loops.rhs.access is not None
+        return self.frame.argument(plan.loops.rhs.access.source)
 
     # packing ----------------------------------------------------------------------------------------------------------
 
@@ -155,12 +155,12 @@ class ColumnReader:
         plan = self.plan
         assert self.buffer is not None
         packer = (PairPacker if plan.pairs else PanelPacker)(self.kernel, self.buffer, plan.lanes, plan.tile.vectors)
-        reduction = plan.problem.reduction
+        reduction = plan.loops.reduction
         extents = [self.frame.operand(axis.extent) for axis in reduction]
         strides = self.strides(plan, self.emitter)
-        if plan.lanes > 1 and reduction and self._reads(reduction[-1]) > self._reads(plan.problem.column):
+        if plan.lanes > 1 and reduction and self._reads(reduction[-1]) > self._reads(plan.loops.column):
             packer.turn(
-                extents, strides, len(self.actives), self._along, reduction_cuts(plan, plan.problem.rhs, step=plan.run)
+                extents, strides, len(self.actives), self._along, reduction_cuts(plan, plan.loops.rhs, step=plan.run)
             )
         else:
             packer.copy(
@@ -168,13 +168,13 @@ class ColumnReader:
                 strides,
                 self.actives,
                 self._across,
-                reduction_cuts(plan, plan.problem.rhs, step=plan.run // plan.lanes),
+                reduction_cuts(plan, plan.loops.rhs, step=plan.run // plan.lanes),
             )
 
     def _reads(self, axis: Axis) -> int:
         """How many of the tensors behind the operand lie contiguous along an axis."""
-        operand, problem = self.plan.problem.rhs, self.plan.problem
-        return contiguous_reads(self.plan.view, operand.value, operand.map, axis.inner, problem.extents)
+        operand, loops = self.plan.loops.rhs, self.plan.loops
+        return contiguous_reads(self.plan.view, operand.value, operand.map, axis.inner, loops.extents)
 
     def _across(self, at: Sequence[Operand], v: int, active: Operand | None) -> Value:
         """A vector of neighbouring columns at one step."""
@@ -184,7 +184,7 @@ class ColumnReader:
     def _along(self, at: Sequence[Operand], column: Operand, active: Operand | None) -> Value:
         """A vector of steps of the innermost axis at one column; beyond the last column the last is read again."""
         kernel = self.kernel
-        extent = self.frame.operand(self.plan.problem.column.extent)
+        extent = self.frame.operand(self.plan.loops.column.extent)
         place_ = self._column(column)
         if any(a is not None for a in self.actives):
             place_ = kernel.min(place_, kernel.sub(extent, 1))
@@ -194,12 +194,12 @@ class ColumnReader:
         return self.kernel.add(self.kernel.mul(self.panel, self.plan.width), offset)
 
     def _pull(self, at: Sequence[Index], column: Index, lanes: int, active: Operand | None) -> Value:
-        problem, operand = self.plan.problem, self.plan.problem.rhs
-        loops: list[AnyIndex] = [Index(0)] * problem.root.rank
+        loops, operand = self.plan.loops, self.plan.loops.rhs
+        point: list[AnyIndex] = [Index(0)] * loops.root.rank
         for axis, value in self.outer.items():
-            place(self.frame, loops, axis, Index(value))
-        for axis, index in zip(problem.reduction, at, strict=True):
-            place(self.frame, loops, axis, index)
-        place(self.frame, loops, problem.column, column)
-        value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, loops, lanes), lanes, active)
-        return self.kernel.cast(value, problem.elements[0])
+            place(self.frame, point, axis, Index(value))
+        for axis, index in zip(loops.reduction, at, strict=True):
+            place(self.frame, point, axis, index)
+        place(self.frame, point, loops.column, column)
+        value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, point, lanes), lanes, active)
+        return self.kernel.cast(value, loops.elements[0])

@@ -5,8 +5,8 @@ place.
     input channel, channel]
 
 The same register tiles as a contraction: rows are neighbouring output pixels of a line, columns output channels, the
-reduction runs over the window and the input channels. Pixels in the padding are read from a page of pad values; window
-rows in the padding are left out.
+reduction runs over the window and the input channels. Pixels in the padding are read from the padding row, which holds
+pad values; window rows in the padding are left out.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 from fuseline.analysis.structured import Kind, is_projected_permutation, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
+from fuseline.targets.cpu.families.contraction.loops import contraction_loops
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
-from fuseline.targets.cpu.families.contraction.problem import multiply_add_problem
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -32,8 +32,8 @@ class ConvolutionFamily(Family):
         if root is None or kind(root.op) is not Kind.CONVOLUTION:
             return Refusal("not-a-convolution", "the root is no convolution")
         image = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
-        problem = multiply_add_problem(view, image=image)
-        return problem if isinstance(problem, Refusal) else plan_contraction(problem, machine)
+        loops = contraction_loops(view, image=image)
+        return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine)
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """Build the kernel."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
+from fuseline.targets.cpu.families.contraction.loops import contraction_loops
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
-from fuseline.targets.cpu.families.contraction.problem import multiply_add_problem
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -24,8 +24,8 @@ class ContractionFamily(Family):
         """A plan where the root contracts."""
         if view.root is None or kind(view.root) is not Kind.CONTRACTION:
             return Refusal("not-a-contraction", "the root is no contraction")
-        problem = multiply_add_problem(view)
-        return problem if isinstance(problem, Refusal) else plan_contraction(problem, machine)
+        loops = contraction_loops(view)
+        return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine)
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """Build the kernel."""

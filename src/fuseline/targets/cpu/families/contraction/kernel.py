@@ -15,10 +15,10 @@ from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.microkernel import TileReduction
 from fuseline.targets.cpu.emit.narrow_microkernel import NarrowReduction, PairReduction
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader
+from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction.problem import Axis
 from fuseline.targets.cpu.families.contraction.rows import RowReader
-from fuseline.targets.cpu.families.contraction.tile import Point, TileRows
+from fuseline.targets.cpu.families.contraction.tile import RowTile, TileRows
 from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand
@@ -38,17 +38,17 @@ class ContractionKernel(RootKernel):
     """Builds the kernel of a plan."""
 
     def __init__(self, plan: ContractionPlan, kernel: KernelBuilder) -> None:
-        super().__init__(plan, kernel, plan.problem.root, plan.paths, plan.lanes)
+        super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes)
         self.plan = plan
         self.rows = RowReader(plan, self.emitter)
         self.columns = ColumnReader(plan, self.emitter)
         self.stages = plan.stages or kernel.compact
         staged = self.stages or plan.split is None
-        self.stage = kernel.scratch(plan.problem.dtype, plan.tile.rows * plan.width) if staged else None
+        self.stage = kernel.scratch(plan.loops.dtype, plan.tile.rows * plan.width) if staged else None
 
     def prepare(self) -> None:
-        """Fill the page of pad values."""
-        self.rows.fill_page()
+        """Fill the padding row."""
+        self.rows.fill_padding_row()
 
     # workgroups -------------------------------------------------------------------------------------------------------
 
@@ -78,8 +78,8 @@ class ContractionKernel(RootKernel):
 
     def _panels(self, block: Block) -> None:
         """Whole panels in a loop, then the narrower one at the end."""
-        plan, kernel, columns = self.plan, self.kernel, self.frame.operand(self.plan.problem.column.extent)
-        whole = self.frame.operand(d.floor_div(plan.problem.column.extent, plan.width))
+        plan, kernel, columns = self.plan, self.kernel, self.frame.operand(self.plan.loops.column.extent)
+        whole = self.frame.operand(d.floor_div(plan.loops.column.extent, plan.width))
 
         def panel(number: Operand, elements: Operand) -> None:
             actives = live_lanes(kernel, elements, plan.lanes, plan.width)
@@ -94,18 +94,26 @@ class ContractionKernel(RootKernel):
         """The tiles of one line, tall ones first; a runtime extent ends in one tile whose missing rows repeat the last
         and are not stored."""
         if self.plan.split is None:
-            self._runtime_tiles(block, line, lambda point: self._tile(point, *panel))
+            self._runtime_tiles(block, line, lambda tile: self._tile(tile, *panel))
             return ()
         for run in split_tiles(self.plan.split):
             for tiles in self._peeled(run):
 
-                def tile(t: Operand, start: Operand, tiles: Tiles = tiles) -> None:
+                def emit_tile(t: Operand, start: Operand, tiles: Tiles = tiles) -> None:
                     self._tile(
-                        Point(block.outer, line, start, tiles.height, None, tiles.spread, self._number(block, line, t)),
+                        RowTile(
+                            block.outer,
+                            line,
+                            start,
+                            tiles.height,
+                            None,
+                            tiles.start_range,
+                            self._number(block, line, t),
+                        ),
                         *panel,
                     )
 
-                tiles.each(self.kernel, tile, block.tiles)
+                tiles.each(self.kernel, emit_tile, block.tiles)
         return ()
 
     def _peeled(self, tiles: Tiles) -> Sequence[Tiles]:
@@ -114,7 +122,7 @@ class ContractionKernel(RootKernel):
             return [tiles]
         return peel(tiles, lambda start: self.rows.meets(start, tiles.height))
 
-    def _runtime_tiles(self, block: Block, line: Operand, make: Callable[[Point], None]) -> None:
+    def _runtime_tiles(self, block: Block, line: Operand, make: Callable[[RowTile], None]) -> None:
         """The tiles of a line whose length is only known at run time; missing rows repeat the last and are not
         stored."""
         kernel, rows, (first, last) = self.kernel, self.rows.runtime, block.tiles
@@ -123,7 +131,7 @@ class ContractionKernel(RootKernel):
         def tile(
             t: Operand, height: int, start: Operand, valid: Operand | None = None, **known: Any
         ) -> tuple[Operand, ...]:
-            make(Point(block.outer, line, start, height, valid, number=self._number(block, line, t), **known))
+            make(RowTile(block.outer, line, start, height, valid, number=self._number(block, line, t), **known))
             return ()
 
         def whole(t: Operand, **known: Any) -> tuple[Operand, ...]:
@@ -160,27 +168,27 @@ class ContractionKernel(RootKernel):
 
     # one tile ---------------------------------------------------------------------------------------------------------
 
-    def _tile(self, point: Point, panel: Operand, actives: Sequence[Operand | None]) -> None:
-        at = partial(self._loops, point, panel)
-        accumulators = self.results.starts(point.height, actives, at)
-        for rows in self.rows.at(point):
-            kind = PairReduction if self.plan.pairs else NarrowReduction if self.plan.problem.narrow else TileReduction
+    def _tile(self, tile: RowTile, panel: Operand, actives: Sequence[Operand | None]) -> None:
+        at = partial(self._loops, tile, panel)
+        accumulators = self.results.starts(tile.height, actives, at)
+        for rows in self.rows.at(tile):
+            kind = PairReduction if self.plan.pairs else NarrowReduction if self.plan.loops.narrow else TileReduction
             reduction = kind(
-                self.kernel, rows.addresses, rows.axes, self.columns.reader(), (point.height, len(actives)),
-                page=self.rows.page, skips_padding=self.rows.pad == 0, pulled=rows.pulled,
-                ahead=self.columns.ahead(point.number),
+                self.kernel, rows.addresses, rows.axes, self.columns.reader(), (tile.height, len(actives)),
+                padding_row=self.rows.padding_row, skips_padding=self.rows.pad == 0, pulled=rows.pulled,
+                prefetches=self.columns.prefetches(tile.number),
             )  # fmt: skip
             accumulators = reduction.emit(accumulators, rows.always)
-        if self.stage is not None and (self.stages or point.valid is not None):
-            exist = (0, point.height if point.valid is None else point.valid)
+        if self.stage is not None and (self.stages or tile.valid is not None):
+            exist = (0, tile.height if tile.valid is None else tile.valid)
             self.results.store_staged(self.stage, accumulators, actives, at, exist)
         else:
             self.results.store(accumulators, actives, at)
 
-    def _loops(self, point: Point, panel: Operand, row: Operand, v: Operand) -> list[AnyIndex]:
+    def _loops(self, tile: RowTile, panel: Operand, row: Operand, v: Operand) -> list[AnyIndex]:
         """The root's loops at vector `v` of a row; reduction loops at 0."""
         plan, kernel = self.plan, self.kernel
-        loops = TileRows.loops(self.emitter, plan, point, point.position(kernel, row))
+        loops = TileRows.loops(self.emitter, plan, tile, tile.position(kernel, row))
         column = kernel.add(kernel.mul(panel, plan.width), kernel.mul(v, plan.lanes))
-        loops[plan.problem.column.inner] = Index(column, 1 if plan.lanes > 1 else 0)
+        loops[plan.loops.column.inner] = Index(column, 1 if plan.lanes > 1 else 0)
         return loops

@@ -11,21 +11,21 @@ from math import prod
 import numpy as np
 
 from fuseline.analysis.operand_access import Bound
-from fuseline.targets.cpu.families.contraction.problem import Problem, RowSegment, estimated
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, RowSegment, estimated
 
 _MOST_POINTS = 4096
 """Points of a loop beyond which the border is too small a part of it to count on."""
 
 
-def share_inside(problem: Problem) -> float:
+def share_inside(loops: ContractionLoops) -> float:
     """The share of the steps of all rows that read the image, the mean over the segments of the reduction; 1 without
     bounds."""
-    shares = [prod(_share(problem, segment, bound) for bound in segment.access.bounds) for segment in problem.segments]
+    shares = [prod(_share(loops, segment, bound) for bound in segment.access.bounds) for segment in loops.segments]
     return float(np.mean(shares)) if shares else 1.0
 
 
-def _share(problem: Problem, segment: RowSegment, bound: Bound) -> float:
-    axes = (*problem.rows, *segment.reduction)
+def _share(loops: ContractionLoops, segment: RowSegment, bound: Bound) -> float:
+    axes = (*loops.rows, *segment.reduction)
     sizes = {loop: estimated(size) for axis in axes for loop, size in zip(axis.loops, axis.sizes, strict=True)}
     steps = {loop: step for loop, step in bound.coordinate.loops.items() if loop in sizes and isinstance(step, int)}
     at = np.array([bound.coordinate.constant])

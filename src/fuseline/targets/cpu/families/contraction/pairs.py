@@ -8,38 +8,38 @@ as much.
 from __future__ import annotations
 
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.contraction.problem import LhsMode, Problem, RhsMode, RowSegment
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode, RowSegment
 
 
-def reads_as_stored(problem: Problem) -> bool:
+def reads_as_stored(loops: ContractionLoops) -> bool:
     """Whether the left operand lies in memory as the kernel reads it: narrow integers of 8 bits are widened on the way
     to scratch."""
-    return all(dtype_of(segment.access.source.type) == problem.elements[0] for segment in problem.segments)
+    return all(dtype_of(segment.access.source.type) == loops.elements[0] for segment in loops.segments)
 
 
-def walks_across(problem: Problem) -> bool:
+def walks_across(loops: ContractionLoops) -> bool:
     """Whether pairs along the innermost axis are no neighbours where they lie, but would be in scratch."""
-    if not problem.narrow or not problem.reduction or problem.reduction[-1].extent == 1:
+    if not loops.narrow or not loops.reduction or loops.reduction[-1].extent == 1:
         return False
-    return any(segment.operand.stride(problem.reduction[-1]) != 1 for segment in problem.segments)
+    return any(segment.operand.stride(loops.reduction[-1]) != 1 for segment in loops.segments)
 
 
-def takes_pairs(problem: Problem, lhs_mode: LhsMode, rhs_mode: RhsMode) -> bool:
+def takes_pairs(loops: ContractionLoops, lhs_mode: LhsMode, rhs_mode: RhsMode) -> bool:
     """Whether the innermost axis is walked in pairs: they are neighbours on the left, and the columns are laid out for
     it."""
-    if not problem.narrow or not problem.reduction or rhs_mode not in ("constant", "packed") or lhs_mode == "pulled":
+    if not loops.narrow or not loops.reduction or rhs_mode not in ("constant", "packed") or lhs_mode == "pulled":
         return False
-    if not isinstance(problem.reduction[-1].extent, int):
+    if not isinstance(loops.reduction[-1].extent, int):
         return False  # whether a last step stands alone is known when it runs
-    return lhs_mode == "packed" or all(_in_pairs(problem, segment) for segment in problem.segments)
+    return lhs_mode == "packed" or all(_in_pairs(loops, segment) for segment in loops.segments)
 
 
-def _in_pairs(problem: Problem, segment: RowSegment) -> bool:
+def _in_pairs(loops: ContractionLoops, segment: RowSegment) -> bool:
     """Whether neighbours along the innermost axis lie side by side, none of them in the padding alone, from an even
     step on."""
-    axis = problem.reduction[-1]
+    axis = loops.reduction[-1]
     forms = [bound.coordinate for bound in segment.access.bounds] + [
-        quotient.numerator for quotient in segment.access.quotients
+        quotient.numerator for quotient in segment.access.floordiv_terms
     ]
     if any(loop in form.terms for form in forms for loop in axis.loops):
         return False

@@ -15,26 +15,26 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.prefetch import Prefetch
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
-from fuseline.targets.cpu.families.contraction.pairs import reads_as_stored, takes_pairs, walks_across
-from fuseline.targets.cpu.families.contraction.prefetch import choose_prefetch, row_tiles
-from fuseline.targets.cpu.families.contraction.problem import (
+from fuseline.targets.cpu.families.contraction.loops import (
     Axis,
     ConstantPart,
+    ContractionLoops,
     LhsMode,
     Operand,
-    Problem,
     RhsMode,
     RowSegment,
     constant_part,
     estimated,
 )
+from fuseline.targets.cpu.families.contraction.pairs import reads_as_stored, takes_pairs, walks_across
+from fuseline.targets.cpu.families.contraction.prefetch import choose_prefetch, row_tiles
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import (
     MAX_ROWS,
-    BlockProblem,
+    BlockedWork,
     Blocks,
     RowSplit,
     Tile,
@@ -50,7 +50,7 @@ PANEL_LIMIT, ROWS_LIMIT = 128 * 1024, 112 * 1024
 cache."""
 
 PAGE_LIMIT = 16 * 1024
-"""Elements of the page of pad values; a reach beyond it is packed instead."""
+"""Elements of the padding row; a reach beyond it is packed instead."""
 
 STAGED_EPILOGUE = 24
 """Operations of an epilogue from which on it is worth a detour through scratch (one store and one load per accumulator)
@@ -74,12 +74,12 @@ PACKING_REUSE = 4
 
 @dataclass(frozen=True, kw_only=True)
 class ContractionPlan(Plan):
-    """A problem with its tile, blocks and operand modes; `lines` and `tiled` are the last two row axes.
+    """The loops with their tile, blocks and operand modes; `lines` and `tiled` are the last two row axes.
 
     `pairs`: two steps of the innermost reduction axis are one step of the kernel, and their columns lie side by side.
     """
 
-    problem: Problem
+    loops: ContractionLoops
     tile: Tile
     lanes: int
     blocks: Blocks
@@ -88,8 +88,8 @@ class ContractionPlan(Plan):
     pairs: bool
     packed: PackedColumns | None
     constant: ConstantPart | None
-    page_elements: int
-    page_steps: int
+    padding_row_elements: int
+    padding_row_steps: int
     prefetch: Prefetch
     paths: tuple[ResultPath, ...]
     outer: tuple[Axis, ...]
@@ -103,10 +103,10 @@ class ContractionPlan(Plan):
         epilogue = sum(
             _EPILOGUE_COST.get(type(op), 1)
             for member in self.view.members
-            if member is not self.problem.root.op
+            if member is not self.loops.root.op
             for op in member.walk()
         )
-        return self.tile.rows > 2 and (epilogue >= STAGED_EPILOGUE or estimated(self.problem.steps) >= STAGED_STEPS)
+        return self.tile.rows > 2 and (epilogue >= STAGED_EPILOGUE or estimated(self.loops.steps) >= STAGED_STEPS)
 
     @property
     def width(self) -> int:
@@ -136,7 +136,7 @@ class ContractionPlan(Plan):
     @property
     def panel_count(self) -> Dim:
         """Panels of columns."""
-        return d.ceil_div(self.problem.column.extent, self.width)
+        return d.ceil_div(self.loops.column.extent, self.width)
 
     @property
     def grid(self) -> tuple[Dim, ...]:
@@ -149,58 +149,58 @@ class ContractionPlan(Plan):
         return (*(axis.extent for axis in self.outer), *inner)
 
 
-def plan_contraction(problem: Problem, machine: Machine, tile: Tile | None = None) -> ContractionPlan | Refusal:
-    """The plan for a problem, or why its results cannot be written. `tile` stands in for the chosen one, to measure
+def plan_contraction(loops: ContractionLoops, machine: Machine, tile: Tile | None = None) -> ContractionPlan | Refusal:
+    """The plan for these loops, or why its results cannot be written. `tile` stands in for the chosen one, to measure
     others."""
-    view = problem.view
-    if unsupported_members(view, problem.root.op):
+    view = loops.view
+    if unsupported_members(view, loops.root.op):
         return Refusal("second-reduction", "an op reduces beside the root")
     paths = result_paths(view)
     if isinstance(paths, Refusal):
         return paths
-    lanes = machine.lanes(problem.dtype)
-    tile, rhs_mode = _column_choice(problem, tile or _tile(problem, lanes, machine), lanes)
-    page = page_elements(problem)
-    lhs_mode = _lhs_mode(problem, tile, page)
-    pairs = takes_pairs(problem, lhs_mode, rhs_mode)
-    blocks = _blocks(problem, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
+    lanes = machine.lanes(loops.dtype)
+    tile, rhs_mode = _column_choice(loops, tile or _tile(loops, lanes, machine), lanes)
+    padding_row = padding_row_elements(loops)
+    lhs_mode = _lhs_mode(loops, tile, padding_row)
+    pairs = takes_pairs(loops, lhs_mode, rhs_mode)
+    blocks = _blocks(loops, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
     plan = ContractionPlan(
         view=view,
         workgroups=0,
-        problem=problem,
+        loops=loops,
         tile=tile,
         lanes=lanes,
         blocks=blocks,
         lhs_mode=lhs_mode,
         rhs_mode=rhs_mode,
         pairs=pairs,
-        packed=_packed(problem, tile.vectors * lanes, pairs) if rhs_mode == "constant" else None,
-        constant=constant_part(view, problem.rhs) if rhs_mode == "constant" else None,
-        page_elements=page or 0,
-        page_steps=_page_steps(problem),
-        prefetch=choose_prefetch(problem, tile, blocks, rhs_mode, machine),
+        packed=_packed(loops, tile.vectors * lanes, pairs) if rhs_mode == "constant" else None,
+        constant=constant_part(view, loops.rhs) if rhs_mode == "constant" else None,
+        padding_row_elements=padding_row or 0,
+        padding_row_steps=_padding_row_steps(loops),
+        prefetch=choose_prefetch(loops, tile, blocks, rhs_mode, machine),
         paths=tuple(paths),
-        outer=(*problem.outer, *problem.rows[:-2]),
-        lines=problem.rows[-2] if len(problem.rows) > 1 else None,
-        tiled=problem.rows[-1] if problem.rows else None,
+        outer=(*loops.outer, *loops.rows[:-2]),
+        lines=loops.rows[-2] if len(loops.rows) > 1 else None,
+        tiled=loops.rows[-1] if loops.rows else None,
     )
     return _finished(plan)
 
 
-def _tile(problem: Problem, lanes: int, machine: Machine) -> Tile:
-    rows, columns = problem.rows[-1].extent if problem.rows else 1, problem.column.extent
+def _tile(loops: ContractionLoops, lanes: int, machine: Machine) -> Tile:
+    rows, columns = loops.rows[-1].extent if loops.rows else 1, loops.column.extent
     known = [extent if isinstance(extent, int) else None for extent in (rows, columns)]
-    temporaries = 2 if problem.narrow else 1  # a broadcast; products on their way to the accumulators
+    temporaries = 2 if loops.narrow else 1  # a broadcast; products on their way to the accumulators
     return choose_tile(
-        known[0], known[1], lanes, machine, most_rows=_most_rows(problem, machine), temporaries=temporaries
+        known[0], known[1], lanes, machine, most_rows=_most_rows(loops, machine), temporaries=temporaries
     )
 
 
-def _most_rows(problem: Problem, machine: Machine) -> int:
+def _most_rows(loops: ContractionLoops, machine: Machine) -> int:
     """How many rows of a tile the first-level cache keeps apart."""
-    strides = [segment.operand.stride(problem.rows[-1]) for segment in problem.segments] if problem.rows else []
+    strides = [segment.operand.stride(loops.rows[-1]) for segment in loops.segments] if loops.rows else []
     return min(
-        (cached_rows(stride * BYTES[problem.elements[0]], machine) for stride in strides if isinstance(stride, int)),
+        (cached_rows(stride * BYTES[loops.elements[0]], machine) for stride in strides if isinstance(stride, int)),
         default=MAX_ROWS,
     )
 
@@ -215,7 +215,7 @@ def _finished(plan: ContractionPlan) -> ContractionPlan:
 
 
 def _lhs_note(plan: ContractionPlan) -> str:
-    return "segments" if plan.lhs_mode == "linear" and len(plan.problem.segments) > 1 else plan.lhs_mode
+    return "segments" if plan.lhs_mode == "linear" and len(plan.loops.segments) > 1 else plan.lhs_mode
 
 
 def unsupported_members(view: DispatchView, root: Operation) -> bool:
@@ -227,22 +227,22 @@ def unsupported_members(view: DispatchView, root: Operation) -> bool:
 # operands -------------------------------------------------------------------------------------------------------------
 
 
-def page_elements(problem: Problem) -> int | None:
+def padding_row_elements(loops: ContractionLoops) -> int | None:
     """How many pad values the loops inside an edge check reach; 0 without edges, None where addresses cannot be chosen
     per tile."""
-    reaches = [_page_of(problem, segment) for segment in problem.segments]
+    reaches = [_padding_row_of(loops, segment) for segment in loops.segments]
     known = [reach for reach in reaches if reach is not None]
     return max(known) if known and len(known) == len(reaches) and max(known) <= PAGE_LIMIT else None
 
 
-def _page_of(problem: Problem, segment: RowSegment) -> int | None:
-    rounds = [_level(segment, q.numerator) for q in segment.access.quotients]
+def _padding_row_of(loops: ContractionLoops, segment: RowSegment) -> int | None:
+    rounds = [_level(segment, q.numerator) for q in segment.access.floordiv_terms]
     if any(level is None or 0 < len(segment.reduction) == level for level in rounds):
         return None
     reach = 0
     for bound in segment.access.bounds:
         level = _level(segment, bound.coordinate)
-        if level and _clips(problem, segment, bound):
+        if level and _clips(loops, segment, bound):
             continue
         inner = segment.reduction[level:] if level is not None else None
         steps = [_reach(segment, axis) for axis in inner] if inner is not None else [None]
@@ -252,19 +252,19 @@ def _page_of(problem: Problem, segment: RowSegment) -> int | None:
     return reach
 
 
-def _clips(problem: Problem, segment: RowSegment, bound: Bound) -> bool:
+def _clips(loops: ContractionLoops, segment: RowSegment, bound: Bound) -> bool:
     """Whether a bound shortens a loop of the reduction: it is the same for all rows of a tile, and padding adds
     nothing."""
-    tiled = problem.rows[-1].inner if problem.rows else None
+    tiled = loops.rows[-1].inner if loops.rows else None
     return segment.access.pad == 0 and tiled not in bound.coordinate.terms
 
 
-def _page_steps(problem: Problem) -> int:
+def _padding_row_steps(loops: ContractionLoops) -> int:
     """The reduction steps that follow an edge check of a tile's rows: the fewest of a segment, on average over the
     segments."""
-    tiled = problem.rows[-1].inner if problem.rows else None
+    tiled = loops.rows[-1].inner if loops.rows else None
     steps: list[int] = []
-    for segment in problem.segments:
+    for segment in loops.segments:
         levels = [
             _level(segment, bound.coordinate) for bound in segment.access.bounds if tiled in bound.coordinate.terms
         ]
@@ -295,25 +295,25 @@ def _reach(segment: RowSegment, axis: Axis) -> int | None:
     return stride * (extent - 1) if isinstance(stride, int) and isinstance(extent, int) and stride >= 0 else None
 
 
-def _lhs_mode(problem: Problem, tile: Tile, page: int | None) -> LhsMode:
-    linear = page is not None and reads_as_stored(problem)
-    if linear and not walks_across(problem):
+def _lhs_mode(loops: ContractionLoops, tile: Tile, padding_row: int | None) -> LhsMode:
+    linear = padding_row is not None and reads_as_stored(loops)
+    if linear and not walks_across(loops):
         return "linear"
-    steps = problem.steps
-    fits = isinstance(steps, int) and tile.rows * (steps + 64) * BYTES[problem.elements[0]] <= ROWS_LIMIT
+    steps = loops.steps
+    fits = isinstance(steps, int) and tile.rows * (steps + 64) * BYTES[loops.elements[0]] <= ROWS_LIMIT
     return "packed" if fits else "linear" if linear else "pulled"
 
 
-def _column_choice(problem: Problem, tile: Tile, lanes: int) -> tuple[Tile, RhsMode]:
+def _column_choice(loops: ContractionLoops, tile: Tile, lanes: int) -> tuple[Tile, RhsMode]:
     """How columns are read, and the tile, narrowed where a panel of it would not fit the scratch."""
-    narrowed = _constant_tile(problem, tile, lanes)
+    narrowed = _constant_tile(loops, tile, lanes)
     if narrowed is not None:
         return narrowed, "constant"
-    access = problem.rhs.access
-    in_place = access is not None and not access.bounds and problem.rhs.stride(problem.column) == 1
-    if in_place and row_tiles(problem, tile) < PACKING_REUSE:
+    access = loops.rhs.access
+    in_place = access is not None and not access.bounds and loops.rhs.stride(loops.column) == 1
+    if in_place and row_tiles(loops, tile) < PACKING_REUSE:
         return tile, "direct"
-    panel = _panel_bytes(problem, lanes)
+    panel = _panel_bytes(loops, lanes)
     vectors = tile.vectors
     while panel is not None and vectors > 1 and vectors * panel > PANEL_LIMIT:
         vectors //= 2
@@ -322,73 +322,75 @@ def _column_choice(problem: Problem, tile: Tile, lanes: int) -> tuple[Tile, RhsM
     return tile, "direct" if in_place else "pulled"
 
 
-def _constant_tile(problem: Problem, tile: Tile, lanes: int) -> Tile | None:
+def _constant_tile(loops: ContractionLoops, tile: Tile, lanes: int) -> Tile | None:
     """The tile for columns packed at compile time, narrowed where a part of them must begin with a panel; None where
     they cannot be packed."""
-    part = constant_part(problem.view, problem.rhs)
-    if part is None or any(axis.inner in part.starts for axis in problem.reduction):
+    part = constant_part(loops.view, loops.rhs)
+    if part is None or any(axis.inner in part.starts for axis in loops.reduction):
         return None
-    start = part.starts.get(problem.column.inner, 0)
+    start = part.starts.get(loops.column.inner, 0)
     for vectors in range(tile.vectors, 0, -1):
         if d.mul(d.floor_div(start, vectors * lanes), vectors * lanes) == start:
             return Tile(tile.rows, vectors)
     return None
 
 
-def _panel_bytes(problem: Problem, lanes: int) -> int | None:
+def _panel_bytes(loops: ContractionLoops, lanes: int) -> int | None:
     """Bytes of a panel of one vector; None where its size is only known at run time."""
-    rest = d.product(axis.extent for axis in problem.reduction[:-1])
-    last = problem.reduction[-1].extent if problem.reduction else 1
+    rest = d.product(axis.extent for axis in loops.reduction[:-1])
+    last = loops.reduction[-1].extent if loops.reduction else 1
     if not isinstance(rest, int) or not isinstance(last, int):
         return None
-    run = 2 * lanes if problem.narrow else lanes
-    return rest * -(-last // run) * run * lanes * BYTES[problem.elements[0]]
+    run = 2 * lanes if loops.narrow else lanes
+    return rest * -(-last // run) * run * lanes * BYTES[loops.elements[0]]
 
 
-def _packed(problem: Problem, width: int, pairs: bool) -> PackedColumns:
-    operand: Operand = problem.rhs
-    part = constant_part(problem.view, operand)
+def _packed(loops: ContractionLoops, width: int, pairs: bool) -> PackedColumns:
+    operand: Operand = loops.rhs
+    part = constant_part(loops.view, operand)
     assert part is not None
-    shape = [size for size in problem.view.shapes.dims(part.argument) if isinstance(size, int)]
-    loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in operand.map.results]
-    outer = [loop for axis in problem.outer for loop in axis.loops]
-    outer += [loop for loop in part.starts if loop not in (*outer, problem.column.inner)]
-    reduction = [loop for axis in problem.reduction for loop in axis.loops]
-    return packed_columns(shape, loops, problem.column.inner, outer, reduction, width, pairs=pairs)
+    shape = [size for size in loops.view.shapes.dims(part.argument) if isinstance(size, int)]
+    filter_loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in operand.map.results]
+    outer = [loop for axis in loops.outer for loop in axis.loops]
+    outer += [loop for loop in part.starts if loop not in (*outer, loops.column.inner)]
+    reduction = [loop for axis in loops.reduction for loop in axis.loops]
+    return packed_columns(shape, filter_loops, loops.column.inner, outer, reduction, width, pairs=pairs)
 
 
 # blocks ---------------------------------------------------------------------------------------------------------------
 
 
-def _blocks(problem: Problem, tile: Tile, width: int, modes: tuple[LhsMode, RhsMode], machine: Machine) -> Blocks:
-    lhs_size, rhs_size = (BYTES[element] for element in problem.elements)
-    lines = estimated(problem.rows[-2].extent) if len(problem.rows) > 1 else 1
-    row_extent = estimated(problem.rows[-1].extent) if problem.rows else 1
+def _blocks(
+    loops: ContractionLoops, tile: Tile, width: int, modes: tuple[LhsMode, RhsMode], machine: Machine
+) -> Blocks:
+    lhs_size, rhs_size = (BYTES[element] for element in loops.elements)
+    lines = estimated(loops.rows[-2].extent) if len(loops.rows) > 1 else 1
+    row_extent = estimated(loops.rows[-1].extent) if loops.rows else 1
     outer = 1
     for axis in (
-        *problem.outer,
-        *problem.rows[:-2],
+        *loops.outer,
+        *loops.rows[:-2],
     ):  # a batch known at run time may be 1, and must be shared out even then
         outer *= axis.extent if isinstance(axis.extent, int) else 1
-    steps, columns = estimated(problem.steps), estimated(problem.column.extent)
+    steps, columns = estimated(loops.steps), estimated(loops.column.extent)
     tiles, panels = -(-row_extent // tile.rows), -(-columns // width)
     blocks = choose_blocks(
-        BlockProblem(
+        BlockedWork(
             outer=outer, lines=lines, tiles=tiles, panels=panels, tile_flops=2 * tile.rows * width * steps,
-            lhs_bytes=_lhs_elements(problem, lines * row_extent, steps) * lhs_size,
+            lhs_bytes=_lhs_elements(loops, lines * row_extent, steps) * lhs_size,
             rhs_bytes=columns * steps * rhs_size,
-            repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear", serial=problem.view.serial,
+            repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear", serial=loops.view.serial,
         ),
         machine,
     )  # fmt: skip
     return _within_scratch(blocks, tile, steps * lhs_size) if modes[0] == "packed" else blocks
 
 
-def _lhs_elements(problem: Problem, rows: int, steps: int) -> int:
+def _lhs_elements(loops: ContractionLoops, rows: int, steps: int) -> int:
     """Elements of the left operand behind `rows` rows: overlapping windows count once."""
     total = 0
-    for source in {segment.access.source for segment in problem.segments}:
-        total += estimated(d.product(problem.view.shapes.dims(source)))
+    for source in {segment.access.source for segment in loops.segments}:
+        total += estimated(d.product(loops.view.shapes.dims(source)))
     return min(rows * steps, total or rows * steps)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, spread
+from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, RhsMode, estimated
 from fuseline.targets.cpu.families.contraction.padding_share import share_inside
-from fuseline.targets.cpu.families.contraction.problem import Problem, RhsMode, estimated
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
@@ -33,41 +33,43 @@ what the others ask for the next tiles leave out, too. 3x3 windows on 17x17: 36 
 cost 7 %, 6 apart (0.58) 4 %."""
 
 
-def choose_prefetch(problem: Problem, tile: Tile, blocks: Blocks, rhs_mode: RhsMode, machine: Machine) -> Prefetch:
+def choose_prefetch(
+    loops: ContractionLoops, tile: Tile, blocks: Blocks, rhs_mode: RhsMode, machine: Machine
+) -> Prefetch:
     """Nothing where columns are in cache anyway, or their number is only known at run time."""
-    size = BYTES[problem.elements[1]]
-    steps = estimated(problem.steps)
-    if rhs_mode != "constant" or 2 * steps * estimated(problem.column.extent) * size <= machine.l2_bytes:
+    size = BYTES[loops.elements[1]]
+    steps = estimated(loops.steps)
+    if rhs_mode != "constant" or 2 * steps * estimated(loops.column.extent) * size <= machine.l2_bytes:
         return NONE
-    all_tiles, tiles = row_tiles(problem, tile), _tiles_per_panel(problem, tile, blocks)
+    all_tiles, tiles = row_tiles(loops, tile), _tiles_per_panel(loops, tile, blocks)
     if all_tiles == 1:  # one row is bound by the bandwidth of memory, which hardware exhausts on its own
         return Prefetch(distance=PREFETCH_BYTES // size) if tile.rows > 1 else NONE
-    if tiles < (2 if blocks.columns_outer else FEW_TILES) or share_inside(problem) < LEAST_INSIDE:
+    if tiles < (2 if blocks.columns_outer else FEW_TILES) or share_inside(loops) < LEAST_INSIDE:
         return NONE
     line = LINE_BYTES // size
-    lines = -(-steps * tile.vectors * machine.lanes(problem.dtype) // line)
-    return spread(_innermost(problem), steps, lines, tiles, line, whole=2 if problem.narrow else 1)
+    lines = -(-steps * tile.vectors * machine.lanes(loops.dtype) // line)
+    return schedule_prefetches(_innermost(loops), steps, lines, tiles, line, whole=2 if loops.narrow else 1)
 
 
-def _innermost(problem: Problem) -> int:
+def _innermost(loops: ContractionLoops) -> int:
     """Steps of the innermost reduction axis; 0 where it is cut, or only known at run time."""
-    found = [segment.reduction[-1].extent for segment in problem.segments] if problem.reduction else []
-    whole = problem.reduction[-1].extent if problem.reduction else 0
+    found = [segment.reduction[-1].extent for segment in loops.segments] if loops.reduction else []
+    whole = loops.reduction[-1].extent if loops.reduction else 0
     return whole if isinstance(whole, int) and all(extent == whole for extent in found) else 0
 
 
-def row_tiles(problem: Problem, tile: Tile) -> int:
+def row_tiles(loops: ContractionLoops, tile: Tile) -> int:
     """Tiles over all rows, about."""
-    return -(-_product([estimated(axis.extent) for axis in problem.rows]) // tile.rows)
+    return -(-_product([estimated(axis.extent) for axis in loops.rows]) // tile.rows)
 
 
-def _tiles_per_panel(problem: Problem, tile: Tile, blocks: Blocks) -> int:
+def _tiles_per_panel(loops: ContractionLoops, tile: Tile, blocks: Blocks) -> int:
     """Tiles from the first of a panel to the first of the next one: those of a workgroup, or all where every workgroup
     has one panel."""
     if blocks.panels > 1 or not blocks.columns_outer:
         return blocks.lines * blocks.tiles
-    last = estimated(problem.rows[-1].extent) if problem.rows else 1
-    return max(1, _product([estimated(axis.extent) for axis in problem.rows[-2:-1]]) * -(-last // tile.rows))
+    last = estimated(loops.rows[-1].extent) if loops.rows else 1
+    return max(1, _product([estimated(axis.extent) for axis in loops.rows[-2:-1]]) * -(-last // tile.rows))
 
 
 def _product(numbers: Sequence[int]) -> int:

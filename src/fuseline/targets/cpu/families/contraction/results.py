@@ -17,22 +17,13 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import StructuredOp, is_generic
-from fuseline.dispatch.result_places import Place, place_of
+from fuseline.dispatch.result_places import ResultBox, place_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, DelinearizedIndex, Index
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 from fuseline.targets.target import Refusal
-
-
-@dataclass(frozen=True, slots=True)
-class Digit:
-    """Digit `position` of `whole` written in the mixed radix `sizes`: a dimension that a reshape expanded."""
-
-    whole: Coordinate
-    sizes: tuple[Dim, ...]
-    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +34,7 @@ class Joined:
     sizes: tuple[Dim, ...]
 
 
-Coordinate: TypeAlias = "int | Digit | Joined | None"
+Coordinate: TypeAlias = "int | DelinearizedIndex[Coordinate] | Joined | None"
 """A loop of the root, the constant 0 (None), or what a reshape makes of them."""
 
 Coordinates: TypeAlias = tuple[Coordinate, ...]
@@ -54,7 +45,7 @@ class ResultPath:
     """Result `position` of the dispatch: the value to evaluate, its coordinates, and where in the result it lies."""
 
     position: int
-    place: Place
+    place: ResultBox
     coordinates: Coordinates
 
     @property
@@ -76,8 +67,8 @@ def _index(frame: DispatchBuffers, coordinate: Coordinate, loops: Sequence[AnyIn
         return Index(0)
     if isinstance(coordinate, int):
         return loops[coordinate]
-    if isinstance(coordinate, Digit):
-        return frame.split(_index(frame, coordinate.whole, loops, lanes), coordinate.sizes)[coordinate.position]
+    if isinstance(coordinate, DelinearizedIndex):
+        return frame.delinearize(_index(frame, coordinate.whole, loops, lanes), coordinate.sizes)[coordinate.position]
     return frame.linear([_index(frame, part, loops, lanes) for part in coordinate.parts], coordinate.sizes, lanes)
 
 
@@ -126,7 +117,9 @@ def _reshaped(
     if not expands:
         return tuple(_joined([source[a] for a in group], [dims[a] for a in group]) for group in groups)
     return tuple(
-        c for whole, group in zip(source, groups, strict=True) for c in _digits(whole, tuple(dims[a] for a in group))
+        c
+        for whole, group in zip(source, groups, strict=True)
+        for c in _delinearized(whole, tuple(dims[a] for a in group))
     )
 
 
@@ -135,10 +128,11 @@ def _joined(parts: Sequence[Coordinate], sizes: Sequence[Dim]) -> Coordinate:
     return (moving or [None])[0] if len(moving) < 2 else Joined(tuple(parts), tuple(sizes))
 
 
-def _digits(whole: Coordinate, sizes: tuple[Dim, ...]) -> list[Coordinate]:
+def _delinearized(whole: Coordinate, sizes: tuple[Dim, ...]) -> list[Coordinate]:
     moving = [i for i, size in enumerate(sizes) if size != 1]
     return [
-        None if i not in moving else whole if len(moving) == 1 else Digit(whole, sizes, i) for i in range(len(sizes))
+        None if i not in moving else whole if len(moving) == 1 else DelinearizedIndex(whole, sizes, i)
+        for i in range(len(sizes))
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fuseline.analysis.cut_points import pieces
+from fuseline.analysis.segment_boundaries import split_at
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.split import first_of
@@ -13,10 +13,10 @@ from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows, rounded
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader, reduction_cuts
+from fuseline.targets.cpu.families.contraction.loops import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction.problem import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction.runtime_rows import Interior, RuntimeRows, common
-from fuseline.targets.cpu.families.contraction.tile import Edges, Point, TileRows, place
+from fuseline.targets.cpu.families.contraction.tile import Edges, RowTile, TileRows, place
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 
 PEELED_STEPS = 24
@@ -33,17 +33,17 @@ class RowReader:
     def __init__(self, plan: ContractionPlan, emitter: BodyEmitter) -> None:
         self.plan, self.emitter = plan, emitter
         self.kernel, self.frame = emitter.kernel, emitter.frame
-        self.edges = [Edges(plan, self.frame, segment) for segment in plan.problem.segments]
-        padded = [segment.access for segment in plan.problem.segments if segment.access.bounds]
+        self.edges = [Edges(plan, self.frame, segment) for segment in plan.loops.segments]
+        padded = [segment.access for segment in plan.loops.segments if segment.access.bounds]
         self.pad = padded[0].pad if padded else 0
-        pages = plan.lhs_mode == "linear" and bool(padded)
-        self.page = (
-            self.kernel.scratch(plan.problem.elements[0], -(-plan.page_elements // plan.lanes) * plan.lanes)
-            if pages
+        padded_in_place = plan.lhs_mode == "linear" and bool(padded)
+        self.padding_row = (
+            self.kernel.scratch(plan.loops.elements[0], -(-plan.padding_row_elements // plan.lanes) * plan.lanes)
+            if padded_in_place
             else None
         )
         self.buffer = self._scratch() if plan.lhs_mode == "packed" else None
-        self.cuts: Sequence[tuple[int, ...]] = reduction_cuts(plan, plan.problem.lhs) if self.buffer is not None else ()
+        self.cuts: Sequence[tuple[int, ...]] = reduction_cuts(plan, plan.loops.lhs) if self.buffer is not None else ()
         self.origin: tuple[Operand, Operand] = (0, 0)
         tiled = plan.tiled
         self.runtime = (
@@ -55,7 +55,7 @@ class RowReader:
     @property
     def row_length(self) -> int:
         """Elements between two packed rows."""
-        steps = self.plan.problem.steps
+        steps = self.plan.loops.steps
         assert isinstance(steps, int)
         return steps + ROW_SLACK
 
@@ -68,7 +68,7 @@ class RowReader:
     def peels(self) -> bool:
         """Whether tiles that meet padding get code of their own: where few steps follow an edge check, the check would
         cost as much as they do."""
-        return self.page is not None and self.plan.page_steps < PEELED_STEPS
+        return self.padding_row is not None and self.plan.padding_row_steps < PEELED_STEPS
 
     def _interior(self) -> Interior | None:
         """The whole tiles of a line of unknown length that meet no padding, where they get code of their own."""
@@ -84,21 +84,21 @@ class RowReader:
 
     def _scratch(self) -> MemRef:
         rows = self.plan.blocks.lines * self.rows_per_line
-        return self.kernel.scratch(self.plan.problem.elements[0], rows * self.row_length)
+        return self.kernel.scratch(self.plan.loops.elements[0], rows * self.row_length)
 
-    def fill_page(self) -> None:
-        """Write the pad value to the page."""
-        page, plan = self.page, self.plan
-        if page is None:
+    def fill_padding_row(self) -> None:
+        """Write the pad value to the padding row."""
+        padding_row, plan = self.padding_row, self.plan
+        if padding_row is None:
             return
-        assert isinstance(page.extent, int)
-        value = self.kernel.const(self.pad, plan.problem.elements[0], plan.lanes)
+        assert isinstance(padding_row.extent, int)
+        value = self.kernel.const(self.pad, plan.loops.elements[0], plan.lanes)
 
         def body(i: Operand) -> tuple[Operand, ...]:
-            self.kernel.store(page, i, value)
+            self.kernel.store(padding_row, i, value)
             return ()
 
-        self.kernel.loop(0, page.extent, plan.lanes, body)
+        self.kernel.loop(0, padding_row.extent, plan.lanes, body)
 
     # workgroup --------------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class RowReader:
 
         def line(i: Operand) -> tuple[Operand, ...]:
             def row(j: Operand) -> tuple[Operand, ...]:
-                self._pack_row(Point(outer, i, j, 1, None, None))
+                self._pack_row(RowTile(outer, i, j, 1, None, None))
                 return ()
 
             kernel.loop(rows[0], rows[1], 1, row)
@@ -130,40 +130,40 @@ class RowReader:
             return self.runtime.first_row(tile)
         return first_of(self.kernel, split, tile)
 
-    def _pack_row(self, point: Point) -> None:
+    def _pack_row(self, tile: RowTile) -> None:
         kernel, plan, buffer = self.kernel, self.plan, self.buffer
         assert buffer is not None
-        base = self._packed_row(point, point.start)
-        reduction = plan.problem.reduction
+        base = self._packed_row(tile, tile.start)
+        reduction = plan.loops.reduction
         extents = [self.frame.operand(axis.extent) for axis in reduction]
         strides = [self.frame.operand(s) for s in self._row_strides()]
         if not reduction:
-            kernel.store(buffer, base, self._pull(point, point.start, {}, 1, None))
+            kernel.store(buffer, base, self._pull(tile, tile.start, {}, 1, None))
             return
 
         def run(offset: Operand, at: tuple[Operand, ...]) -> None:
-            self._pack_run(point, kernel.add(base, offset), at, extents[-1])
+            self._pack_run(tile, kernel.add(base, offset), at, extents[-1])
 
         over_axes(kernel, extents[:-1], strides[:-1], run, self.cuts[:-1])
 
-    def _pack_run(self, point: Point, base: Operand, at: tuple[Operand, ...], extent: Operand) -> None:
+    def _pack_run(self, tile: RowTile, base: Operand, at: tuple[Operand, ...], extent: Operand) -> None:
         """One run of the innermost reduction axis, a vector at a time, between the borders of what is read."""
         kernel, plan, lanes = self.kernel, self.plan, self.plan.lanes
-        reduction, buffer = plan.problem.reduction, self.buffer
+        reduction, buffer = plan.loops.reduction, self.buffer
         assert buffer is not None
 
         def piece(k: Operand, count: int, active: Operand | None) -> None:
             indices = {axis: Index(i) for axis, i in zip(reduction[:-1], at, strict=True)}
             indices[reduction[-1]] = Index(k, 1 if count > 1 else 0)
             kernel.store(
-                buffer, kernel.add(base, k), self._pull(point, point.start, indices, count, active), active=active
+                buffer, kernel.add(base, k), self._pull(tile, tile.start, indices, count, active), active=active
             )
 
         def body(k: Operand) -> tuple[Operand, ...]:
             piece(k, lanes, None)
             return ()
 
-        for begin, end in pieces(extent, self.cuts[-1]):
+        for begin, end in split_at(extent, self.cuts[-1]):
             whole = kernel.add(begin, kernel.mul(kernel.div(kernel.sub(end, begin), lanes), lanes))
             kernel.loop(begin, whole, lanes, body)
             rest = kernel.sub(end, whole)
@@ -174,80 +174,80 @@ class RowReader:
                 kernel.when(kernel.compare("gt", rest, 0), lambda at=whole, rest=rest: piece(at, lanes, rest))
 
     def _pull(
-        self, point: Point, position: Operand, reduction: Mapping[Axis, Index], lanes: int, active: Operand | None
+        self, tile: RowTile, position: Operand, reduction: Mapping[Axis, Index], lanes: int, active: Operand | None
     ) -> Value:
         """Elements of the operand at a row, along the reduction."""
-        operand = self.plan.problem.lhs
-        loops = TileRows.loops(self.emitter, self.plan, point, position)
+        operand = self.plan.loops.lhs
+        loops = TileRows.loops(self.emitter, self.plan, tile, position)
         for axis, index in reduction.items():
             place(self.frame, loops, axis, index)
         value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, loops, lanes), lanes, active)
-        return self.kernel.cast(value, self.plan.problem.elements[0])
+        return self.kernel.cast(value, self.plan.loops.elements[0])
 
     def _row_strides(self) -> list[Dim]:
         strides: list[Dim] = []
         step: Dim = 1
-        for axis in reversed(self.plan.problem.reduction):
+        for axis in reversed(self.plan.loops.reduction):
             strides.append(step)
             step = d.mul(step, axis.extent)
         return strides[::-1]
 
-    def _packed_row(self, point: Point, position: Operand) -> Operand:
+    def _packed_row(self, tile: RowTile, position: Operand) -> Operand:
         kernel = self.kernel
-        line = kernel.sub(point.line, self.origin[0])
+        line = kernel.sub(tile.line, self.origin[0])
         row = kernel.add(kernel.mul(line, self.rows_per_line), kernel.sub(position, self.origin[1]))
         return kernel.mul(row, self.row_length)
 
     # tiles ------------------------------------------------------------------------------------------------------------
 
-    def at(self, point: Point) -> list[TileRows]:
+    def at(self, tile: RowTile) -> list[TileRows]:
         """The rows of a tile, a part of the reduction each."""
         if self.plan.lhs_mode == "linear":
-            return [self._linear(edges, point) for edges in self.edges]
+            return [self._linear(edges, tile) for edges in self.edges]
         column = self._column_strides()
         axes = [
             ReductionAxis(self.frame.operand(axis.extent), self.frame.operand(stride), column[i])
-            for i, (axis, stride) in enumerate(zip(self.plan.problem.reduction, self._row_strides(), strict=True))
+            for i, (axis, stride) in enumerate(zip(self.plan.loops.reduction, self._row_strides(), strict=True))
         ]
         if self.buffer is None:
-            return [TileRows(None, axes, pulled=self._pulled_rows(point))]
+            return [TileRows(None, axes, pulled=self._pulled_rows(tile))]
         addresses = [
-            self.kernel.address(self.buffer, self._packed_row(point, point.position(self.kernel, r)))
-            for r in range(point.height)
+            self.kernel.address(self.buffer, self._packed_row(tile, tile.position(self.kernel, r)))
+            for r in range(tile.height)
         ]
         return [TileRows(addresses, axes)]
 
-    def _pulled_rows(self, point: Point) -> Rows:
+    def _pulled_rows(self, tile: RowTile) -> Rows:
         def pulled(at: Sequence[Operand], row: int) -> Value:
-            indices = {axis: Index(i) for axis, i in zip(self.plan.problem.reduction, at, strict=True)}
-            return self._pull(point, point.position(self.kernel, row), indices, 1, None)
+            indices = {axis: Index(i) for axis, i in zip(self.plan.loops.reduction, at, strict=True)}
+            return self._pull(tile, tile.position(self.kernel, row), indices, 1, None)
 
         return pulled
 
-    def _linear(self, edges: Edges, point: Point) -> TileRows:
+    def _linear(self, edges: Edges, tile: RowTile) -> TileRows:
         """The rows of a tile as far as they lie in one binding."""
         segment = edges.segment
-        addresses = [self._address(segment, point, row) for row in range(point.height)]
+        addresses = [self._address(segment, tile, row) for row in range(tile.height)]
         checks: dict[int | None, list[EdgeCheck]] = {}
         for bound in segment.access.bounds:
-            check = edges.of(bound, point)
+            check = edges.of(bound, tile)
             if check is not None:
                 checks.setdefault(edges.loop(bound.coordinate), []).append(check)
         terms: dict[int | None, list[RoundedTerm]] = {}
-        for quotient in segment.access.quotients:
-            terms.setdefault(edges.loop(quotient.numerator), []).append(edges.rounded(quotient, point))
+        for quotient in segment.access.floordiv_terms:
+            terms.setdefault(edges.loop(quotient.numerator), []).append(edges.rounded(quotient, tile))
         for term in terms.get(None, ()):
             addresses = [rounded(self.kernel, address, term, row, 0) for row, address in enumerate(addresses)]
         return TileRows(addresses, self._axes(segment, checks, terms), checks.get(None, []))
 
-    def _address(self, segment: RowSegment, point: Point, row: int) -> Address:
+    def _address(self, segment: RowSegment, tile: RowTile, row: int) -> Address:
         """Where a row starts, rounded terms aside."""
         kernel, plan = self.kernel, self.plan
-        places = dict(point.outer)
+        places = dict(tile.outer)
         if plan.lines is not None:
-            places[plan.lines] = point.line
+            places[plan.lines] = tile.line
         if plan.tiled is not None:
-            places[plan.tiled] = point.position(kernel, row)
+            places[plan.tiled] = tile.position(kernel, row)
         total = self.frame.operand(segment.access.flat.constant)
         for axis, value in places.items():
             total = kernel.add(total, kernel.mul(value, self.frame.operand(segment.operand.stride(axis))))

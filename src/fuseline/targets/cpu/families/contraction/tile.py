@@ -11,21 +11,21 @@ from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows
+from fuseline.targets.cpu.families.contraction.loops import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction.problem import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction.runtime_rows import Interior, interior_of
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, Operand
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RowTile:
     """The place of a tile: outer axes, line, first row, height. `valid`: how many rows exist (None: all); a missing row
     repeats the last.
 
-    `spread` bounds the first row over all tiles that this code serves; None where it is not known. `number` counts the
-    tiles that share a panel. `meets`: whether rows may meet padding along the tiled axis, at the low and at the high
-    side.
+    `start_range` bounds the first row over all tiles that this code serves; None where it is not known. `number` counts
+    the tiles that share a panel. `meets`: whether rows may meet padding along the tiled axis, at the low and at the
+    high side.
     """
 
     outer: Mapping[Axis, Operand]
@@ -33,7 +33,7 @@ class Point:
     start: Operand
     height: int
     valid: Operand | None = None
-    spread: tuple[int, int] | None = None
+    start_range: tuple[int, int] | None = None
     number: Operand = 0
     meets: tuple[bool, bool] = (True, True)
 
@@ -55,12 +55,12 @@ class TileRows:
     pulled: Rows | None = None
 
     @staticmethod
-    def loops(emitter: BodyEmitter, plan: ContractionPlan, point: Point, position: Operand) -> list[AnyIndex]:
+    def loops(emitter: BodyEmitter, plan: ContractionPlan, tile: RowTile, position: Operand) -> list[AnyIndex]:
         """The root's loops at a row; column and reduction loops are at 0."""
-        loops: list[AnyIndex] = [Index(0)] * plan.problem.root.rank
-        places = dict(point.outer)
+        loops: list[AnyIndex] = [Index(0)] * plan.loops.root.rank
+        places = dict(tile.outer)
         if plan.lines is not None:
-            places[plan.lines] = point.line
+            places[plan.lines] = tile.line
         if plan.tiled is not None:
             places[plan.tiled] = position
         for axis, value in places.items():
@@ -70,7 +70,7 @@ class TileRows:
 
 def place(frame: DispatchBuffers, loops: list[AnyIndex], axis: Axis, value: Index) -> None:
     """Set the root's loops of `axis` to where `value` along it is."""
-    for loop, coordinate in zip(axis.loops, frame.split(value, axis.sizes), strict=True):
+    for loop, coordinate in zip(axis.loops, frame.delinearize(value, axis.sizes), strict=True):
         loops[loop] = coordinate
 
 
@@ -88,8 +88,8 @@ class Edges:
         low = high = False
         for bound in self.segment.access.bounds:
             if self.inner_tiled in bound.coordinate.terms:
-                low = low or self._crosses(bound, Point({}, 0, start, height, None, (start, start)), 0)[0]
-                high = high or self._crosses(bound, Point({}, 0, start, height, None, (start, start)), height - 1)[1]
+                low = low or self._crosses(bound, RowTile({}, 0, start, height, None, (start, start)), 0)[0]
+                high = high or self._crosses(bound, RowTile({}, 0, start, height, None, (start, start)), height - 1)[1]
         return low, high
 
     def interior(self) -> Interior | None:
@@ -100,14 +100,14 @@ class Edges:
         extents = {axis: self.segment.extents[axis] for axis in self.reduction}
         return interior_of(self.segment.access.bounds, self.inner_tiled, extents, self.plan.tile.rows)
 
-    def of(self, bound: Bound, point: Point) -> EdgeCheck | None:
+    def of(self, bound: Bound, tile: RowTile) -> EdgeCheck | None:
         """The check of one bound for the rows of a tile; None where no row can leave it."""
-        height = point.height
+        height = tile.height
         moves = self.inner_tiled is not None and self.inner_tiled in bound.coordinate.terms
-        bases = self._bases(bound.coordinate, point)
-        flags = [self._crosses(bound, point, row) for row in range(height)]
+        bases = self._bases(bound.coordinate, tile)
+        flags = [self._crosses(bound, tile, row) for row in range(height)]
         if moves:
-            flags = [(low and point.meets[0], high and point.meets[1]) for low, high in flags]
+            flags = [(low and tile.meets[0], high and tile.meets[1]) for low, high in flags]
         if not any(low or high for low, high in flags):
             return None
         size = self.frame.operand(bound.size)
@@ -120,9 +120,9 @@ class Edges:
         step = bound.coordinate.terms.get(self.inner_tiled, 0) if self.inner_tiled is not None else 0
         return isinstance(step, int) and step >= 0
 
-    def rounded(self, quotient: Quotient, point: Point) -> RoundedTerm:
+    def rounded(self, quotient: Quotient, tile: RowTile) -> RoundedTerm:
         """A quotient in the addresses of the rows of a tile."""
-        bases = self._bases(quotient.numerator, point)
+        bases = self._bases(quotient.numerator, tile)
         return RoundedTerm(
             bases, self._coefficient(quotient.numerator), quotient.divisor, self.frame.operand(quotient.stride)
         )
@@ -137,44 +137,44 @@ class Edges:
         assert isinstance(coefficient, int)
         return coefficient
 
-    def _bases(self, form: Linear, point: Point) -> tuple[Operand, ...]:
+    def _bases(self, form: Linear, tile: RowTile) -> tuple[Operand, ...]:
         """A coordinate of every row, the reduction aside."""
         if self.inner_tiled is not None and self.inner_tiled in form.terms:
-            return tuple(self._base(form, point, row) for row in range(point.height))
-        return (self._base(form, point, 0),) * point.height
+            return tuple(self._base(form, tile, row) for row in range(tile.height))
+        return (self._base(form, tile, 0),) * tile.height
 
-    def _base(self, form: Linear, point: Point, row: int) -> Operand:
+    def _base(self, form: Linear, tile: RowTile, row: int) -> Operand:
         kernel, frame = self.frame.kernel, self.frame
         total = frame.operand(form.constant)
         for loop, coefficient in form.terms.items():
             if isinstance(loop, int) and loop not in self.reduction:
-                total = kernel.add(total, kernel.mul(self._at(loop, point, row), frame.operand(coefficient)))
+                total = kernel.add(total, kernel.mul(self._at(loop, tile, row), frame.operand(coefficient)))
         return total
 
-    def _at(self, loop: int, point: Point, row: int) -> Operand:
+    def _at(self, loop: int, tile: RowTile, row: int) -> Operand:
         plan = self.plan
         if loop == self.inner_tiled:
-            return point.position(self.frame.kernel, row)
+            return tile.position(self.frame.kernel, row)
         if plan.lines is not None and loop == plan.lines.inner:
-            return point.line
-        return next((value for axis, value in point.outer.items() if axis.inner == loop), 0)
+            return tile.line
+        return next((value for axis, value in tile.outer.items() if axis.inner == loop), 0)
 
-    def _crosses(self, bound: Bound, point: Point, row: int) -> tuple[bool, bool]:
+    def _crosses(self, bound: Bound, tile: RowTile, row: int) -> tuple[bool, bool]:
         """Whether the row can lie below 0, and at or beyond the size, anywhere in its tiles' reach."""
         constant, size = bound.coordinate.constant, bound.size
         if not isinstance(constant, int):
             return True, True
         low = high = constant
         for loop, coefficient in bound.coordinate.terms.items():
-            reach = self._reach(loop, point, row) if isinstance(loop, int) else None
+            reach = self._reach(loop, tile, row) if isinstance(loop, int) else None
             if reach is None or not isinstance(coefficient, int):
                 return True, True
             ends = (coefficient * reach[0], coefficient * reach[1])
             low, high = low + min(ends), high + max(ends)
         return low < 0, not isinstance(size, int) or high >= size
 
-    def _reach(self, loop: int, point: Point, row: int) -> tuple[int, int] | None:
+    def _reach(self, loop: int, tile: RowTile, row: int) -> tuple[int, int] | None:
         if loop == self.inner_tiled:
-            return None if point.spread is None else (point.spread[0] + row, point.spread[1] + row)
+            return None if tile.start_range is None else (tile.start_range[0] + row, tile.start_range[1] + row)
         extent = self.segment.extents[loop]
         return (0, extent - 1) if isinstance(extent, int) else None

@@ -79,7 +79,7 @@ class Interleaved:
         """Pixels from `start` on, one channel of each."""
         run = self.workgroup.schedule.lane_run
         sizes = tuple(self.workgroup.axes.extents[axis] for axis in run[:-1])
-        pixels = self.workgroup.e.frame.split(Index(start, 1 if lanes > 1 else 0), sizes)
+        pixels = self.workgroup.e.frame.delinearize(Index(start, 1 if lanes > 1 else 0), sizes)
         return {**dict(zip(run[:-1], pixels, strict=True)), run[-1]: Index(channel)}
 
 

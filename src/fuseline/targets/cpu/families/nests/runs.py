@@ -11,7 +11,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.dispatch.axes import Node
-from fuseline.dispatch.result_places import Place
+from fuseline.dispatch.result_places import ResultBox
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
 from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.traffic import is_uninitialised
@@ -84,7 +84,7 @@ def _written(staging: Staging) -> list[list[Node | None]]:
     return orders
 
 
-def _cut(staging: Staging, value: SSAValue, place: Place) -> list[Node]:
+def _cut(staging: Staging, value: SSAValue, place: ResultBox) -> list[Node]:
     """Axes behind which memory skips the rest of a larger tensor: those before one along which the value is a part of
     it."""
     axes, sizes = staging.axes.of_value(value), staging.view.shapes.dims(value)

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, splat_value, tensor_operands
 from fuseline.dispatch.axes import Axes, Node, grid_of, is_internal, loose_dimensions
 from fuseline.dispatch.derived_loops import live_ops
-from fuseline.dispatch.result_places import Place, stored_places
+from fuseline.dispatch.result_places import ResultBox, stored_places
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
@@ -40,7 +40,7 @@ class Destination:
     """A place in the `position`-th result of the dispatch."""
 
     position: int
-    place: Place
+    place: ResultBox
 
 
 @dataclass(eq=False)

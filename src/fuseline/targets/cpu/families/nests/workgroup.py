@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from fuseline.dispatch.axes import Node, is_internal
 from fuseline.ir.dim import Dim, floor_div, upper_bound
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, Split
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, DelinearizedIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.nests.groups import Group
 from fuseline.targets.cpu.families.nests.schedule import Schedule
@@ -107,7 +107,7 @@ class Workgroup:
     def _along(self, run: Sequence[Node], whole: AnyIndex) -> Coordinates:
         """The coordinates of a run's axes at linear index `whole`."""
         sizes = tuple(self.axes.extents[axis] for axis in run)
-        return dict(zip(run, self.e.frame.split(whole, sizes), strict=True))
+        return dict(zip(run, self.e.frame.delinearize(whole, sizes), strict=True))
 
     def span(self, axis: Node) -> tuple[Operand, Operand]:
         """The range of an inner axis in this workgroup."""
@@ -187,7 +187,7 @@ class Workgroup:
         for i in self._storage(value).kept:
             at = index[i]
             if self._in_chunk(value, i):
-                whole = at.whole if isinstance(at, Split) else at
+                whole = at.whole if isinstance(at, DelinearizedIndex) else at
                 lo = self.bounds[self.schedule.lane_run[-1]][0]
                 at = frame.plus(frame.resolve(whole, lanes), Index(self.kernel.sub(0, lo)), lanes)
             out.append(at)

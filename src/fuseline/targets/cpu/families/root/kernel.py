@@ -1,6 +1,6 @@
 """The skeleton of a kernel with a root op.
 
-prepare()                                   once: pages of pad values and the like
+prepare()                                   once: rows of pad values and the like
 for number in begin .. end:                 this thread's workgroups
     workgroup(number)                       the family's: blocks, panels and tiles by the combinators
         starts = results.starts(..)         what a tile's accumulators start from

@@ -26,10 +26,10 @@ class ColumnWindows:
 
     def __init__(self, image: ImageReader, tile: Tile) -> None:
         self.image, self.tile, self.kernel = image, tile, image.kernel
-        found = combiners(image.problem.root.op)
+        found = combiners(image.loops.root.op)
         assert found is not None
         self.combiner = found[0]
-        across = image.problem.across
+        across = image.loops.across
         self.taps = across.extent if across is not None else 1
         assert isinstance(self.taps, int)
         access = tile.image.access

@@ -9,13 +9,13 @@ from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import LinearAccess
 from fuseline.targets.cpu.combinators.split import Range, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
-from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known
 from fuseline.targets.cpu.families.window.group_columns import GroupColumns
 from fuseline.targets.cpu.families.window.image_copy import ImageCopy
 from fuseline.targets.cpu.families.window.image_reader import int_stride
 from fuseline.targets.cpu.families.window.kernel import Columns, WindowKernel
-from fuseline.targets.cpu.families.window.problem import Image
+from fuseline.targets.cpu.families.window.loops import Image
 from fuseline.targets.cpu.families.window.tile import Tile, Window
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
@@ -26,8 +26,8 @@ class CopiedWindowKernel(WindowKernel):
 
     def __init__(self, plan: CopiedWindowPlan, kernel: KernelBuilder) -> None:
         super().__init__(plan, kernel)
-        self.copied_plan, groups = plan, plan.problem.groups
-        self.original = self.problem.images[0]
+        self.copied_plan, groups = plan, plan.loops.groups
+        self.original = self.loops.images[0]
         self.image = Image(self._access(), self.original.start, self.original.channels)
         self.copy = ImageCopy(plan, self.frame)
         self.groups = GroupColumns(kernel, groups, plan.lanes) if groups is not None else None
@@ -36,12 +36,12 @@ class CopiedWindowKernel(WindowKernel):
 
     def _access(self) -> LinearAccess:
         """Where elements lie in the copy: as in an image without padding."""
-        plan, walk = self.copied_plan, self.problem.walk
+        plan, sliding = self.copied_plan, self.loops.sliding
         row = plan.row_columns * plan.pitch
-        steps = [(self.problem.channel, 1), (walk.line, plan.rows.along * row)]
-        steps += [(walk.pixel, plan.columns.along * plan.pitch)]
-        steps += [(axis, plan.rows.window * row) for axis in walk.down] + [
-            (walk.across, plan.columns.window * plan.pitch)
+        steps = [(self.loops.channel, 1), (sliding.line, plan.rows.along * row)]
+        steps += [(sliding.pixel, plan.columns.along * plan.pitch)]
+        steps += [(axis, plan.rows.window * row) for axis in sliding.down] + [
+            (sliding.across, plan.columns.window * plan.pitch)
         ]
         return LinearAccess(
             self.original.access.source, Linear({axis.inner: step for axis, step in steps if axis is not None})
@@ -56,14 +56,14 @@ class CopiedWindowKernel(WindowKernel):
 
     def image_base(self, tile: Tile) -> Operand:
         """From the first line of the part and the first panel of the bunch."""
-        kernel, line, access = self.kernel, self.problem.line, self.image.access
+        kernel, line, access = self.kernel, self.loops.line, self.image.access
         panel = self.copied_plan.image_channels(self.plan.width)
         total = kernel.mul(kernel.sub(tile.panel, self.first_panel), panel)
         if line is not None:
             total = kernel.add(
                 total, kernel.mul(kernel.sub(tile.outer[line], self.first_line), int_stride(access, line))
             )
-        return kernel.add(total, kernel.mul(tile.start, int_stride(access, self.problem.pixel)))
+        return kernel.add(total, kernel.mul(tile.start, int_stride(access, self.loops.pixel)))
 
     # workgroups -------------------------------------------------------------------------------------------------------
 
@@ -71,13 +71,13 @@ class CopiedWindowKernel(WindowKernel):
         """Bunches of panels outside, parts of the lines inside."""
         plan, kernel = self.copied_plan, self.kernel
         at = self.frame.coordinates(number, plan.grid)
-        outer = dict(zip(self.problem.outer, at, strict=False))
+        outer = dict(zip(self.loops.outer, at, strict=False))
         parts = block_of(kernel, at[-2], plan.blocks.lines, plan.parts)
         bunches = block_of(kernel, at[-1], plan.blocks.panels, plan.bunches)
         width = plan.bunch * plan.width
         over_panels(
             kernel,
-            divmod(known(self.problem.channel.extent), width),
+            divmod(known(self.loops.channel.extent), width),
             width,
             bunches,
             partial(self._bunch, outer, parts),
@@ -110,7 +110,7 @@ class CopiedWindowKernel(WindowKernel):
         assert split is not None
         self.first_line, line = lines
         self.first_panel = panel
-        here = {**outer, self.problem.line: line} if self.problem.line is not None else outer
+        here = {**outer, self.loops.line: line} if self.loops.line is not None else outer
         for tiles in split_tiles(split):
             whole = Tile(here, 0, tiles.height, None, self.image, panel, ())
             tiles.each(self.kernel, lambda t, start, whole=whole: self._vectors(whole.of(start=start), channels))

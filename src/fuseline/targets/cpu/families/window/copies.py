@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.directions import Direction, direction
+from fuseline.targets.cpu.families.window.loops import WindowLoops
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
-from fuseline.targets.cpu.families.window.problem import WindowProblem
 from fuseline.targets.cpu.isa.core_rates import L1_SETS, LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import BlockProblem, choose_blocks
+from fuseline.targets.cpu.tiles import BlockedWork, choose_blocks
 from fuseline.targets.target import Refusal
 
 LOADS_PER_COPY, LOADS_PER_SPARED_COPY = 2.5, 4.0
@@ -42,7 +42,7 @@ class CopiedWindowPlan(WindowPlan):
 
     def image_channels(self, channels: int) -> int:
         """The channels of the image behind so many of the result, in whole groups."""
-        groups = self.problem.groups
+        groups = self.loops.groups
         return channels if groups is None else channels // groups.outputs * groups.inputs
 
     @property
@@ -58,19 +58,19 @@ class CopiedWindowPlan(WindowPlan):
     @property
     def row_columns(self) -> int:
         """Pixels of a copied row."""
-        assert self.problem.pixel is not None
-        return self.columns.steps(known(self.problem.pixel.extent))
+        assert self.loops.pixel is not None
+        return self.columns.steps(known(self.loops.pixel.extent))
 
     @property
     def copied(self) -> int:
         """Elements of the copy, and what vectors at its end reach beyond it."""
-        slack = 2 * self.lanes if self.pitch % self.lanes or self.problem.groups is not None else 0
+        slack = 2 * self.lanes if self.pitch % self.lanes or self.loops.groups is not None else 0
         return self.rows.steps(self.part) * self.row_columns * self.pitch + slack
 
     @property
     def lines(self) -> int:
         """Lines of the result."""
-        return known(self.problem.line.extent) if self.problem.line is not None else 1
+        return known(self.loops.line.extent) if self.loops.line is not None else 1
 
     @property
     def parts(self) -> int:
@@ -85,37 +85,37 @@ class CopiedWindowPlan(WindowPlan):
     @property
     def grid(self) -> tuple[Dim, ...]:
         """Extents of the grid, slowest first: outer axes, blocks of parts, blocks of bunches."""
-        outer = (axis.extent for axis in self.problem.outer)
+        outer = (axis.extent for axis in self.loops.outer)
         return (*outer, -(-self.parts // self.blocks.lines), -(-self.bunches // self.blocks.panels))
 
 
 def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
     """The plan, or a better one where the columns under its tiles meet in few sets of the cache: fewer pixels of more
     channels, or a copy."""
-    found = ways_of(plan.problem)
+    found = ways_of(plan.loops)
     if (
         found is None
         or plan.vectors != 1
         or plan.split is None
-        or not _crowded(plan.problem, found, (plan.pixels, 1), machine)
+        or not _crowded(plan.loops, found, (plan.pixels, 1), machine)
     ):
         return plan
     tile = _wide_tile(plan, found, machine)
     loads = _loads(found, plan.pixels)
-    if loads > (LOADS_PER_COPY if _crowded(plan.problem, found, tile, machine) else LOADS_PER_SPARED_COPY):
+    if loads > (LOADS_PER_COPY if _crowded(plan.loops, found, tile, machine) else LOADS_PER_SPARED_COPY):
         copied = with_copy(plan, machine)
         if copied is not None:
             return copied
-    wide = plan_window(plan.problem, machine, tile)
+    wide = plan_window(plan.loops, machine, tile)
     return plan if isinstance(wide, Refusal) else wide
 
 
 def _wide_tile(plan: WindowPlan, ways: tuple[Direction, Direction], machine: Machine) -> tuple[int, int]:
     """Pixels and vectors of a tile that uses the cache lines it touches whole, and the next ones: those are brought in
     pairs."""
-    channels = -(-known(plan.problem.channel.extent) // plan.lanes)
+    channels = -(-known(plan.loops.channel.extent) // plan.lanes)
     lines = 1 if plan.columns_first else 2
-    vectors = max(1, min(channels, lines * LINE_BYTES // (plan.lanes * BYTES[plan.problem.dtype])))
+    vectors = max(1, min(channels, lines * LINE_BYTES // (plan.lanes * BYTES[plan.loops.dtype])))
     if not plan.columns_first:
         return max(2, min(plan.pixels, (machine.vector_registers - 4) // vectors)), vectors
     room = machine.vector_registers - 3
@@ -129,22 +129,22 @@ def _loads(ways: tuple[Direction, Direction], pixels: int) -> float:
 
 
 def with_copy(plan: WindowPlan, machine: Machine) -> CopiedWindowPlan | None:
-    """The plan (of one vector per tile) with a copied image; None where the walk is not plain, or one line takes too
-    much scratch."""
-    problem, ways = plan.problem, ways_of(plan.problem)
+    """The plan (of one vector per tile) with a copied image; None where the window does not step plainly, or one line
+    takes too much scratch."""
+    loops, ways = plan.loops, ways_of(plan.loops)
     if ways is None:
         return None
     rows, columns = ways
-    size = BYTES[problem.dtype]
+    size = BYTES[loops.dtype]
     bunch = max(1, 2 * LINE_BYTES // (plan.width * size))
-    row_bytes = columns.steps(known(problem.pixel.extent)) * bunch * plan.width * size  # pyright: ignore[reportOptionalMemberAccess]
-    lines = known(problem.line.extent) if problem.line is not None else 1
+    row_bytes = columns.steps(known(loops.pixel.extent)) * bunch * plan.width * size  # pyright: ignore[reportOptionalMemberAccess]
+    lines = known(loops.line.extent) if loops.line is not None else 1
     part = next((n for n in range(lines, 0, -1) if rows.steps(n) * row_bytes <= machine.l2_bytes // 4), 0)
     if part == 0:
         return None
     part = -(-lines // -(-lines // part))
     copied = CopiedWindowPlan(
-        view=plan.view, workgroups=0, constant_layouts=plan.constant_layouts, problem=problem, pixels=plan.pixels,
+        view=plan.view, workgroups=0, constant_layouts=plan.constant_layouts, loops=loops, pixels=plan.pixels,
         vectors=1, lanes=plan.lanes,
         blocks=plan.blocks, packed=plan.packed, paths=plan.paths, columns_first=plan.columns_first, rows=rows,
         columns=columns, part=part,
@@ -159,24 +159,18 @@ def known(size: Dim) -> int:
     return size
 
 
-def ways_of(problem: WindowProblem) -> tuple[Direction, Direction] | None:
+def ways_of(loops: WindowLoops) -> tuple[Direction, Direction] | None:
     """The directions down the lines and along the pixels, where nothing else moves over the image and all is known now;
     else None."""
-    known = isinstance(problem.channel.extent, int) and all(
-        isinstance(axis.extent, int) for axis in (problem.line, problem.pixel) if axis is not None
+    known = isinstance(loops.channel.extent, int) and all(
+        isinstance(axis.extent, int) for axis in (loops.line, loops.pixel) if axis is not None
     )
-    if (
-        len(problem.images) != 1
-        or problem.pixel is None
-        or problem.across is None
-        or len(problem.down) > 1
-        or not known
-    ):
+    if len(loops.images) != 1 or loops.pixel is None or loops.across is None or len(loops.down) > 1 or not known:
         return None
-    access = problem.images[0].access
-    moving = [loop for loop, extent in enumerate(problem.extents) if extent != 1]
-    rows = direction(access, problem.line, problem.down[0] if problem.down else None, moving)
-    columns = direction(access, problem.pixel, problem.across, moving)
+    access = loops.images[0].access
+    moving = [loop for loop, extent in enumerate(loops.extents) if extent != 1]
+    rows = direction(access, loops.line, loops.down[0] if loops.down else None, moving)
+    columns = direction(access, loops.pixel, loops.across, moving)
     if rows is None or columns is None or len(access.bounds) > sum(way.size is not None for way in (rows, columns)):
         return None
     return rows, columns
@@ -187,14 +181,12 @@ def _columns(columns: Direction, pixels: int) -> set[int]:
     return {pixel * columns.along + tap * columns.window for pixel in range(pixels) for tap in range(columns.positions)}
 
 
-def _crowded(
-    problem: WindowProblem, ways: tuple[Direction, Direction], tile: tuple[int, int], machine: Machine
-) -> bool:
+def _crowded(loops: WindowLoops, ways: tuple[Direction, Direction], tile: tuple[int, int], machine: Machine) -> bool:
     """Whether more lines of image and result meet in a set of the first-level cache, under one tile, than it holds
     beside other streams."""
     (rows, columns), (pixels, vectors) = ways, tile
-    size, channels = BYTES[problem.dtype], known(problem.channel.extent)
-    width = range(0, vectors * machine.lanes(problem.dtype) * size, LINE_BYTES)
+    size, channels = BYTES[loops.dtype], known(loops.channel.extent)
+    width = range(0, vectors * machine.lanes(loops.dtype) * size, LINE_BYTES)
     places = [
         row * rows.window * rows.stride + column * columns.stride
         for row in range(rows.positions)
@@ -208,25 +200,25 @@ def _crowded(
 
 def spread_out(plan: CopiedWindowPlan, machine: Machine) -> CopiedWindowPlan:
     """The plan with its grid: parts of lines and bunches of panels in blocks."""
-    problem, outer = plan.problem, 1
-    for axis in problem.outer:  # a batch known at run time may be 1, and must be shared out even then
+    loops, outer = plan.loops, 1
+    for axis in loops.outer:  # a batch known at run time may be 1, and must be shared out even then
         outer *= axis.extent if isinstance(axis.extent, int) else 1
-    assert problem.pixel is not None
+    assert loops.pixel is not None
     cost = (
-        8 if problem.groups is None else 2 * problem.groups.inputs
+        8 if loops.groups is None else 2 * loops.groups.inputs
     )  # a step alone is bound by loads, as `window_blocks` has it
     work = (
         cost
         * plan.rows.positions
         * plan.columns.positions
-        * known(problem.pixel.extent)
+        * known(loops.pixel.extent)
         * plan.part
         * plan.bunch
         * plan.width
     )
     blocks = choose_blocks(
-        BlockProblem(
-            outer, plan.parts, 1, plan.bunches, work, 0, 0, repacks_rhs=plan.stages_filter, serial=problem.view.serial
+        BlockedWork(
+            outer, plan.parts, 1, plan.bunches, work, 0, 0, repacks_rhs=plan.stages_filter, serial=loops.view.serial
         ),
         machine,
     )

@@ -9,11 +9,11 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.families.window.copied_kernel import CopiedWindowKernel
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, uncrowded
-from fuseline.targets.cpu.families.window.groups import grouped_problem, plan_groups
+from fuseline.targets.cpu.families.window.groups import grouped_window_loops, plan_groups
 from fuseline.targets.cpu.families.window.kernel import WindowKernel
+from fuseline.targets.cpu.families.window.loops import window_loops
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
 from fuseline.targets.cpu.families.window.planes import PlanesKernel, PlanesPlan, plan_planes
-from fuseline.targets.cpu.families.window.problem import window_problem
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
@@ -27,10 +27,10 @@ class WindowFamily(Family):
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root slides a window channel by channel, or over narrow groups of them."""
         if view.root_view is not None and kind(view.root_view.op) is Kind.CONVOLUTION:
-            grouped = grouped_problem(view)
+            grouped = grouped_window_loops(view)
             return grouped if isinstance(grouped, Refusal) else plan_groups(grouped, machine)
-        problem = window_problem(view)
-        plan = problem if isinstance(problem, Refusal) else plan_window(problem, machine)
+        loops = window_loops(view)
+        plan = loops if isinstance(loops, Refusal) else plan_window(loops, machine)
         if not isinstance(plan, Refusal):
             return uncrowded(plan, machine)
         planes = plan_planes(view, machine)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fuseline.targets.cpu.combinators.split import Range
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
-from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.window.plan import WindowPlan, is_uniform
 from fuseline.targets.cpu.families.window.staged_filter import StagedFilter
 from fuseline.targets.cpu.families.window.tile import Tile, Window, channel
@@ -18,9 +18,9 @@ class FilterReader:
 
     def __init__(self, plan: WindowPlan, emitter: BodyEmitter) -> None:
         self.plan, self.frame, self.kernel = plan, emitter.frame, emitter.kernel
-        self.filter = plan.problem.filter
+        self.filter = plan.loops.filter
         self.staged = StagedFilter(plan, emitter) if plan.stages_filter else None
-        self.uniform = is_uniform(plan.problem)
+        self.uniform = is_uniform(plan.loops)
         self.memory = self._memory()
 
     def _memory(self) -> MemRef | None:
@@ -29,7 +29,7 @@ class FilterReader:
             return self.staged.memory if self.staged is not None else None
         if plan.packed is not None:
             position = plan.view.tensors.index(self.filter.value)  # pyright: ignore[reportArgumentType]
-            return self.kernel.binding(position, plan.problem.dtype, plan.packed.elements)
+            return self.kernel.binding(position, plan.loops.dtype, plan.packed.elements)
         assert self.filter.access is not None
         return self.frame.argument(self.filter.access.source)
 
@@ -69,9 +69,9 @@ class FilterReader:
         filter."""
         if self.memory is None:
             return None
-        problem, in_place = self.plan.problem, self.staged is None and self.plan.packed is None
+        loops, in_place = self.plan.loops, self.staged is None and self.plan.packed is None
         first = window.filter
-        for axis, i in ((problem.groups.inner if problem.groups is not None else None, step), (problem.across, tap)):
+        for axis, i in ((loops.groups.inner if loops.groups is not None else None, step), (loops.across, tap)):
             first = self.kernel.add(first, self.kernel.mul(i, self.stride(axis))) if axis is not None else first
         if self.uniform:
             return self.kernel.splat(self.kernel.load(self.memory, first), self.plan.lanes)

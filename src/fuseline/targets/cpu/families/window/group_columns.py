@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fuseline.targets.cpu.combinators.unroll import unroll
-from fuseline.targets.cpu.families.window.problem import Groups
+from fuseline.targets.cpu.families.window.loops import Groups
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, Operand, Value
 

@@ -34,13 +34,13 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_groups
 from fuseline.targets.cpu.families.contraction.access import linear_access
+from fuseline.targets.cpu.families.contraction.loops import Axis, Operand, is_packable_constant
 from fuseline.targets.cpu.families.contraction.plan import unsupported_members
-from fuseline.targets.cpu.families.contraction.problem import Axis, Operand, is_packable_constant
 from fuseline.targets.cpu.families.contraction.results import result_paths
 from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known, spread_out, ways_of
+from fuseline.targets.cpu.families.window.loops import Groups, Image, WindowLoops, sliding_axes
 from fuseline.targets.cpu.families.window.plan import MOST_PIXELS, filter_note, layout_of, refused_staging
-from fuseline.targets.cpu.families.window.problem import Groups, Image, WindowProblem, walk_of
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
@@ -57,7 +57,7 @@ MOST_COPIED_BYTES = 128 * 1024
 """Scratch for the copied part of the image: a quarter of a second-level cache."""
 
 
-def grouped_problem(view: DispatchView) -> WindowProblem | Refusal:
+def grouped_window_loops(view: DispatchView) -> WindowLoops | Refusal:
     """The root of `view` as a convolution in groups, or why it is none."""
     root = view.root_view
     sides = multiply_add_operands(root.op) if root is not None else None
@@ -76,7 +76,7 @@ def grouped_problem(view: DispatchView) -> WindowProblem | Refusal:
     filter_ = Operand(root.inputs[position], root.input_maps[position], None)
     if loops is None or access is None or not _lies_in_groups(access, loops, extents):
         return Refusal("not-in-groups", "the channels of a group do not lie side by side in image and result")
-    return _problem(view, root, (dtype, extents), {image: access, position: filter_}, loops)
+    return _with_roles(view, root, (dtype, extents), {image: access, position: filter_}, loops)
 
 
 def _loops(root: StructuredOp, sides: tuple[int, int], extents: Sequence[Dim]) -> tuple[int, int, int] | None:
@@ -115,74 +115,85 @@ def _lies_in_groups(access: LinearAccess, loops: tuple[int, int, int], extents: 
     )
 
 
-def _problem(
+def _with_roles(
     view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]],
     operands: dict[int, LinearAccess | Operand],
-    loops: tuple[int, int, int],
-) -> WindowProblem | Refusal:  # fmt: skip
-    (dtype, extents), (group, output, inner) = types, loops
+    roles: tuple[int, int, int],
+) -> WindowLoops | Refusal:  # fmt: skip
+    (dtype, extents), (group, output, inner) = types, roles
     (image, access), (position, filter_) = operands.items()
     assert isinstance(access, LinearAccess) and isinstance(filter_, Operand)
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
-    pixels = [loop for loop in written if loop not in loops and extents[loop] != 1]
+    pixels = [loop for loop in written if loop not in roles and extents[loop] != 1]
     if any(loop in used_dims(filter_.map) for loop in pixels):
         return Refusal("filter-per-pixel", "the filter differs between pixels")
-    walk = walk_of([access], extents, pixels, [loop for loop in root.reduction if loop != inner])
-    if isinstance(walk, Refusal):
-        return walk
-    if walk.across is None or len(walk.down) > 1:
+    sliding = sliding_axes([access], extents, pixels, [loop for loop in root.reduction if loop != inner])
+    if isinstance(sliding, Refusal):
+        return sliding
+    if sliding.across is None or len(sliding.down) > 1:
         return Refusal("no-window", "the window does not slide down lines and along pixels")
     if access.bounds and access.pad != 0:
         return Refusal("padding", "the padding is not zero")
     channels = Axis((group, output), (extents[group], extents[output]))
     groups = Groups(Axis((inner,), (extents[inner],)), known(extents[output]), known(extents[inner]))
     images = (Image(access, 0, channels.extent),)
-    problem = WindowProblem(
-        view, root, dtype, extents, images, image, filter_, position, channels, walk, skips_padding=False, groups=groups
+    loops = WindowLoops(
+        view,
+        root,
+        dtype,
+        extents,
+        images,
+        image,
+        filter_,
+        position,
+        channels,
+        sliding,
+        skips_padding=False,
+        groups=groups,
     )
-    if ways_of(problem) is None:
+    if ways_of(loops) is None:
         return Refusal("window-map", "the window does not step down lines and along pixels by whole numbers known now")
-    return problem
+    return loops
 
 
-def plan_groups(problem: WindowProblem, machine: Machine, pixels: int | None = None) -> CopiedWindowPlan | Refusal:
-    """The plan of a problem with groups, or why this is not the way to do it. `pixels` stands in for the chosen ones,
+def plan_groups(loops: WindowLoops, machine: Machine, pixels: int | None = None) -> CopiedWindowPlan | Refusal:
+    """The plan of Loops with groups, or why this is not the way to do it. `pixels` stands in for the chosen ones,
     to measure others."""
-    view, lanes, groups, ways = problem.view, machine.lanes(problem.dtype), problem.groups, ways_of(problem)
-    assert groups is not None and ways is not None and problem.filter is not None
-    if unsupported_members(view, problem.root.op):
+    view, lanes, groups, ways = loops.view, machine.lanes(loops.dtype), loops.groups, ways_of(loops)
+    assert groups is not None and ways is not None and loops.filter is not None
+    if unsupported_members(view, loops.root.op):
         return Refusal("second-reduction", "an op reduces beside the root")
     paths = result_paths(view)
     if isinstance(paths, Refusal):
         return paths
     width = lcm(groups.outputs, lanes)
-    packed = _packed(problem, width // groups.outputs)
-    refused = _refused(problem, ways, lanes, machine) or (refused_staging(problem, width) if packed is None else None)
+    packed = _packed(loops, width // groups.outputs)
+    refused = _refused(loops, ways, lanes, machine) or (refused_staging(loops, width) if packed is None else None)
     if refused is not None:
         return refused
     channels = width // groups.outputs * groups.inputs
-    bunch = min(-(-known(problem.channel.extent) // width), max(1, LINE_BYTES // (channels * BYTES[problem.dtype])))
-    part = _part(problem, ways, bunch * channels, machine)
+    bunch = min(-(-known(loops.channel.extent) // width), max(1, LINE_BYTES // (channels * BYTES[loops.dtype])))
+    part = _part(loops, ways, bunch * channels, machine)
     tile = pixels or max(2, min(MOST_PIXELS, machine.vector_registers - 2 - min(ways[1].positions, 5)))
     return spread_out(
         CopiedWindowPlan(
-            view=view, workgroups=0, constant_layouts=layout_of(problem, packed), problem=problem, pixels=tile,
+            view=view, workgroups=0, constant_layouts=layout_of(loops, packed), loops=loops, pixels=tile,
             vectors=width // lanes, lanes=lanes, blocks=Blocks(1, 1, 1, False), packed=packed, paths=tuple(paths),
             rows=ways[0], columns=ways[1], part=part, bunch=bunch,
             notes={
                 "tile": f"{tile}x{lanes}", "panel": f"{width // groups.outputs} groups", "lines": part,
-                **filter_note(packed, problem),
+                **filter_note(packed, loops),
             },
         ),
         machine,
     )  # fmt: skip
 
 
-def _refused(problem: WindowProblem, ways: tuple[Direction, Direction], lanes: int, machine: Machine) -> Refusal | None:
-    groups, pixel = problem.groups, problem.pixel
+def _refused(loops: WindowLoops, ways: tuple[Direction, Direction], lanes: int, machine: Machine) -> Refusal | None:
+    groups, pixel = loops.groups, loops.pixel
     assert groups is not None and pixel is not None
-    outputs, steps, width, size = groups.outputs, groups.inputs, lcm(groups.outputs, lanes), BYTES[problem.dtype]
-    stride = known(problem.images[0].access.stride(pixel.inner))
+    outputs, steps, width, size = groups.outputs, groups.inputs, lcm(groups.outputs, lanes), BYTES[loops.dtype]
+    stride = known(loops.images[0].access.stride(pixel.inner))
     if outputs >= 2 * lanes and cached_rows(stride * size, machine) >= MAX_ROWS:
         return Refusal("wide-groups", f"groups of {outputs} fill register tiles of their own")
     if width // lanes > MOST_VECTORS:
@@ -192,32 +203,32 @@ def _refused(problem: WindowProblem, ways: tuple[Direction, Direction], lanes: i
         return Refusal("long-groups", f"{steps} channels of a group are dealt out over the lanes")
     if any(len(set(sources)) > 2 and sources[-1] - sources[0] + steps > 2 * lanes for sources in dealt):
         return Refusal("spread-groups", "the channels behind a vector do not fit two vectors")
-    if _copied_bytes(problem, ways, 1, max(LINE_BYTES // size, width // outputs * steps)) > MOST_COPIED_BYTES:
+    if _copied_bytes(loops, ways, 1, max(LINE_BYTES // size, width // outputs * steps)) > MOST_COPIED_BYTES:
         return Refusal("scratch", "the image under one line does not fit the scratch")
     return None
 
 
-def _copied_bytes(problem: WindowProblem, ways: tuple[Direction, Direction], lines: int, channels: int) -> int:
-    assert problem.pixel is not None
-    return ways[0].steps(lines) * ways[1].steps(known(problem.pixel.extent)) * channels * BYTES[problem.dtype]
+def _copied_bytes(loops: WindowLoops, ways: tuple[Direction, Direction], lines: int, channels: int) -> int:
+    assert loops.pixel is not None
+    return ways[0].steps(lines) * ways[1].steps(known(loops.pixel.extent)) * channels * BYTES[loops.dtype]
 
 
-def _part(problem: WindowProblem, ways: tuple[Direction, Direction], channels: int, machine: Machine) -> int:
+def _part(loops: WindowLoops, ways: tuple[Direction, Direction], channels: int, machine: Machine) -> int:
     """Lines whose part of the image stays near the core: what two parts share is copied twice. Parts as equal as can
     be."""
-    lines, part = known(problem.line.extent) if problem.line is not None else 1, 1
-    while part < lines and _copied_bytes(problem, ways, part + 1, channels) <= 2 * machine.l1_bytes:
+    lines, part = known(loops.line.extent) if loops.line is not None else 1, 1
+    while part < lines and _copied_bytes(loops, ways, part + 1, channels) <= 2 * machine.l1_bytes:
         part += 1
     return -(-lines // -(-lines // part))
 
 
-def _packed(problem: WindowProblem, groups: int) -> PackedColumns | None:
+def _packed(loops: WindowLoops, groups: int) -> PackedColumns | None:
     """The filter in panels of so many groups; None where only the run knows it."""
-    filter_, walk = problem.filter, problem.walk
-    assert filter_ is not None and walk.across is not None and problem.groups is not None
-    if not is_packable_constant(problem.view, filter_):
+    filter_, sliding = loops.filter, loops.sliding
+    assert filter_ is not None and sliding.across is not None and loops.groups is not None
+    if not is_packable_constant(loops.view, filter_):
         return None
-    shape = [known(size) for size in problem.view.shapes.dims(filter_.value)]
-    loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in filter_.map.results]
-    reduction = [*(axis.inner for axis in walk.down), problem.groups.inner.inner, walk.across.inner]
-    return packed_groups(shape, loops, problem.channel.loops, reduction, groups)
+    shape = [known(size) for size in loops.view.shapes.dims(filter_.value)]
+    filter_loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in filter_.map.results]
+    reduction = [*(axis.inner for axis in sliding.down), loops.groups.inner.inner, sliding.across.inner]
+    return packed_groups(shape, filter_loops, loops.channel.loops, reduction, groups)

@@ -13,7 +13,7 @@ from fuseline.analysis.operand_access import LinearAccess
 from fuseline.targets.cpu.combinators.tail import over_panels
 from fuseline.targets.cpu.combinators.unroll import unroll
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
-from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand
@@ -92,9 +92,9 @@ class ImageCopy(RowsCopy):
 
     def __init__(self, plan: CopiedWindowPlan, frame: DispatchBuffers) -> None:
         self.plan = plan
-        memory = frame.kernel.scratch(plan.problem.dtype, plan.copied)
+        memory = frame.kernel.scratch(plan.loops.dtype, plan.copied)
         shape = (plan.row_columns * plan.pitch, plan.lanes)
-        super().__init__(frame, plan.problem.images[0].access, plan.rows, memory, shape)
+        super().__init__(frame, plan.loops.images[0].access, plan.rows, memory, shape)
 
     def fill(self, outer: Outer, lines: tuple[Operand, Operand], bunch: Operand, channels: int) -> None:
         """The image under `lines`, `channels` of it from those of panel bunch `bunch` on."""

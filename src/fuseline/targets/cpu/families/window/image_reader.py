@@ -8,38 +8,38 @@ from fuseline.analysis.operand_access import Bound, LinearAccess
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
-from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.runtime_pixels import Tiles
 from fuseline.targets.cpu.families.contraction.runtime_rows import interior_of
+from fuseline.targets.cpu.families.window.loops import Image
 from fuseline.targets.cpu.families.window.plan import WindowPlan
-from fuseline.targets.cpu.families.window.problem import Image
 from fuseline.targets.cpu.families.window.tile import Tile, Window
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
 
 class ImageReader:
-    """Reads the image of a plan, a part of which lies in `memory(part)`. Beside it there is a page of pad values, where
-    any are read."""
+    """Reads the image of a plan, a part of which lies in `memory(part)`. Beside it there is the padding row
+    (`padding_row`, of pad values), where any are read."""
 
     def __init__(self, plan: WindowPlan, frame: DispatchBuffers, memory: Callable[[Image], MemRef]) -> None:
-        self.plan, self.problem, self.frame, self.kernel, self.memory = plan, plan.problem, frame, frame.kernel, memory
-        padded = [image.access for image in self.problem.images if image.access.bounds]
+        self.plan, self.loops, self.frame, self.kernel, self.memory = plan, plan.loops, frame, frame.kernel, memory
+        padded = [image.access for image in self.loops.images if image.access.bounds]
         self.pad = padded[0].pad if padded else 0
-        self.page = self.kernel.scratch(self.problem.dtype, plan.width) if padded else None
+        self.padding_row = self.kernel.scratch(self.loops.dtype, plan.width) if padded else None
 
-    def fill_page(self) -> None:
+    def fill_padding_row(self) -> None:
         """Write the pad values."""
-        if self.page is not None:
-            value = self.kernel.const(self.pad, self.problem.dtype, self.plan.lanes)
+        if self.padding_row is not None:
+            value = self.kernel.const(self.pad, self.loops.dtype, self.plan.lanes)
             for v in range(self.plan.vectors):
-                self.kernel.store(self.page, v * self.plan.lanes, value)
+                self.kernel.store(self.padding_row, v * self.plan.lanes, value)
 
     def interior(self, pixel: Axis, tiles: Tiles) -> tuple[Operand, Operand] | None:
         """The whole tiles that meet no padding along the line; None where that is not known."""
-        across = self.problem.across
+        across = self.loops.across
         taps: dict[int, d.Dim] = {across.inner: across.extent} if across is not None else {}
         found = interior_of(
-            [bound for image in self.problem.images for bound in image.access.bounds], pixel.inner, taps, tiles.width
+            [bound for image in self.loops.images for bound in image.access.bounds], pixel.inner, taps, tiles.width
         )
         return (found.first, self.kernel.min(self.frame.operand(found.end), tiles.whole)) if found is not None else None
 
@@ -47,7 +47,7 @@ class ImageReader:
         """The iterations of `axis` that lie in the image, where padding may be left out; else all."""
         kernel = self.kernel
         lo, hi = 0, self.frame.operand(axis.extent)
-        for bound in bounds if self.problem.skips_padding else ():
+        for bound in bounds if self.loops.skips_padding else ():
             base, step = self.coordinate(tile, bound, {}, 0), bound.coordinate.terms[axis.inner]
             assert isinstance(step, int)
             lo = kernel.max(lo, kernel.ceil_div(kernel.max(kernel.sub(0, base), 0), step))
@@ -57,9 +57,9 @@ class ImageReader:
     def place(self, access: LinearAccess, pixel: int, tap: int) -> tuple[int, ...]:
         """Where a pixel's tap reads, from the tile's first: elements, and every padded coordinate (two may differ only
         in the latter)."""
-        problem = self.problem
-        offset = pixel * int_stride(access, problem.pixel) + tap * int_stride(access, problem.across)
-        moves = [(axis, i) for axis, i in ((problem.pixel, pixel), (problem.across, tap)) if axis is not None]
+        loops = self.loops
+        offset = pixel * int_stride(access, loops.pixel) + tap * int_stride(access, loops.across)
+        moves = [(axis, i) for axis, i in ((loops.pixel, pixel), (loops.across, tap)) if axis is not None]
         bounds = [b for b in access.bounds if self.moves(b)]
         return (offset, *(sum(i * b.coordinate.terms.get(axis.inner, 0) for axis, i in moves) for b in bounds))  # pyright: ignore
 
@@ -70,9 +70,9 @@ class ImageReader:
         kernel = self.kernel
         address = kernel.address(self.memory(tile.image), kernel.add(window.image, offset))
         for inside in (*window.rows, *self._column_checks(tile, window, user)):
-            assert self.page is not None
-            address = kernel.select_mem(inside, address, 0, self.page, 0)
-        step = int_stride(tile.image.access, self.problem.channel)
+            assert self.padding_row is not None
+            address = kernel.select_mem(inside, address, 0, self.padding_row, 0)
+        step = int_stride(tile.image.access, self.loops.channel)
         if step != 1:
             first = kernel.add(kernel.add(window.image, offset), v * self.plan.lanes * step)
             return self.frame.load(self.memory(tile.image), Index(first, step), self.plan.lanes)
@@ -80,7 +80,7 @@ class ImageReader:
 
     def _column_checks(self, tile: Tile, window: Window, user: tuple[int, int]) -> list[Value]:
         pixel, tap = user
-        across = self.problem.across
+        across = self.loops.across
         at = {**window.at, **({across: tap} if across is not None else {})}
         found: list[Value] = []
         for bound in tile.image.access.bounds:
@@ -93,16 +93,16 @@ class ImageReader:
 
     def moves(self, bound: Bound) -> bool:
         """Whether a bound differs between the pixels of a tile, or between the taps of a window row."""
-        across, pixel = self.problem.across, self.problem.pixel
+        across, pixel = self.loops.across, self.loops.pixel
         return any(axis is not None and axis.inner in bound.coordinate.terms for axis in (across, pixel))
 
     def _along(self, bound: Bound) -> bool:
         """Whether a bound moves with the pixels of a tile."""
-        return self.problem.pixel is not None and self.problem.pixel.inner in bound.coordinate.terms
+        return self.loops.pixel is not None and self.loops.pixel.inner in bound.coordinate.terms
 
     def axis_of(self, bound: Bound) -> Axis | None:
         """The reduction axis that a bound moves with; None where there is none."""
-        return next((axis for axis in self.problem.reduction if axis.inner in bound.coordinate.terms), None)
+        return next((axis for axis in self.loops.reduction if axis.inner in bound.coordinate.terms), None)
 
     def rows_inside(self, tile: Tile, bounds: Sequence[Bound], at: dict[Axis, Operand]) -> tuple[Value, ...]:
         """What tells that the window row at `at` lies inside the image, one check for each of `bounds` that needs
@@ -120,10 +120,10 @@ class ImageReader:
 
     def coordinate(self, tile: Tile, bound: Bound, at: dict[Axis, Operand], pixel: int) -> Operand:
         """A padded coordinate of a pixel; reduction axes that are not in `at` are at 0."""
-        kernel, problem = self.kernel, self.problem
+        kernel, loops = self.kernel, self.loops
         places = {axis.inner: value for axis, value in (*tile.outer.items(), *at.items())}
-        if problem.pixel is not None:
-            places[problem.pixel.inner] = kernel.add(tile.start, pixel)
+        if loops.pixel is not None:
+            places[loops.pixel.inner] = kernel.add(tile.start, pixel)
         total = self.frame.operand(bound.coordinate.constant)
         for loop, coefficient in bound.coordinate.loops.items():
             total = kernel.add(total, kernel.mul(places.get(loop, 0), self.frame.operand(coefficient)))
@@ -144,12 +144,12 @@ class ImageReader:
         return low < 0, high >= size
 
     def _reach(self, tile: Tile, loop: int, pixel: int, tap: int) -> tuple[int, int] | None:
-        problem = self.problem
-        if problem.pixel is not None and loop == problem.pixel.inner:
-            return None if tile.spread is None else (tile.spread[0] + pixel, tile.spread[1] + pixel)
-        if problem.across is not None and loop == problem.across.inner:
+        loops = self.loops
+        if loops.pixel is not None and loop == loops.pixel.inner:
+            return None if tile.start_range is None else (tile.start_range[0] + pixel, tile.start_range[1] + pixel)
+        if loops.across is not None and loop == loops.across.inner:
             return tap, tap
-        extent = problem.extents[loop]
+        extent = loops.extents[loop]
         return (0, extent - 1) if isinstance(extent, int) else None
 
 

@@ -12,15 +12,15 @@ from fuseline.targets.cpu.combinators.split import Range, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.emit.body_point import BodyPoint
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
-from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.runtime_pixels import RuntimePixels
 from fuseline.targets.cpu.families.contraction.tile import place
 from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.families.window.columns import ColumnWindows
 from fuseline.targets.cpu.families.window.filter_reader import FilterReader
 from fuseline.targets.cpu.families.window.image_reader import ImageReader, int_stride
+from fuseline.targets.cpu.families.window.loops import Image
 from fuseline.targets.cpu.families.window.plan import WindowPlan
-from fuseline.targets.cpu.families.window.problem import Image
 from fuseline.targets.cpu.families.window.tile import Tile, Window, channel, channel_of_part
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
@@ -36,33 +36,31 @@ class WindowKernel(RootKernel):
     """Builds the kernel of a plan."""
 
     def __init__(self, plan: WindowPlan, kernel: KernelBuilder) -> None:
-        super().__init__(plan, kernel, plan.problem.root, plan.paths, plan.lanes)
-        self.plan, self.problem = plan, plan.problem
+        super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes)
+        self.plan, self.loops = plan, plan.loops
         self.reader = ImageReader(plan, self.frame, self.image_memory)
         self.filters = FilterReader(plan, self.emitter)
-        self.fused = self.problem.filter is not None and multiply_add_operands(self.problem.root.op) is not None
-        self.stage = kernel.scratch(self.problem.dtype, plan.pixels * plan.width) if kernel.compact else None
+        self.fused = self.loops.filter is not None and multiply_add_operands(self.loops.root.op) is not None
+        self.stage = kernel.scratch(self.loops.dtype, plan.pixels * plan.width) if kernel.compact else None
 
     def prepare(self) -> None:
-        """Fill the page of pad values."""
-        self.reader.fill_page()
+        """Fill the padding row."""
+        self.reader.fill_padding_row()
 
     # workgroups -------------------------------------------------------------------------------------------------------
 
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
         """Lines outside, tiles and panels inside."""
-        plan, kernel, problem, operand = self.plan, self.kernel, self.problem, self.frame.operand
+        plan, kernel, loops, operand = self.plan, self.kernel, self.loops, self.frame.operand
         at = self.frame.coordinates(number, self.plan.grid)
-        outer = dict(zip(problem.outer, at, strict=False))
-        lines = block_of(
-            kernel, at[-2], plan.blocks.lines, operand(problem.line.extent if problem.line is not None else 1)
-        )
+        outer = dict(zip(loops.outer, at, strict=False))
+        lines = block_of(kernel, at[-2], plan.blocks.lines, operand(loops.line.extent if loops.line is not None else 1))
         panels = block_of(kernel, at[-1], plan.blocks.panels, operand(plan.panel_count))
 
         self.filters.enter(outer, panels)
 
         def line(i: Operand) -> tuple[()]:
-            self._line({**outer, problem.line: i} if problem.line is not None else outer, panels)
+            self._line({**outer, loops.line: i} if loops.line is not None else outer, panels)
             return ()
 
         kernel.loop(*lines, 1, line)
@@ -74,17 +72,17 @@ class WindowKernel(RootKernel):
             self._runtime_line(self.pixels(outer, 1), panels)
             return
         for tiles in split_tiles(self.plan.split):
-            one = self.pixels(outer, tiles.height, tiles.spread)
+            one = self.pixels(outer, tiles.height, tiles.start_range)
             tiles.each(self.kernel, lambda t, start, one=one: self.panels(one.of(start=start), panels))
 
-    def pixels(self, outer: dict[Axis, Operand], pixels: int, spread: tuple[int, int] | None = None) -> Tile:
+    def pixels(self, outer: dict[Axis, Operand], pixels: int, start_range: tuple[int, int] | None = None) -> Tile:
         """A tile of some pixels, whose place is not known yet."""
-        return Tile(outer, 0, pixels, spread, self.problem.images[0])
+        return Tile(outer, 0, pixels, start_range, self.loops.images[0])
 
     def _runtime_line(self, one: Tile, panels: Range) -> None:
         """A line of unknown length. Whole tiles inside the image have code of their own, but for the narrowest, for
         lines that are mostly edges."""
-        kernel, pixel = self.kernel, self.problem.pixel
+        kernel, pixel = self.kernel, self.loops.pixel
         assert pixel is not None
         line = RuntimePixels(self.frame, pixel.extent, self.plan.pixels)
         for tiles in line.tiles:
@@ -113,7 +111,7 @@ class WindowKernel(RootKernel):
     def panels(self, one: Tile, panels: Range) -> tuple[()]:
         """The panels of every part of the image: whole ones in a loop, then the narrower one at the end."""
         kernel, plan, operand = self.kernel, self.plan, self.frame.operand
-        for part, image in enumerate(self.problem.images):
+        for part, image in enumerate(self.loops.images):
             before = operand(plan.panels_before(part))
             first, last = (kernel.sub(end, before) if part else end for end in panels)
             whole = operand(d.floor_div(image.channels, plan.width))
@@ -125,7 +123,7 @@ class WindowKernel(RootKernel):
                 )
 
             here = kernel.max(first, 0) if part else first, last
-            over_panels(kernel, cut, plan.width, here, panel, anywhere=len(self.problem.images) > 1)
+            over_panels(kernel, cut, plan.width, here, panel, anywhere=len(self.loops.images) > 1)
         return ()
 
     # one tile ---------------------------------------------------------------------------------------------------------
@@ -155,28 +153,28 @@ class WindowKernel(RootKernel):
 
     def _loops(self, tile: Tile, pixel: Operand, v: Operand) -> list[AnyIndex]:
         """The root's loops at a vector of a pixel; reduction loops at 0."""
-        kernel, problem, plan = self.kernel, self.problem, self.plan
-        loops: list[AnyIndex] = [Index(0)] * problem.root.rank
+        kernel, loops, plan = self.kernel, self.loops, self.plan
+        at: list[AnyIndex] = [Index(0)] * loops.root.rank
         for axis, value in tile.outer.items():
-            loops[axis.inner] = Index(value)
-        if problem.pixel is not None:
-            loops[problem.pixel.inner] = Index(kernel.add(tile.start, pixel))
+            at[axis.inner] = Index(value)
+        if loops.pixel is not None:
+            at[loops.pixel.inner] = Index(kernel.add(tile.start, pixel))
         first = channel(self.frame, plan, tile, kernel.add(v, tile.first))
-        place(self.frame, loops, problem.channel, Index(first, 1 if plan.lanes > 1 else 0))
-        return loops
+        place(self.frame, at, loops.channel, Index(first, 1 if plan.lanes > 1 else 0))
+        return at
 
     # reduction --------------------------------------------------------------------------------------------------------
 
     def _nest(self, tile: Tile, level: int, window: Window, totals: Sequence[Value], row: Row) -> list[Value]:
-        if level == len(self.problem.down):
+        if level == len(self.loops.down):
             return row(window, totals)
-        axis, kernel = self.problem.down[level], self.kernel
+        axis, kernel = self.loops.down[level], self.kernel
         bounds = [b for b in tile.image.access.bounds if self.reader.axis_of(b) is axis and not self.reader.moves(b)]
         lo, hi = self.reader.clipped(tile, axis, bounds)
 
         def body(i: Operand, *carried: Value) -> Sequence[Value]:
             at = {**window.at, axis: i}
-            rows = () if self.problem.skips_padding else self.reader.rows_inside(tile, bounds, at)
+            rows = () if self.loops.skips_padding else self.reader.rows_inside(tile, bounds, at)
             image = kernel.add(window.image, kernel.mul(i, self.frame.operand(tile.image.access.stride(axis.inner))))
             inner = Window(
                 image, kernel.add(window.filter, kernel.mul(i, self.filters.stride(axis))), at, (*window.rows, *rows)
@@ -188,7 +186,7 @@ class WindowKernel(RootKernel):
     def _seen(self, tile: Tile) -> Columns:
         """The image columns under a row of the window, each with the pixels that see it: it is loaded once for all of
         them."""
-        across = self.problem.across
+        across = self.loops.across
         taps = across.extent if across is not None else 1
         assert isinstance(taps, int)
         seen: dict[tuple[int, ...], list[tuple[int, int]]] = {}
@@ -226,14 +224,14 @@ class WindowKernel(RootKernel):
         column, filter_, total = values
         if self.fused and filter_ is not None:
             return self.kernel.fma(column, filter_, total)
-        problem = self.problem
-        loops = self._loops(tile, pixel, v)
+        loops = self.loops
+        at = self._loops(tile, pixel, v)
         for axis, i in window.at.items():
-            loops[axis.inner] = Index(i)
-        if problem.across is not None:
-            loops[problem.across.inner] = Index(tap)
-        inputs = {problem.image_position: column} | ({problem.filter_position: filter_} if filter_ is not None else {})
-        point = BodyPoint(self.emitter, problem.root, loops, self.plan.lanes, tile.actives[v], [total], inputs)
+            at[axis.inner] = Index(i)
+        if loops.across is not None:
+            at[loops.across.inner] = Index(tap)
+        inputs = {loops.image_position: column} | ({loops.filter_position: filter_} if filter_ is not None else {})
+        point = BodyPoint(self.emitter, loops.root, at, self.plan.lanes, tile.actives[v], [total], inputs)
         return self.kernel.splat(point.yields()[0], self.plan.lanes)
 
     # image ------------------------------------------------------------------------------------------------------------
@@ -245,8 +243,8 @@ class WindowKernel(RootKernel):
         total = kernel.add(self.frame.operand(access.flat.constant), channel_of_part(self.frame, self.plan, tile, 0))
         for axis, value in tile.outer.items():
             total = kernel.add(total, kernel.mul(value, self.frame.operand(access.stride(axis.inner))))
-        if self.problem.pixel is not None:
-            total = kernel.add(total, kernel.mul(tile.start, int_stride(access, self.problem.pixel)))
+        if self.loops.pixel is not None:
+            total = kernel.add(total, kernel.mul(tile.start, int_stride(access, self.loops.pixel)))
         return total
 
     def image_memory(self, image: Image) -> MemRef:

@@ -21,19 +21,19 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.split import block_of, first_of, split_tiles
-from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.directions import Direction, direction
 from fuseline.targets.cpu.families.window.copies import known
 from fuseline.targets.cpu.families.window.image_copy import PlaneCopy
 from fuseline.targets.cpu.families.window.image_reader import int_stride
 from fuseline.targets.cpu.families.window.kernel import WindowKernel
+from fuseline.targets.cpu.families.window.loops import Image, WindowLoops, window_along, window_loops
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
-from fuseline.targets.cpu.families.window.problem import Image, WindowProblem, window_along, window_problem
 from fuseline.targets.cpu.families.window.tile import Tile
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand
-from fuseline.targets.cpu.tiles import BlockProblem, Blocks, RowSplit, choose_blocks
+from fuseline.targets.cpu.tiles import BlockedWork, Blocks, RowSplit, choose_blocks
 from fuseline.targets.target import Refusal
 
 
@@ -50,7 +50,7 @@ class PlanesPlan(WindowPlan):
     @property
     def pitch(self) -> int:
         """Elements of a copied row."""
-        return self.columns.steps(known(self.problem.channel.extent))
+        return self.columns.steps(known(self.loops.channel.extent))
 
     @property
     def copied(self) -> int:
@@ -75,61 +75,57 @@ class PlanesPlan(WindowPlan):
     @property
     def grid(self) -> tuple[Dim, ...]:
         """Extents of the grid, slowest first: outer axes, blocks of planes, blocks of bands."""
-        planes = d.ceil_div(self.problem.line.extent, self.blocks.lines) if self.problem.line is not None else 1
-        return (*(axis.extent for axis in self.problem.outer), planes, -(-self.bands // self.blocks.panels))
+        planes = d.ceil_div(self.loops.line.extent, self.blocks.lines) if self.loops.line is not None else 1
+        return (*(axis.extent for axis in self.loops.outer), planes, -(-self.bands // self.blocks.panels))
 
 
 def plan_planes(view: DispatchView, machine: Machine) -> PlanesPlan | Refusal:
     """The plan of a window whose lanes run along the pixels of a line, or why there is none."""
-    problem = window_problem(view, planes=True)
-    if isinstance(problem, Refusal):
-        return problem
-    access, line, filter_ = problem.images[0].access, problem.pixel, problem.filter
-    ways = _ways(problem)
-    if ways is None or line is None or len(problem.images) > 1:
+    loops = window_loops(view, planes=True)
+    if isinstance(loops, Refusal):
+        return loops
+    access, line, filter_ = loops.images[0].access, loops.pixel, loops.filter
+    ways = _ways(loops)
+    if ways is None or line is None or len(loops.images) > 1:
         return Refusal("planes", "lines and pixels do not step over one image by whole numbers known now")
     if filter_ is not None and (
-        filter_.access is None or filter_.bounds or filter_.access.stride(problem.channel.inner) != 0
+        filter_.access is None or filter_.bounds or filter_.access.stride(loops.channel.inner) != 0
     ):
         return Refusal("filter-computed", "the filter does not lie in a buffer as it is, the same for all pixels")
     if filter_ is not None and set(line.loops) & used_dims(filter_.map):
         return Refusal("filter-per-pixel", "the filter differs between lines")
-    copied = replace(
-        problem, images=(Image(_copied_access(problem, ways), 0, problem.channel.extent),), skips_padding=False
-    )
+    copied = replace(loops, images=(Image(_copied_access(loops, ways), 0, loops.channel.extent),), skips_padding=False)
     plan = plan_window(copied, machine)
     return plan if isinstance(plan, Refusal) else _banded(plan, access, ways, machine)
 
 
-def _ways(problem: WindowProblem) -> tuple[Direction, Direction] | None:
+def _ways(loops: WindowLoops) -> tuple[Direction, Direction] | None:
     """The directions down the lines and along the pixels; None where they are not plain, or something else moves in the
     window."""
-    access, lane = problem.images[0].access, problem.channel
-    along = [
-        axis for axis in problem.down if axis.inner in window_along(problem.root, problem.image_position, lane.inner)
-    ]
-    if problem.pixel is None or problem.across is None or len(problem.down) > 1 or len(along) != len(problem.down):
+    access, lane = loops.images[0].access, loops.channel
+    along = [axis for axis in loops.down if axis.inner in window_along(loops.root, loops.image_position, lane.inner)]
+    if loops.pixel is None or loops.across is None or len(loops.down) > 1 or len(along) != len(loops.down):
         return None
-    if not isinstance(problem.channel.extent, int) or not isinstance(problem.pixel.extent, int):
+    if not isinstance(loops.channel.extent, int) or not isinstance(loops.pixel.extent, int):
         return None
-    moving = [loop for loop, extent in enumerate(problem.extents) if extent != 1]
-    rows = direction(access, problem.pixel, problem.across, moving)
+    moving = [loop for loop, extent in enumerate(loops.extents) if extent != 1]
+    rows = direction(access, loops.pixel, loops.across, moving)
     columns = direction(access, lane, along[0] if along else None, moving)
     if rows is None or columns is None or columns.stride != 1:
         return None
     return (rows, columns) if len(access.bounds) == sum(way.size is not None for way in (rows, columns)) else None
 
 
-def _copied_access(problem: WindowProblem, ways: tuple[Direction, Direction]) -> LinearAccess:
-    (rows, columns), pitch = ways, ways[1].steps(known(problem.channel.extent))
+def _copied_access(loops: WindowLoops, ways: tuple[Direction, Direction]) -> LinearAccess:
+    (rows, columns), pitch = ways, ways[1].steps(known(loops.channel.extent))
     steps = [
-        (problem.pixel, rows.along * pitch),
-        (problem.across, rows.window * pitch),
-        (problem.channel, columns.along),
+        (loops.pixel, rows.along * pitch),
+        (loops.across, rows.window * pitch),
+        (loops.channel, columns.along),
     ]
-    steps += [(axis, columns.window) for axis in problem.down]
+    steps += [(axis, columns.window) for axis in loops.down]
     return LinearAccess(
-        problem.images[0].access.source, Linear({axis.inner: step for axis, step in steps if axis is not None})
+        loops.images[0].access.source, Linear({axis.inner: step for axis, step in steps if axis is not None})
     )
 
 
@@ -142,19 +138,19 @@ def _banded(
     whole = PlanesPlan(**given, original=original, rows=ways[0], columns=ways[1], band=1)
     count, sizes = (
         whole.tiles.count,
-        [replace(whole, band=1 + n).copied * BYTES[plan.problem.dtype] for n in range(whole.tiles.count)],
+        [replace(whole, band=1 + n).copied * BYTES[plan.loops.dtype] for n in range(whole.tiles.count)],
     )
     if sizes[0] > machine.l2_bytes // 4:
         return Refusal("scratch", "the lines under a tile do not fit the scratch")
     band = max(1, sum(size <= 2 * machine.l1_bytes for size in sizes))
     whole = replace(whole, band=-(-count // -(-count // band)))
-    problem, outer = plan.problem, 1
-    for axis in problem.outer:  # a batch known at run time may be 1, and must be shared out even then
+    loops, outer = plan.loops, 1
+    for axis in loops.outer:  # a batch known at run time may be 1, and must be shared out even then
         outer *= axis.extent if isinstance(axis.extent, int) else 1
-    lines = problem.line.extent if problem.line is not None else 1
-    work = 8 * ways[0].positions * ways[1].positions * known(problem.channel.extent) * whole.band * plan.pixels
-    blocks = BlockProblem(
-        outer, lines if isinstance(lines, int) else 1, 1, whole.bands, work, 0, 0, serial=problem.view.serial
+    lines = loops.line.extent if loops.line is not None else 1
+    work = 8 * ways[0].positions * ways[1].positions * known(loops.channel.extent) * whole.band * plan.pixels
+    blocks = BlockedWork(
+        outer, lines if isinstance(lines, int) else 1, 1, whole.bands, work, 0, 0, serial=loops.view.serial
     )
     whole = replace(whole, blocks=choose_blocks(blocks, machine))
     return replace(whole, workgroups=d.product(whole.grid))
@@ -166,7 +162,7 @@ class PlanesKernel(WindowKernel):
     def __init__(self, plan: PlanesPlan, kernel: KernelBuilder) -> None:
         super().__init__(plan, kernel)
         self.planes = plan
-        memory = kernel.scratch(self.problem.dtype, plan.copied)
+        memory = kernel.scratch(self.loops.dtype, plan.copied)
         self.copy = PlaneCopy(self.frame, plan.original, plan.rows, memory, (plan.pitch, plan.lanes))
         self.first: Operand = 0
 
@@ -177,14 +173,14 @@ class PlanesKernel(WindowKernel):
     def image_base(self, tile: Tile) -> Operand:
         """From the first line of the band."""
         kernel, access = self.kernel, tile.image.access
-        line = kernel.mul(kernel.sub(tile.start, self.first), int_stride(access, self.problem.pixel))
-        return kernel.add(line, kernel.mul(tile.panel, self.plan.width * int_stride(access, self.problem.channel)))
+        line = kernel.mul(kernel.sub(tile.start, self.first), int_stride(access, self.loops.pixel))
+        return kernel.add(line, kernel.mul(tile.panel, self.plan.width * int_stride(access, self.loops.channel)))
 
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
         """Planes outside, bands of tiles inside."""
-        plan, kernel, line = self.planes, self.kernel, self.problem.line
+        plan, kernel, line = self.planes, self.kernel, self.loops.line
         at = self.frame.coordinates(number, plan.grid)
-        outer = dict(zip(self.problem.outer, at, strict=False))
+        outer = dict(zip(self.loops.outer, at, strict=False))
         planes = block_of(kernel, at[-2], plan.blocks.lines, self.frame.operand(line.extent if line is not None else 1))
         bands = block_of(kernel, at[-1], plan.blocks.panels, plan.bands)
 

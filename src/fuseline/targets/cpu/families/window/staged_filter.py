@@ -13,7 +13,7 @@ from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.packing import over_axes
-from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.tile import place
 from fuseline.targets.cpu.families.window.plan import WindowPlan, known_extent, panel_steps
 from fuseline.targets.cpu.kernel_ir.types import Operand
@@ -23,15 +23,15 @@ class StagedFilter:
     """`fill` the panels of a workgroup, then read vectors of their taps in `memory`."""
 
     def __init__(self, plan: WindowPlan, emitter: BodyEmitter) -> None:
-        assert plan.problem.filter is not None
-        self.plan, self.emitter, self.filter = plan, emitter, plan.problem.filter
+        assert plan.loops.filter is not None
+        self.plan, self.emitter, self.filter = plan, emitter, plan.loops.filter
         self.kernel, self.frame = emitter.kernel, emitter.frame
-        self.panel = panel_steps(plan.problem) * plan.width
-        self.memory = self.kernel.scratch(plan.problem.dtype, plan.staged_panels * self.panel)
+        self.panel = panel_steps(plan.loops) * plan.width
+        self.memory = self.kernel.scratch(plan.loops.dtype, plan.staged_panels * self.panel)
         self.first: Operand = 0
         self.strides: dict[Axis, int] = {}
         step = plan.width
-        for axis in reversed(plan.problem.filter_axes):
+        for axis in reversed(plan.loops.filter_axes):
             self.strides[axis] = step
             step *= known_extent(axis)
 
@@ -42,13 +42,13 @@ class StagedFilter:
     def fill(self, outer: Mapping[Axis, Operand], panels: Range) -> None:
         """Evaluate the filter for some panels of the channels."""
         kernel, width, self.first = self.kernel, self.plan.width, panels[0]
-        channels = self.frame.operand(self.plan.problem.channel.extent)
+        channels = self.frame.operand(self.plan.loops.channel.extent)
         whole = kernel.div(channels, width)
         cut = whole, kernel.sub(channels, kernel.mul(whole, width))
         over_panels(kernel, cut, width, panels, partial(self._fill_panel, outer))
 
     def _fill_panel(self, outer: Mapping[Axis, Operand], panel: Operand, channels: Operand) -> None:
-        kernel, plan, axes = self.kernel, self.plan, self.plan.problem.filter_axes
+        kernel, plan, axes = self.kernel, self.plan, self.plan.loops.filter_axes
         base, actives = self.base(panel), live_lanes(self.kernel, channels, plan.lanes, plan.width)
 
         def tap(offset: Operand, at: tuple[Operand, ...]) -> None:
@@ -66,17 +66,17 @@ class StagedFilter:
     ) -> list[AnyIndex]:
         """The root's loops at a vector of a tap; those of pixels at 0."""
         plan = self.plan
-        loops: list[AnyIndex] = [Index(0)] * plan.problem.root.rank
+        loops: list[AnyIndex] = [Index(0)] * plan.loops.root.rank
         for axis, value in (*outer.items(), *at.items()):
             place(self.frame, loops, axis, Index(value))
-        for loop, index in zip(plan.problem.channel.loops, self._channels(panel, v), strict=True):
+        for loop, index in zip(plan.loops.channel.loops, self._channels(panel, v), strict=True):
             loops[loop] = index
         return loops
 
     def _channels(self, panel: Operand, v: int) -> list[Index]:
         """The channels of vector `v` of a panel; where they mix, the groups and the outputs in them: a panel is of
         whole groups."""
-        kernel, plan, groups = self.kernel, self.plan, self.plan.problem.groups
+        kernel, plan, groups = self.kernel, self.plan, self.plan.loops.groups
         first, along = v * plan.lanes, 1 if plan.lanes > 1 else 0
         if groups is None:
             return [Index(kernel.add(kernel.mul(panel, plan.width), first), along)]

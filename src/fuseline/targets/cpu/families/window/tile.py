@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
-from fuseline.targets.cpu.families.contraction.problem import Axis
+from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.window.loops import Image
 from fuseline.targets.cpu.families.window.plan import WindowPlan
-from fuseline.targets.cpu.families.window.problem import Image
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
@@ -18,15 +18,15 @@ class Tile:
     """The place of a tile: outer axes and line, first pixel, number of pixels, the part of the image, its panel, the
     live lanes of its vectors.
 
-    `spread` bounds the first pixel over all tiles that this code serves; None where it is not known. `inside`: no pixel
-    meets padding along the line. `stored`: pixels at the beginning that other tiles store. `first`: the number of its
-    first vector in the panel.
+    `start_range` bounds the first pixel over all tiles that this code serves; None where it is not known. `inside`: no
+    pixel meets padding along the line. `stored`: pixels at the beginning that other tiles store. `first`: the number of
+    its first vector in the panel.
     """
 
     outer: dict[Axis, Operand]
     start: Operand
     pixels: int
-    spread: tuple[int, int] | None
+    start_range: tuple[int, int] | None
     image: Image
     panel: Operand = 0
     actives: Sequence[Operand | None] = ()

@@ -1,5 +1,5 @@
 """Which minimal filtering a convolution gets, in which blocks, or that it had better be computed directly: a pure
-function of the problem, the machine, the threads and the exactness asked for."""
+function of the loops, the machine, the threads and the exactness asked for."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
-from fuseline.targets.cpu.families.contraction.problem import estimated
+from fuseline.targets.cpu.families.contraction.loops import estimated
 from fuseline.targets.cpu.families.family import Policy
+from fuseline.targets.cpu.families.winograd.loops import WinogradLoops
 from fuseline.targets.cpu.families.winograd.matrices import error_ratio, filtering, has_filtering
 from fuseline.targets.cpu.families.winograd.plan import Blocking, WinogradPlan, winograd_plan
-from fuseline.targets.cpu.families.winograd.problem import FilteringProblem
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.tiles import Tile, choose_tile, split_rows, step_cycles
 from fuseline.targets.target import Refusal
@@ -71,72 +71,70 @@ class Weighed:
     blocking: Blocking
 
 
-def choose(problem: FilteringProblem, machine: Machine, policy: Policy) -> WinogradPlan | Refusal:
+def choose(loops: WinogradLoops, machine: Machine, policy: Policy) -> WinogradPlan | Refusal:
     """The plan of least expected time; a refusal where nothing is exact or small enough, or a direct convolution is
     expected to be as fast."""
-    found = picked(problem, weighed(problem, machine, policy), machine, policy)
-    return found if isinstance(found, Refusal) else winograd_plan(problem, found.blocking, machine)
+    found = picked(loops, weighed(loops, machine, policy), machine, policy)
+    return found if isinstance(found, Refusal) else winograd_plan(loops, found.blocking, machine)
 
 
-def weighed(problem: FilteringProblem, machine: Machine, policy: Policy) -> list[Weighed]:
+def weighed(loops: WinogradLoops, machine: Machine, policy: Policy) -> list[Weighed]:
     """The best blocking of every tile size that is exact enough."""
     limit = ERROR_LIMIT.get(policy.numerics, 0.0)
     found: list[Weighed] = []
     for outputs in OUTPUTS:
-        if _applies(problem, outputs) and _error(problem, outputs) <= limit:
+        if _applies(loops, outputs) and _error(loops, outputs) <= limit:
             options = [
-                Weighed(winograd_cycles(problem, b, machine, policy.threads), b)
-                for b in _blockings(problem, outputs, machine, policy.threads)
+                Weighed(winograd_cycles(loops, b, machine, policy.threads), b)
+                for b in _blockings(loops, outputs, machine, policy.threads)
             ]
             found.append(min(options, key=lambda one: one.cycles))
     return found
 
 
-def picked(
-    problem: FilteringProblem, options: Sequence[Weighed], machine: Machine, policy: Policy
-) -> Weighed | Refusal:
+def picked(loops: WinogradLoops, options: Sequence[Weighed], machine: Machine, policy: Policy) -> Weighed | Refusal:
     """The fastest of `options` whose filter is not too large."""
     limit = ERROR_LIMIT.get(policy.numerics)
     if limit is None:
         return Refusal("exact-numerics", "minimal filtering rounds more than a direct convolution")
     if not options:
         return Refusal("error-bound", f"every filtering errs more than {limit:g} times a direct convolution")
-    small = [one for one in options if growth(problem, one.blocking) <= policy.filter_growth]
+    small = [one for one in options if growth(loops, one.blocking) <= policy.filter_growth]
     if not small:
         return Refusal(
             "filter-memory", f"every transformed filter is more than {policy.filter_growth:g} times as large"
         )
     best = min(small, key=lambda one: one.cycles)
-    direct = direct_cycles(problem, machine, policy.threads)
+    direct = direct_cycles(loops, machine, policy.threads)
     if direct < GAIN * best.cycles:
         return Refusal("direct-is-faster", f"{best.cycles:.3g} cycles are expected, {direct:.3g} directly")
     return best
 
 
-def growth(problem: FilteringProblem, b: Blocking) -> float:
+def growth(loops: WinogradLoops, b: Blocking) -> float:
     """The size of the transformed filter over that of the filter.
 
     The filter itself is kept behind it for tiles that are made directly (`direct.py`) and is not counted: no program
     reads it while all is finite, so the pages of a mapped artifact that hold it are never loaded.
     """
-    return b.points / problem.taps
+    return b.points / loops.taps
 
 
-def _applies(problem: FilteringProblem, outputs: int) -> bool:
-    small = all(isinstance(axis.outputs, int) and outputs > axis.outputs + 1 for axis in problem.windows)
-    return not small and all(has_filtering(outputs, axis.taps) for axis in problem.windows)
+def _applies(loops: WinogradLoops, outputs: int) -> bool:
+    small = all(isinstance(axis.outputs, int) and outputs > axis.outputs + 1 for axis in loops.windows)
+    return not small and all(has_filtering(outputs, axis.taps) for axis in loops.windows)
 
 
-def _error(problem: FilteringProblem, outputs: int) -> float:
-    return ERROR_MARGIN * error_ratio([filtering(outputs, axis.taps) for axis in problem.windows], problem.channels)
+def _error(loops: WinogradLoops, outputs: int) -> float:
+    return ERROR_MARGIN * error_ratio([filtering(outputs, axis.taps) for axis in loops.windows], loops.channels)
 
 
-def _blockings(problem: FilteringProblem, outputs: int, machine: Machine, threads: int) -> Iterator[Blocking]:
-    total = tile_count(problem, outputs)
+def _blockings(loops: WinogradLoops, outputs: int, machine: Machine, threads: int) -> Iterator[Blocking]:
+    total = tile_count(loops, outputs)
     for tiles in sorted({-(-total // -(-total // min(t, total))) for t in TILES}):
         for columns in PASS_COLUMNS:
-            whole = blocking(problem, outputs, tiles, columns, machine)
-            if tiles > 1 and _scratch_bytes(problem, whole, machine) > SCRATCH_BYTES:
+            whole = blocking(loops, outputs, tiles, columns, machine)
+            if tiles > 1 and _scratch_bytes(loops, whole, machine) > SCRATCH_BYTES:
                 continue
             yield from (
                 replace(whole, passes=passes)
@@ -144,24 +142,24 @@ def _blockings(problem: FilteringProblem, outputs: int, machine: Machine, thread
             )
 
 
-def tile_count(problem: FilteringProblem, outputs: int) -> int:
+def tile_count(loops: WinogradLoops, outputs: int) -> int:
     """Tiles of `outputs` per axis; an outer loop of unknown extent is taken to run once."""
-    extents = problem.base.extents
-    outer = prod(extent for loop in problem.outer if isinstance(extent := extents[loop], int))
-    return outer * prod(-(-estimated(axis.outputs) // outputs) for axis in problem.windows)
+    extents = loops.contraction.extents
+    outer = prod(extent for loop in loops.outer if isinstance(extent := extents[loop], int))
+    return outer * prod(-(-estimated(axis.outputs) // outputs) for axis in loops.windows)
 
 
 def blocking(
-    problem: FilteringProblem, outputs: int, tiles: int, columns: int, machine: Machine, *, passes: int | None = None
+    loops: WinogradLoops, outputs: int, tiles: int, columns: int, machine: Machine, *, passes: int | None = None
 ) -> Blocking:
     """F(outputs, taps) along every window, in blocks of `tiles` and passes of about `columns`, `passes` of them (None:
     all) in a workgroup."""
     lanes = machine.lanes("f32")
-    axes = tuple(filtering(outputs, axis.taps) for axis in problem.windows)
-    tile = _tile(tiles, problem.columns, lanes, machine)
+    axes = tuple(filtering(outputs, axis.taps) for axis in loops.windows)
+    tile = _tile(tiles, loops.columns, lanes, machine)
     width = tile.vectors * lanes
-    panels = max(1, min(columns, problem.columns) // width)
-    return Blocking(axes, tiles, tile, panels, passes or -(-problem.columns // (width * panels)))
+    panels = max(1, min(columns, loops.columns) // width)
+    return Blocking(axes, tiles, tile, panels, passes or -(-loops.columns // (width * panels)))
 
 
 @cache
@@ -172,47 +170,47 @@ def _tile(rows: int, columns: int, lanes: int, machine: Machine) -> Tile:
 # the model ------------------------------------------------------------------------------------------------------------
 
 
-def _scratch_bytes(problem: FilteringProblem, b: Blocking, machine: Machine) -> int:
+def _scratch_bytes(loops: WinogradLoops, b: Blocking, machine: Machine) -> int:
     """The transformed image and the products."""
     columns = b.panels * b.tile.vectors * machine.lanes("f32")
-    return b.points * b.tiles * (problem.channels + columns) * 4
+    return b.points * b.tiles * (loops.channels + columns) * 4
 
 
-def winograd_cycles(problem: FilteringProblem, b: Blocking, machine: Machine, threads: int) -> float:
+def winograd_cycles(loops: WinogradLoops, b: Blocking, machine: Machine, threads: int) -> float:
     """Expected cycles of the busiest thread."""
     lanes = machine.lanes("f32")
     width = b.tile.vectors * lanes
-    passes = -(-problem.columns // (width * b.panels))
+    passes = -(-loops.columns // (width * b.panels))
     groups = -(-passes // b.passes)
-    blocks = -(-tile_count(problem, b.axes[0].outputs) // b.tiles)
+    blocks = -(-tile_count(loops, b.axes[0].outputs) // b.tiles)
     mine = -(-blocks * groups // threads)
     vectors = b.passes * b.panels * b.tile.vectors
     size = max(axis.size for axis in b.axes)
     tile_count_ = split_rows(b.tiles, b.tile.rows).count
     products = (
-        b.points * b.passes * b.panels * (problem.channels * _step_cycles(b.tiles, b.tile) + tile_count_ * TILE_CYCLES)
+        b.points * b.passes * b.panels * (loops.channels * _step_cycles(b.tiles, b.tile) + tile_count_ * TILE_CYCLES)
     )
     results = b.tiles * vectors * (b.points * size * RESULT_CYCLES + b.outputs * EPILOGUE_CYCLES)
-    results += SPILLED_BYTE_CYCLES * max(0, _scratch_bytes(problem, b, machine) - machine.l2_bytes)
-    pixels = b.tiles * -(-problem.channels // lanes) * b.points * size * PIXEL_CYCLES
+    results += SPILLED_BYTE_CYCLES * max(0, _scratch_bytes(loops, b, machine) - machine.l2_bytes)
+    pixels = b.tiles * -(-loops.channels // lanes) * b.points * size * PIXEL_CYCLES
     compute = mine * (products + results) + -(-mine // groups) * pixels
     return compute + _filter_cycles(
-        b.points * problem.channels * passes * b.panels * width * 4, mine / groups, machine, threads
+        b.points * loops.channels * passes * b.panels * width * 4, mine / groups, machine, threads
     )
 
 
-def direct_cycles(problem: FilteringProblem, machine: Machine, threads: int) -> float:
+def direct_cycles(loops: WinogradLoops, machine: Machine, threads: int) -> float:
     """Expected cycles of the busiest thread of a direct convolution."""
     lanes = machine.lanes("f32")
-    rows = estimated(problem.base.rows[-1].extent)
-    lines = tile_count(problem, 1) / rows
-    tile = _tile(rows, problem.columns, lanes, machine)
-    whole, rest = divmod(problem.columns, tile.vectors * lanes)
-    steps = problem.channels * problem.taps
+    rows = estimated(loops.contraction.rows[-1].extent)
+    lines = tile_count(loops, 1) / rows
+    tile = _tile(rows, loops.columns, lanes, machine)
+    whole, rest = divmod(loops.columns, tile.vectors * lanes)
+    steps = loops.channels * loops.taps
     compute = lines * steps * whole * _step_cycles(rows, tile)
     if rest:
         compute += lines * steps * _step_cycles(rows, Tile(tile.rows, -(-rest // lanes)))
-    return DIRECT_OVERHEAD * compute / threads + _filter_cycles(steps * problem.columns * 4, 1, machine, threads)
+    return DIRECT_OVERHEAD * compute / threads + _filter_cycles(steps * loops.columns * 4, 1, machine, threads)
 
 
 def _step_cycles(rows: int, tile: Tile) -> float:

@@ -52,7 +52,7 @@ class DirectTile:
     def _add_piece(self, number: Operand, first: Operand) -> None:
         """What the channels in the patch, `first` and following, add to every pixel."""
         kernel, plan = self.kernel, self.plan
-        channels = kernel.min(kernel.sub(plan.problem.channels, first), plan.piece * plan.lanes)
+        channels = kernel.min(kernel.sub(plan.loops.channels, first), plan.piece * plan.lanes)
         outputs = [axis.outputs for axis in plan.blocking.axes]
         strides = [prod(outputs[i + 1 :]) * plan.pass_width for i in range(len(outputs))]
 
@@ -62,7 +62,7 @@ class DirectTile:
             def vector(column: Operand) -> tuple[Operand, ...]:
                 target = kernel.add(offset, column)
                 before = kernel.load(self.pixels, target, plan.lanes, align=self.align)
-                weights = kernel.add(kernel.mul(kernel.mul(number, plan.problem.taps), plan.problem.channels), first)
+                weights = kernel.add(kernel.mul(kernel.mul(number, plan.loops.taps), plan.loops.channels), first)
                 total = self._over_taps(0, patch, (weights, column), channels, before)
                 kernel.store(self.pixels, target, total, align=self.align)
                 return ()
@@ -82,11 +82,11 @@ class DirectTile:
     ) -> Value:
         """`total` and all products of a window; `weights` are the row of the filter, of `pass_width` columns, and the
         column in it."""
-        kernel, plan, windows = self.kernel, self.plan, self.plan.problem.windows
+        kernel, plan, windows = self.kernel, self.plan, self.plan.loops.windows
         row, column = weights
         if axis == len(windows):
             return self._over_channels(patch, weights, channels, total)
-        rows = prod(window.taps for window in windows[axis + 1 :]) * plan.problem.channels
+        rows = prod(window.taps for window in windows[axis + 1 :]) * plan.loops.channels
 
         def tap(t: Operand, held: Value) -> tuple[Operand, ...]:
             here = kernel.add(patch, kernel.mul(t, self.reader.strides[axis]))

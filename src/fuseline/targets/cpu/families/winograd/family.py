@@ -12,8 +12,8 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.families.winograd.choice import choose
 from fuseline.targets.cpu.families.winograd.kernel import WinogradKernel
+from fuseline.targets.cpu.families.winograd.loops import winograd_loops
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
-from fuseline.targets.cpu.families.winograd.problem import filtering_problem
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
@@ -26,8 +26,8 @@ class WinogradFamily(Family):
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where minimal filtering applies, errs little enough and pays."""
-        problem = filtering_problem(view)
-        return problem if isinstance(problem, Refusal) else choose(problem, machine, self.policy)
+        loops = winograd_loops(view)
+        return loops if isinstance(loops, Refusal) else choose(loops, machine, self.policy)
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """Build the kernel."""

@@ -16,11 +16,11 @@ from functools import reduce
 from math import prod
 
 from fuseline.analysis.structured import splat_value
-from fuseline.targets.cpu.combinators.prefetch import asking
+from fuseline.targets.cpu.combinators.prefetch import prefetch_requests
 from fuseline.targets.cpu.combinators.split import split_tiles
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
-from fuseline.targets.cpu.emit.microkernel import Ahead, ReductionAxis, TileReduction
+from fuseline.targets.cpu.emit.microkernel import PrefetchRequests, ReductionAxis, TileReduction
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.root.results import RootResults
 from fuseline.targets.cpu.families.winograd.direct import DirectTile
@@ -37,15 +37,15 @@ class WinogradKernel:
 
     def __init__(self, plan: WinogradPlan, kernel: KernelBuilder) -> None:
         self.plan, self.kernel, blocking = plan, kernel, plan.blocking
-        self.root = plan.problem.base.root
+        self.root = plan.loops.contraction.root
         self.emitter = BodyEmitter(kernel, plan.view)
         self.frame = self.emitter.frame
-        self.results = RootResults(self.emitter, self.root, plan.problem.paths, plan.lanes)
+        self.results = RootResults(self.emitter, self.root, plan.loops.paths, plan.lanes)
         self.transformed = kernel.scratch("f32", blocking.tiles * plan.image_stride)
         self.products = kernel.scratch("f32", blocking.tiles * plan.product_stride)
         self.pixels = kernel.scratch("f32", blocking.outputs * plan.pass_width)
         self.reader = TileReader(plan, self.emitter)
-        position = plan.view.tensors.index(plan.problem.base.rhs.value)  # pyright: ignore[reportArgumentType]
+        position = plan.view.tensors.index(plan.loops.contraction.rhs.value)  # pyright: ignore[reportArgumentType]
         self.filter = kernel.binding(position, "f32", plan.constant_layouts[position].elements)
         self.direct = DirectTile(plan, self.reader, self.filter, self.pixels)
         self.align = kernel.machine.vector_bytes
@@ -141,7 +141,7 @@ class WinogradKernel:
             first = kernel.mul(kernel.add(kernel.mul(number, points), p), panels)
 
             def panel(n: Operand) -> tuple[Operand, ...]:
-                base = kernel.mul(kernel.add(first, n), plan.problem.channels * plan.width)
+                base = kernel.mul(kernel.add(first, n), plan.loops.channels * plan.width)
                 self._panel(p, base, kernel.mul(n, plan.width))
                 return ()
 
@@ -154,17 +154,25 @@ class WinogradKernel:
         for tiles in split_tiles(self.plan.rows):
 
             def tile(t: Operand, first: Operand, height: int = tiles.height) -> None:
-                self._tile(point, base, column, first, height, self._ahead(base, t))
+                self._tile(point, base, column, first, height, self._prefetches(base, t))
 
             tiles.each(self.kernel, tile)
 
-    def _ahead(self, base: Operand, number: Operand) -> Ahead | None:
+    def _prefetches(self, base: Operand, number: Operand) -> PrefetchRequests | None:
         """How register tile `number` asks for its share of the panel behind the one at `base`."""
-        panel = self.plan.problem.channels * self.plan.width
-        return asking(self.kernel, self.filter, self.kernel.add(base, panel), number, self.plan.prefetch, panel)
+        panel = self.plan.loops.channels * self.plan.width
+        return prefetch_requests(
+            self.kernel, self.filter, self.kernel.add(base, panel), number, self.plan.prefetch, panel
+        )
 
     def _tile(
-        self, point: Operand, base: Operand, column: Operand, first: Operand, height: int, ahead: Ahead | None
+        self,
+        point: Operand,
+        base: Operand,
+        column: Operand,
+        first: Operand,
+        height: int,
+        prefetches: PrefetchRequests | None,
     ) -> None:
         """One register tile: tiles of the image `first` and following, times one panel."""
         kernel, plan = self.kernel, self.plan
@@ -177,9 +185,9 @@ class WinogradKernel:
             index = kernel.add(kernel.add(base, step), v * lanes)
             return kernel.load(self.filter, index, lanes, align=self.align)
 
-        axes = [ReductionAxis(plan.problem.channels, 1, plan.width)]
+        axes = [ReductionAxis(plan.loops.channels, 1, plan.width)]
         zero = kernel.const(0, "f32", lanes)
-        held = TileReduction(kernel, addresses, axes, columns, (height, vectors), ahead=ahead).emit(
+        held = TileReduction(kernel, addresses, axes, columns, (height, vectors), prefetches=prefetches).emit(
             [zero] * (height * vectors)
         )
         row = kernel.add(
@@ -235,7 +243,7 @@ class WinogradKernel:
         extents = [
             f.outputs if isinstance(axis.outputs, int) and axis.outputs % f.outputs == 0
             else kernel.min(kernel.sub(self.frame.operand(axis.outputs), origin), f.outputs)
-            for axis, f, origin in zip(plan.problem.windows, plan.blocking.axes, place.origin, strict=True)
+            for axis, f, origin in zip(plan.loops.windows, plan.blocking.axes, place.origin, strict=True)
         ]  # fmt: skip
         strides = [prod(outputs[i + 1 :]) * plan.pass_width for i in range(len(outputs))]
 
@@ -243,7 +251,7 @@ class WinogradKernel:
             loops: list[AnyIndex] = [Index(0)] * self.root.rank
             for loop, value in place.outer.items():
                 loops[loop] = Index(value)
-            for axis, origin, i in zip(plan.problem.windows, place.origin, at, strict=True):
+            for axis, origin, i in zip(plan.loops.windows, place.origin, at, strict=True):
                 loops[axis.pixel] = Index(kernel.add(origin, i))
             self._columns(loops, offset, number)
 
@@ -252,7 +260,7 @@ class WinogradKernel:
     def _columns(self, loops: list[AnyIndex], offset: Operand, number: Operand) -> None:
         """The epilogue of one pixel: whole vectors of columns, then the rest."""
         kernel, plan = self.kernel, self.plan
-        columns, lanes, width = plan.problem.columns, plan.lanes, plan.pass_width
+        columns, lanes, width = plan.loops.columns, plan.lanes, plan.pass_width
         first = kernel.mul(number, width)
 
         def vector(v: Operand) -> tuple[Operand, ...]:
@@ -275,7 +283,7 @@ class WinogradKernel:
 
     def _vector(self, loops: Sequence[AnyIndex], offset: Operand, column: Operand, active: Operand | None) -> None:
         at = list(loops)
-        at[self.plan.problem.base.column.inner] = Index(column, 1 if self.plan.lanes > 1 else 0)
+        at[self.plan.loops.contraction.column.inner] = Index(column, 1 if self.plan.lanes > 1 else 0)
         value = self.kernel.load(self.pixels, offset, self.plan.lanes, align=self.align)
         if splat_value(self.root.outputs[0]) != 0:
             value = self.kernel.add(value, self.results.start(at, active))

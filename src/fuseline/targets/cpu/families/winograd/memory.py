@@ -12,7 +12,7 @@ from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.families.winograd.choice import direct_cycles, growth, weighed
-from fuseline.targets.cpu.families.winograd.problem import filtering_problem
+from fuseline.targets.cpu.families.winograd.loops import winograd_loops
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import Refusal
@@ -60,13 +60,13 @@ def filter_growth_limits(
 
 def _steps(number: int, view: DispatchView, count: int, machine: Machine, policy: Policy) -> list[Step]:
     """From a direct convolution to ever larger filters, each step saving less per byte than the one before."""
-    problem = filtering_problem(view)
-    if isinstance(problem, Refusal):
+    loops = winograd_loops(view)
+    if isinstance(loops, Refusal):
         return []
-    size = problem.taps * problem.channels * problem.columns * BYTES["f32"] * max(count, 1)
-    options = {growth(problem, one.blocking): one.cycles for one in weighed(problem, machine, policy)}
+    size = loops.taps * loops.channels * loops.columns * BYTES["f32"] * max(count, 1)
+    options = {growth(loops, one.blocking): one.cycles for one in weighed(loops, machine, policy)}
     steps: list[Step] = []
-    at, cycles = 1.0, direct_cycles(problem, machine, policy.threads)
+    at, cycles = 1.0, direct_cycles(loops, machine, policy.threads)
     for _ in rounds("the steps of filter growth", most=len(options)):  # each is larger than the one before
         further = [
             Step(number, (g - at) * size, (cycles - c) * max(count, 1), g)

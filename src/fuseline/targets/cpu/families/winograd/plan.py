@@ -10,10 +10,10 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, spread
+from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
 from fuseline.targets.cpu.families.family import Plan
+from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WinogradLoops
 from fuseline.targets.cpu.families.winograd.matrices import Filtering
-from fuseline.targets.cpu.families.winograd.problem import FilteringProblem, ImageSegment
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
@@ -53,9 +53,9 @@ class Blocking:
 
 @dataclass(frozen=True, kw_only=True)
 class WinogradPlan(Plan):
-    """A problem with its blocking."""
+    """The loops with their blocking."""
 
-    problem: FilteringProblem
+    loops: WinogradLoops
     blocking: Blocking
     lanes: int
     prefetch: Prefetch
@@ -73,12 +73,12 @@ class WinogradPlan(Plan):
     @property
     def pass_count(self) -> int:
         """Passes over all columns."""
-        return -(-self.problem.columns // (self.width * self.blocking.panels))
+        return -(-self.loops.columns // (self.width * self.blocking.panels))
 
     @property
     def filter_elements(self) -> int:
         """Elements of the transformed filter; the filter as it is follows them."""
-        return self.blocking.points * self.problem.channels * self.panel_count * self.width
+        return self.blocking.points * self.loops.channels * self.panel_count * self.width
 
     @property
     def group_count(self) -> int:
@@ -93,10 +93,10 @@ class WinogradPlan(Plan):
     @property
     def grid(self) -> tuple[Dim, ...]:
         """Tiles: the outer loops, then the tiles along each window axis."""
-        problem = self.problem
-        outer = (problem.base.extents[loop] for loop in problem.outer)
+        loops = self.loops
+        outer = (loops.contraction.extents[loop] for loop in loops.outer)
         counts = (
-            d.ceil_div(axis.outputs, f.outputs) for axis, f in zip(problem.windows, self.blocking.axes, strict=True)
+            d.ceil_div(axis.outputs, f.outputs) for axis, f in zip(loops.windows, self.blocking.axes, strict=True)
         )
         return (*outer, *counts)
 
@@ -113,7 +113,7 @@ class WinogradPlan(Plan):
     @property
     def channel_pitch(self) -> int:
         """Elements between two points of a transformed tile."""
-        return _apart(-(-self.problem.channels // self.lanes) * self.lanes)
+        return _apart(-(-self.loops.channels // self.lanes) * self.lanes)
 
     @property
     def image_stride(self) -> int:
@@ -134,14 +134,14 @@ class WinogradPlan(Plan):
     def segments(self) -> tuple[ImageSegment, ...]:
         """The image's segments where each is of whole vectors (but for the end of the last); none where pixels are
         evaluated."""
-        segments = self.problem.segments
+        segments = self.loops.segments
         whole = all(segment.start % self.lanes == 0 for segment in segments)
         return segments if whole else ()
 
     @property
     def vectors(self) -> int:
         """Vectors of channels."""
-        return -(-self.problem.channels // self.lanes)
+        return -(-self.loops.channels // self.lanes)
 
     @property
     def piece(self) -> int:
@@ -151,16 +151,18 @@ class WinogradPlan(Plan):
         return even[-1] if even[-1] > 2 else min(PATCH_VECTORS, self.vectors)
 
 
-def winograd_plan(problem: FilteringProblem, blocking: Blocking, machine: Machine) -> WinogradPlan:
+def winograd_plan(loops: WinogradLoops, blocking: Blocking, machine: Machine) -> WinogradPlan:
     """The plan of a blocking. Panels are prefetched where the filter does not stay in the second-level cache."""
     plan = WinogradPlan(
-        view=problem.view, workgroups=0, problem=problem, blocking=blocking, lanes=machine.lanes("f32"), prefetch=NONE
+        view=loops.view, workgroups=0, loops=loops, blocking=blocking, lanes=machine.lanes("f32"), prefetch=NONE
     )
     if 2 * plan.filter_elements * BYTES["f32"] > machine.l2_bytes:
         line = LINE_BYTES // BYTES["f32"]
-        steps = problem.channels
-        plan = replace(plan, prefetch=spread(steps, steps, -(-steps * plan.width // line), plan.rows.count, line))
-    position = problem.view.tensors.index(problem.base.rhs.value)  # pyright: ignore[reportArgumentType]
+        steps = loops.channels
+        plan = replace(
+            plan, prefetch=schedule_prefetches(steps, steps, -(-steps * plan.width // line), plan.rows.count, line)
+        )
+    position = loops.view.tensors.index(loops.contraction.rhs.value)  # pyright: ignore[reportArgumentType]
     sizes = "x".join(str(axis.outputs) for axis in blocking.axes)
     taps = "x".join(str(axis.taps) for axis in blocking.axes)
     notes = {
@@ -174,13 +176,13 @@ def winograd_plan(problem: FilteringProblem, blocking: Blocking, machine: Machin
 
 def filter_layout(plan: WinogradPlan) -> PackedLayout:
     """The transformed filter: pass, point, panel, channel, column of the panel."""
-    problem, operand = plan.problem, plan.problem.base.rhs
-    taps = {axis.tap: f for axis, f in zip(problem.windows, plan.blocking.axes, strict=True)}
+    loops, operand = plan.loops, plan.loops.contraction.rhs
+    taps = {axis.tap: f for axis, f in zip(loops.windows, plan.blocking.axes, strict=True)}
     pad_to: list[int] = []
     reshape: list[int] = []
     place: dict[int | None, int] = {}
-    column = problem.base.column.inner
-    for expr, size in zip(operand.map.results, problem.view.shapes.dims(operand.value), strict=True):
+    column = loops.contraction.column.inner
+    for expr, size in zip(operand.map.results, loops.view.shapes.dims(operand.value), strict=True):
         loop = expr.position if isinstance(expr, AffineDimExpr) else None
         assert isinstance(size, int)
         place[loop] = len(reshape)
@@ -188,7 +190,7 @@ def filter_layout(plan: WinogradPlan) -> PackedLayout:
         pad_to.append(extent)
         reshape += [plan.pass_count, plan.blocking.panels, plan.width] if loop == column else [extent]
     first = place[column]
-    wanted = [first, *(place[axis.tap] for axis in problem.windows), first + 1, place[problem.channel], first + 2]
+    wanted = [first, *(place[axis.tap] for axis in loops.windows), first + 1, place[loops.channel], first + 2]
     rest = [i for i in range(len(reshape)) if i not in wanted]
     matrices = tuple(taps[loop].filter if loop in taps else None for loop in _loops(plan))
     return PackedLayout(tuple(pad_to), tuple(reshape), (*rest, *wanted), matrices, direct_filter_layout(plan))
@@ -196,22 +198,25 @@ def filter_layout(plan: WinogradPlan) -> PackedLayout:
 
 def direct_filter_layout(plan: WinogradPlan) -> PackedLayout:
     """The filter as it is, for tiles that are computed directly: pass, taps, channel, column of the pass."""
-    problem, loops, column = plan.problem, _loops(plan), plan.problem.base.column.inner
-    shape = [size for size in problem.view.shapes.dims(problem.base.rhs.value) if isinstance(size, int)]
+    loops, filter_loops, column = plan.loops, _loops(plan), plan.loops.contraction.column.inner
+    shape = [size for size in loops.view.shapes.dims(loops.contraction.rhs.value) if isinstance(size, int)]
     pad_to = tuple(
-        plan.pass_count * plan.pass_width if loop == column else size for loop, size in zip(loops, shape, strict=True)
+        plan.pass_count * plan.pass_width if loop == column else size
+        for loop, size in zip(filter_loops, shape, strict=True)
     )
-    split = loops.index(column)
+    split = filter_loops.index(column)
     reshape = (*pad_to[:split], plan.pass_count, plan.pass_width, *pad_to[split + 1 :])
-    place = {loop: i + (i > split) for i, loop in enumerate(loops)}
-    wanted = [split, *(place[axis.tap] for axis in problem.windows), place[problem.channel], split + 1]
+    place = {loop: i + (i > split) for i, loop in enumerate(filter_loops)}
+    wanted = [split, *(place[axis.tap] for axis in loops.windows), place[loops.channel], split + 1]
     rest = [i for i in range(len(reshape)) if i not in wanted]
     return PackedLayout(pad_to, reshape, (*rest, *wanted))
 
 
 def _loops(plan: WinogradPlan) -> list[int | None]:
     """The loop behind each dimension of the filter."""
-    return [expr.position if isinstance(expr, AffineDimExpr) else None for expr in plan.problem.base.rhs.map.results]
+    return [
+        expr.position if isinstance(expr, AffineDimExpr) else None for expr in plan.loops.contraction.rhs.map.results
+    ]
 
 
 def _apart(elements: int) -> int:

@@ -18,8 +18,8 @@ from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.access import Bound
+from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WindowAxis
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
-from fuseline.targets.cpu.families.winograd.problem import ImageSegment, WindowAxis
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 ReadVector = Callable[[Operand, "Operand | None"], Value]
@@ -27,7 +27,7 @@ ReadVector = Callable[[Operand, "Operand | None"], Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TileOrigin:
     """A tile: where the outer loops are, and its first pixel along each window axis."""
 
     outer: Mapping[int, Operand]
@@ -53,14 +53,14 @@ class TileReader:
         sizes = [axis.size for axis in plan.blocking.axes]
         self.strides = [prod(sizes[i + 1 :]) * plan.piece * plan.lanes for i in range(len(sizes))]
         found = [Source(segment.start, segment.size, segment) for segment in plan.segments]
-        self.sources = found or [Source(0, plan.problem.channels, None)]
+        self.sources = found or [Source(0, plan.loops.channels, None)]
 
-    def place(self, number: Operand) -> Place:
+    def place(self, number: Operand) -> TileOrigin:
         """The tile of this number."""
         at = self.frame.coordinates(number, self.plan.grid)
-        outer = self.plan.problem.outer
+        outer = self.plan.loops.outer
         origin = [self.kernel.mul(t, f.outputs) for t, f in zip(at[len(outer) :], self.plan.blocking.axes, strict=True)]
-        return Place(dict(zip(outer, at, strict=False)), tuple(origin))
+        return TileOrigin(dict(zip(outer, at, strict=False)), tuple(origin))
 
     def pixel(self, at: Sequence[int], vector: Operand) -> Value:
         """A vector of a pixel in the patch."""
@@ -68,7 +68,7 @@ class TileReader:
         index = self.kernel.add(self.kernel.mul(vector, self.plan.lanes), offset)
         return self.kernel.load(self.patch, index, self.plan.lanes, align=self.kernel.machine.vector_bytes)
 
-    def fill(self, place: Place, first: Operand, count: Operand) -> None:
+    def fill(self, place: TileOrigin, first: Operand, count: Operand) -> None:
         """Vectors `first` to `first + count` of the channels of every pixel of the tile; behind the last channel they
         are 0."""
         kernel = self.kernel
@@ -96,7 +96,7 @@ class TileReader:
         return self.kernel.max(first, start), self.kernel.min(self.kernel.add(first, count), end)
 
     def _fill_from(
-        self, source: Source, place: Place, first: Operand, vectors: tuple[Operand, Operand]
+        self, source: Source, place: TileOrigin, first: Operand, vectors: tuple[Operand, Operand]
     ) -> tuple[Operand, ...]:
         """Vectors `vectors` of `source`, of a piece that begins at `first`."""
         kernel, lanes = self.kernel, self.plan.lanes
@@ -145,7 +145,7 @@ class TileReader:
         """Whether a pixel lies in the image; where it is evaluated, padding is part of it."""
         kernel = self.kernel
         conditions: list[Value] = []
-        for i, (axis, f, at) in enumerate(zip(self.plan.problem.windows, self.plan.blocking.axes, pixel, strict=True)):
+        for i, (axis, f, at) in enumerate(zip(self.plan.loops.windows, self.plan.blocking.axes, pixel, strict=True)):
             if not isinstance(axis.outputs, int) or axis.outputs % f.outputs:
                 conditions.append(kernel.compare("lt", at, self.frame.operand(d.add(axis.outputs, axis.taps - 1))))
             for bound in source.segment.bounds[i] if source.segment is not None else ():
@@ -161,7 +161,7 @@ class TileReader:
         )
 
     def _read(
-        self, source: Source, place: Place, pixel: Sequence[Operand], channel: Operand, active: Operand | None
+        self, source: Source, place: TileOrigin, pixel: Sequence[Operand], channel: Operand, active: Operand | None
     ) -> Value:
         if source.segment is None:
             return self._evaluated(place, pixel, channel, active)
@@ -169,19 +169,21 @@ class TileReader:
         flat = self.frame.operand(access.flat.constant)
         for loop, value in place.outer.items():
             flat = kernel.add(flat, kernel.mul(value, self.frame.operand(access.stride(loop))))
-        for axis, value in zip(self.plan.problem.windows, pixel, strict=True):
+        for axis, value in zip(self.plan.loops.windows, pixel, strict=True):
             flat = kernel.add(flat, kernel.mul(value, self.frame.operand(access.stride(axis.pixel))))
         return kernel.load(
             self.frame.argument(access.source), kernel.add(flat, channel), self.plan.lanes, active=active
         )
 
-    def _evaluated(self, place: Place, pixel: Sequence[Operand], channel: Operand, active: Operand | None) -> Value:
-        problem, lanes, emitter = self.plan.problem, self.plan.lanes, self.emitter
-        loops: list[AnyIndex] = [Index(0)] * problem.base.root.rank
+    def _evaluated(
+        self, place: TileOrigin, pixel: Sequence[Operand], channel: Operand, active: Operand | None
+    ) -> Value:
+        loops, lanes, emitter = self.plan.loops, self.plan.lanes, self.emitter
+        at: list[AnyIndex] = [Index(0)] * loops.contraction.root.rank
         for loop, value in place.outer.items():
-            loops[loop] = Index(value)
-        for axis, value in zip(problem.windows, pixel, strict=True):
-            loops[axis.pixel] = Index(value)
-        loops[problem.channel] = Index(channel, 1 if lanes > 1 else 0)
-        operand = problem.base.lhs
-        return emitter.value_at(operand.value, emitter.through(operand.map, loops, lanes), lanes, active)
+            at[loop] = Index(value)
+        for axis, value in zip(loops.windows, pixel, strict=True):
+            at[axis.pixel] = Index(value)
+        at[loops.channel] = Index(channel, 1 if lanes > 1 else 0)
+        operand = loops.contraction.lhs
+        return emitter.value_at(operand.value, emitter.through(operand.map, at, lanes), lanes, active)

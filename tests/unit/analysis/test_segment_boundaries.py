@@ -9,7 +9,7 @@ from xdsl.ir import BlockArgument
 from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 
-from fuseline.analysis.cut_points import cut_points, pieces
+from fuseline.analysis.segment_boundaries import segment_boundaries, split_at
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import identity_map
 from fuseline.ir.context import new_context
@@ -29,7 +29,7 @@ def cuts(
     value = last.prev_op.results[0] if last is not None and last.prev_op is not None else None
     assert value is not None and isinstance(value.type, TensorType)
     shape = value.type.get_shape()
-    return cut_points(
+    return segment_boundaries(
         ShapeAnalysis(),
         value,
         map_ or identity_map(len(shape)),
@@ -86,5 +86,5 @@ def test_two_loops_in_a_coordinate_cut_neither():
 
 
 def test_pieces():
-    assert pieces(10, (7, 3)) == [(0, 3), (3, 7), (7, 10)]
-    assert pieces(10, ()) == [(0, 10)]
+    assert split_at(10, (7, 3)) == [(0, 3), (3, 7), (7, 10)]
+    assert split_at(10, ()) == [(0, 10)]

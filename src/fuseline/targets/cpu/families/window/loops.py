@@ -21,7 +21,7 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.contraction.access import access_segments, linear_access
-from fuseline.targets.cpu.families.contraction.problem import Axis, Operand, estimated
+from fuseline.targets.cpu.families.contraction.loops import Axis, Operand, estimated
 from fuseline.targets.target import Refusal
 
 MOST_LANE_STEP = 4
@@ -45,7 +45,7 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class SlidingAxes:
     """How a window goes over the image: `pixel` is the tiled axis of the result, `across` the reduction axis that
     slides along it (None: none does), `line` the axis of the result before it, `outer` those before that; `down` are
     the other reduction axes, outermost first.
@@ -79,7 +79,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class WindowProblem:
+class WindowLoops:
     """The roles of the loops and operands. `channel` runs along the lanes; where the channels mix in `groups` it is
     (group, output in group).
 
@@ -95,34 +95,34 @@ class WindowProblem:
     filter: Operand | None
     filter_position: int
     channel: Axis
-    walk: Walk
+    sliding: SlidingAxes
     skips_padding: bool
     groups: Groups | None = None
 
     @property
     def outer(self) -> tuple[Axis, ...]:
         """The axes of the result before lines and pixels."""
-        return self.walk.outer
+        return self.sliding.outer
 
     @property
     def line(self) -> Axis | None:
         """The axis before the pixels."""
-        return self.walk.line
+        return self.sliding.line
 
     @property
     def pixel(self) -> Axis | None:
         """The tiled axis."""
-        return self.walk.pixel
+        return self.sliding.pixel
 
     @property
     def down(self) -> tuple[Axis, ...]:
         """The reduction axes that do not slide along the pixels."""
-        return self.walk.down
+        return self.sliding.down
 
     @property
     def across(self) -> Axis | None:
         """The reduction axis that does."""
-        return self.walk.across
+        return self.sliding.across
 
     @property
     def any_order(self) -> bool:
@@ -142,8 +142,8 @@ class WindowProblem:
         return (*self.down, *inner, *((self.across,) if self.across is not None else ()))
 
 
-def window_problem(view: DispatchView, *, planes: bool = False) -> WindowProblem | Refusal:
-    """The root of `view` as a window problem, or why it is none. `planes`: lanes run along the pixels of a line, which
+def window_loops(view: DispatchView, *, planes: bool = False) -> WindowLoops | Refusal:
+    """The root of `view` as a window loops, or why it is none. `planes`: lanes run along the pixels of a line, which
     may be padded, the tiled axis is that of the lines, and what moves along the lanes in the window comes first of
     those `down` (`planes.py`)."""
     root = view.root_view
@@ -167,12 +167,12 @@ def window_problem(view: DispatchView, *, planes: bool = False) -> WindowProblem
 
 def _with_operands(
     view: DispatchView, root: StructuredOp, dtype: str, used: Sequence[int], *, planes: bool
-) -> WindowProblem | Refusal:
+) -> WindowLoops | Refusal:
     extents = root.loops(view.shapes)
     position = max(used, key=lambda i: len(root.input_maps[i].results)) if len(used) == 1 else _image_of(root, used)
     other = next((i for i in used if i != position), None)
     found = access_segments(view, root.inputs[position], root.input_maps[position], extents)
-    if not found or any(segment.access.quotients for segment in found):
+    if not found or any(segment.access.floordiv_terms for segment in found):
         return Refusal("image-computed", "the image does not lie in buffers as it is")
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
     moving = [loop for loop in written if extents[loop] != 1]
@@ -231,7 +231,7 @@ def _with_roles(
     view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]],
     operands: tuple[tuple[Image, ...], int, Operand | None, int],
     loops: tuple[list[int], int, list[int]],
-) -> WindowProblem | Refusal:  # fmt: skip
+) -> WindowLoops | Refusal:  # fmt: skip
     dtype, extents = types
     images, image_position, filter_, filter_position = operands
     moving, channel, along = loops
@@ -240,15 +240,15 @@ def _with_roles(
     # the last one is tiled, which asks for one filter for all of its pixels
     pixels = sorted((loop for loop in moving if loop not in (channel, *along)), key=lambda loop: loop not in own)
     window = [loop for loop in root.reduction if loop not in (channel, *along)]
-    walk = walk_of(accesses, extents, pixels, window)
-    if isinstance(walk, Refusal):
-        return walk
-    if walk.pixel is not None and walk.pixel.inner in own:
+    sliding = sliding_axes(accesses, extents, pixels, window)
+    if isinstance(sliding, Refusal):
+        return sliding
+    if sliding.pixel is not None and sliding.pixel.inner in own:
         return Refusal("filter-per-pixel", "the filter differs between pixels")
     first = tuple(Axis((loop,), (extents[loop],)) for loop in along if extents[loop] != 1)
-    walk = replace(walk, down=(*first, *walk.down))
+    sliding = replace(sliding, down=(*first, *sliding.down))
     channels = Axis((channel,), (extents[channel],))
-    return WindowProblem(
+    return WindowLoops(
         view,
         root,
         dtype,
@@ -258,14 +258,14 @@ def _with_roles(
         filter_,
         filter_position,
         channels,
-        walk,
+        sliding,
         skips_padding(root, accesses),
     )
 
 
-def walk_of(
+def sliding_axes(
     images: Sequence[LinearAccess], extents: Sequence[Dim], pixels: Sequence[int], reduction: Sequence[int]
-) -> Walk | Refusal:
+) -> SlidingAxes | Refusal:
     """The roles of the loops `pixels` of the result and `reduction` of the window, as they step over the image."""
     axes = {loop: Axis((loop,), (extents[loop],)) for loop in (*pixels, *reduction)}
     moving = sorted(
@@ -276,7 +276,7 @@ def walk_of(
     across = _across(images, pixel, moving, extents)
     if any(not _simple(bound, moving) for access in images for bound in access.bounds):
         return Refusal("window-map", "a padded coordinate mixes several window loops")
-    return Walk(
+    return SlidingAxes(
         tuple(axes[loop] for loop in rest[:-1]), axes[rest[-1]] if rest else None,
         axes[pixel] if pixel is not None else None,
         tuple(axes[loop] for loop in moving if loop != across), axes[across] if across is not None else None,

@@ -14,13 +14,13 @@ from fuseline.analysis.structured import Kind, is_projected_permutation, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.contraction.access import Bound, LinearAccess
-from fuseline.targets.cpu.families.contraction.plan import unsupported_members
-from fuseline.targets.cpu.families.contraction.problem import (
-    Problem,
+from fuseline.targets.cpu.families.contraction.loops import (
+    ContractionLoops,
     RowSegment,
+    contraction_loops,
     is_packable_constant,
-    multiply_add_problem,
 )
+from fuseline.targets.cpu.families.contraction.plan import unsupported_members
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.target import Refusal
 
@@ -55,7 +55,7 @@ class ImageSegment:
 
 
 @dataclass(frozen=True)
-class FilteringProblem:
+class WinogradLoops:
     """The roles of a convolution's loops: `windows` (slowest pixel first), `outer` loops that only repeat it, one
     `channel`, one column.
 
@@ -63,7 +63,7 @@ class FilteringProblem:
     along the windows.
     """
 
-    base: Problem
+    contraction: ContractionLoops
     windows: tuple[WindowAxis, ...]
     outer: tuple[int, ...]
     channel: int
@@ -75,7 +75,7 @@ class FilteringProblem:
     @property
     def view(self) -> DispatchView:
         """The dispatch."""
-        return self.base.view
+        return self.contraction.view
 
     @property
     def taps(self) -> int:
@@ -83,51 +83,51 @@ class FilteringProblem:
         return prod(axis.taps for axis in self.windows)
 
 
-def filtering_problem(view: DispatchView) -> FilteringProblem | Refusal:
+def winograd_loops(view: DispatchView) -> WinogradLoops | Refusal:
     """The root of `view` as minimal filtering, or why it is none. Takes f32, unit steps, no groups, a filter known at
     compile time."""
     root = view.root_view
     if root is None or kind(root.op) is not Kind.CONVOLUTION:
         return Refusal("not-a-convolution", "the root is no convolution")
     position = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
-    problem = multiply_add_problem(view, image=position)
-    if isinstance(problem, Refusal):
-        return problem
-    if problem.elements != ("f32", "f32"):
+    loops = contraction_loops(view, image=position)
+    if isinstance(loops, Refusal):
+        return loops
+    if loops.elements != ("f32", "f32"):
         return Refusal("element-type", "the error bound is stated for f32")
-    if problem.outer:
+    if loops.outer:
         return Refusal("groups", "a loop runs over both image and filter")
-    if not is_packable_constant(view, problem.rhs):
+    if not is_packable_constant(view, loops.rhs):
         return Refusal("filter-not-constant", "the filter cannot be transformed at compile time")
     if unsupported_members(view, root.op):
         return Refusal("second-reduction", "an op reduces beside the root")
     paths = result_paths(view)
-    return paths if isinstance(paths, Refusal) else _with_roles(problem, tuple(paths))
+    return paths if isinstance(paths, Refusal) else _with_roles(loops, tuple(paths))
 
 
-def _with_roles(problem: Problem, paths: tuple[ResultPath, ...]) -> FilteringProblem | Refusal:
-    windows = _windows(problem)
+def _with_roles(loops: ContractionLoops, paths: tuple[ResultPath, ...]) -> WinogradLoops | Refusal:
+    windows = _windows(loops)
     if isinstance(windows, Refusal):
         return windows
-    root, extents = problem.root, problem.extents
+    root, extents = loops.root, loops.extents
     own = {loop for axis in windows for loop in (axis.pixel, axis.tap)}
-    channels = [loop for axis in problem.reduction for loop in axis.loops if loop not in own]
+    channels = [loop for axis in loops.reduction for loop in axis.loops if loop not in own]
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
-    columns = extents[problem.column.inner]
+    columns = extents[loops.column.inner]
     if len(channels) != 1 or not isinstance(extents[channels[0]], int) or not isinstance(columns, int):
         return Refusal("channels", "the image has not one loop over channels of known extent")
-    outer = tuple(loop for loop in written if loop not in own and loop != problem.column.inner and extents[loop] != 1)
+    outer = tuple(loop for loop in written if loop not in own and loop != loops.column.inner and extents[loop] != 1)
     depth = extents[channels[0]]
     assert isinstance(depth, int)
-    segments = _segments(problem, windows, channels[0], depth)
-    return FilteringProblem(problem, windows, outer, channels[0], depth, columns, segments, paths)
+    segments = _segments(loops, windows, channels[0], depth)
+    return WinogradLoops(loops, windows, outer, channels[0], depth, columns, segments, paths)
 
 
-def _windows(problem: Problem) -> tuple[WindowAxis, ...] | Refusal:
+def _windows(loops: ContractionLoops) -> tuple[WindowAxis, ...] | Refusal:
     """The pixel loops with their taps, in the order in which the image has them."""
-    root, extents = problem.root, problem.extents
+    root, extents = loops.root, loops.extents
     found: list[WindowAxis] = []
-    for expr in problem.lhs.map.results:
+    for expr in loops.lhs.map.results:
         linear = linear_terms(expr)
         terms = {loop: c for loop, c in linear[0].items() if extents[loop] != 1} if linear is not None else {}
         if linear is None or linear[1] != 0 or any(c != 1 for c in terms.values()):
@@ -144,9 +144,11 @@ def _windows(problem: Problem) -> tuple[WindowAxis, ...] | Refusal:
     return tuple(found)
 
 
-def _segments(problem: Problem, windows: Sequence[WindowAxis], channel: int, channels: int) -> tuple[ImageSegment, ...]:
+def _segments(
+    loops: ContractionLoops, windows: Sequence[WindowAxis], channel: int, channels: int
+) -> tuple[ImageSegment, ...]:
     """The image as it can be read; none if any part of it cannot."""
-    found = [_segment(part, windows, channel, channels) for part in problem.segments]
+    found = [_segment(part, windows, channel, channels) for part in loops.segments]
     return tuple(part for part in found if part is not None) if None not in found else ()
 
 
@@ -155,7 +157,7 @@ def _segment(part: RowSegment, windows: Sequence[WindowAxis], channel: int, chan
     size = channels if part.loop is None else part.extents[channel]
     if part.loop not in (None, channel) or not isinstance(start, int) or not isinstance(size, int):
         return None
-    if access.quotients or access.pad != 0 or access.stride(channel) != 1:
+    if access.floordiv_terms or access.pad != 0 or access.stride(channel) != 1:
         return None
     if any(access.stride(axis.pixel) != access.stride(axis.tap) for axis in windows):
         return None

@@ -20,17 +20,17 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class PlannedSet:
-    """Nodes that become one group. `open`: others may join them. `loose`: the plan forbids some of them to share it, so
-    they need not."""
+    """Nodes that become one group. `extendable`: others may join them. `optional`: the plan forbids some of them to
+    share it, so they need not."""
 
     name: str
     nodes: tuple[Node, ...]
-    open: bool = False
-    loose: bool = False
+    extendable: bool = False
+    optional: bool = False
 
 
 @dataclass
-class Guide:
+class PlanConstraints:
     """What a plan says about the nodes of one graph.
 
     `sets` are wanted as one group each; a node of a closed set fuses only inside it. `apart` are nodes that a node must
@@ -42,7 +42,7 @@ class Guide:
     only: bool = False
 
     def __post_init__(self) -> None:
-        self.home = {node: planned for planned in self.sets if not planned.open for node in planned.nodes}
+        self.home = {node: planned for planned in self.sets if not planned.extendable for node in planned.nodes}
 
     def free(self, group: Group) -> bool:
         """Whether the default fusion may have the group."""
@@ -77,7 +77,7 @@ class PlanMatcher:
         self.known: set[str] = set()
         self.matched: set[Ids] = set()
 
-    def guide(self, graph: FusionGraph, *, only: bool = False) -> Guide:
+    def guide(self, graph: FusionGraph, *, only: bool = False) -> PlanConstraints:
         """What the plan says about `graph`."""
         nodes = {node.id: node for node in graph.nodes}
         self.known.update(nodes)
@@ -85,7 +85,9 @@ class PlanMatcher:
         force = [(f"force {i}", self._nodes(ids, nodes)) for i, ids in enumerate(self.plan.force, 1)]
         apart = _apart([node for id in ids if (node := nodes.get(id)) is not None] for ids in self.plan.forbid)
         self.matched.update(ids for ids in self.plan.forbid if all(id in nodes for id in ids))
-        return Guide(tuple(_sets([g for g in groups if g[1]], [f for f in force if f[1]], apart)), apart, only)
+        return PlanConstraints(
+            tuple(_sets([g for g in groups if g[1]], [f for f in force if f[1]], apart)), apart, only
+        )
 
     def _nodes(self, ids: Ids, nodes: dict[str, Node]) -> tuple[Node, ...]:
         """The nodes of an entry; none of an entry that does not match as a whole."""
@@ -163,19 +165,19 @@ def _sets(
     force: list[tuple[str, tuple[Node, ...]]],
     apart: dict[Node, frozenset[Node]],
 ) -> Iterator[PlannedSet]:
-    """Groups and forced sets that share a node are one set; it is open where it has no group."""
+    """Groups and forced sets that share a node are one set; it is extendable where it has no group."""
     merged: list[tuple[list[str], dict[Node, None], bool]] = []
     at: dict[Node, int] = {}
-    for name, nodes, is_open in [*((n, g, False) for n, g in groups), *((n, f, True) for n, f in force)]:
+    for name, nodes, extendable in [*((n, g, False) for n, g in groups), *((n, f, True) for n, f in force)]:
         touched = sorted({at[node] for node in nodes if node in at})
-        names, members, still_open = [name], dict.fromkeys(nodes), is_open
+        names, members, still_open = [name], dict.fromkeys(nodes), extendable
         for index in reversed(touched):
             other = merged[index]
             names, members, still_open = [*other[0], *names], other[1] | members, still_open and other[2]
             merged[index] = ([], {}, True)
         merged.append((names, members, still_open))
         at.update(dict.fromkeys(members, len(merged) - 1))
-    for names, members, is_open in merged:
+    for names, members, extendable in merged:
         if members:
-            loose = any(apart.get(node, frozenset()) & members.keys() for node in members)
-            yield PlannedSet(" + ".join(names), tuple(members), is_open, loose)
+            optional = any(apart.get(node, frozenset()) & members.keys() for node in members)
+            yield PlannedSet(" + ".join(names), tuple(members), extendable, optional)

@@ -24,7 +24,7 @@ MOST_VISITS = 64
 """Values looked at, at most: what many ops read is looked at once per way to read it."""
 
 
-def cut_points(
+def segment_boundaries(
     shapes: ShapeAnalysis,
     value: SSAValue,
     map_: AffineMap,
@@ -119,10 +119,10 @@ def _operands(view: StructuredOp, path: Path) -> Iterable[Path]:
             yield replace(path, value=value, at=tuple(found))
 
 
-def pieces(extent: Any, cuts: Collection[int]) -> list[tuple[Any, Any]]:
+def split_at(extent: Any, cuts: Collection[int]) -> list[tuple[Any, Any]]:
     """`0..extent` cut at `cuts`: `(begin, end)` of each piece.
 
-    >>> pieces(64, (32,))
+    >>> split_at(64, (32,))
     [(0, 32), (32, 64)]
     """
     ends = [*sorted(cuts), extent]

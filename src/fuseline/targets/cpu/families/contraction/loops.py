@@ -64,13 +64,13 @@ class Operand:
     access: LinearAccess | None
 
     def stride(self, axis: Axis) -> Dim:
-        """Elements between two steps of `axis`, quotients aside; only for an operand with an access."""
+        """Elements between two steps of `axis`, floordiv_terms aside; only for an operand with an access."""
         assert self.access is not None
         return self.access.stride(axis.inner)
 
-    def rounds(self, axis: Axis) -> bool:
+    def has_floordiv(self, axis: Axis) -> bool:
         """Whether addresses move in steps along `axis`: such a loop had better be an outer one."""
-        return self.access is not None and self.access.rounds(axis.inner)
+        return self.access is not None and self.access.has_floordiv(axis.inner)
 
     def step(self, axis: Axis) -> float:
         """About how far apart in memory two steps of `axis` are, in elements."""
@@ -109,7 +109,7 @@ class RowSegment:
 
 
 @dataclass(frozen=True)
-class Problem:
+class ContractionLoops:
     """The roles of a multiply-add root's loops and operands. `segments` are the parts in which the left operand is
     read; none: it is computed.
 
@@ -164,8 +164,8 @@ def _typical(symbol: d.Symbol) -> int:
     return max(symbol.lo, min(ASSUMED_SIZE, symbol.hi if symbol.hi is not None else ASSUMED_SIZE))
 
 
-def multiply_add_problem(view: DispatchView, *, image: int | None = None) -> Problem | Refusal:
-    """The root of `view` as a problem; `image` is the input that a convolution slides over, None for a contraction."""
+def contraction_loops(view: DispatchView, *, image: int | None = None) -> ContractionLoops | Refusal:
+    """The root of `view` as a loops; `image` is the input that a convolution slides over, None for a contraction."""
     root = view.root_view
     sides = multiply_add_operands(root.op) if root is not None else None
     if root is None or sides is None:
@@ -190,7 +190,7 @@ def multiply_add_problem(view: DispatchView, *, image: int | None = None) -> Pro
     if column is None:
         return Refusal("no-columns", "neither operand has a loop of its own that vectors could run along")
     lhs, rhs = (sides[1], sides[0]) if swap else sides
-    return _problem(view, root, (dtype, extents), (lhs, rhs), roles.swapped() if swap else roles, column)
+    return _with_roles(view, root, (dtype, extents), (lhs, rhs), roles.swapped() if swap else roles, column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,14 +253,14 @@ def _last(written: Iterable[int], own: Sequence[int], extents: Sequence[Dim]) ->
     return (moving or found or [None])[-1]
 
 
-def _problem(
+def _with_roles(
     view: DispatchView,
     root: StructuredOp,
     types: tuple[str, tuple[Dim, ...]],
     sides: tuple[int, int],
     roles: _Roles,
     column: int,
-) -> Problem:
+) -> ContractionLoops:
     dtype, extents = types
     lhs, rhs = (root.inputs[side] for side in sides)
     lhs_map, rhs_map = (root.input_maps[side] for side in sides)
@@ -273,8 +273,8 @@ def _problem(
     rows = merged([axes[loop] for loop in moving if loop in roles.m], parts)
     reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
     if parts:
-        reduction.sort(key=lambda axis: (not any(part.rounds(axis) for part in parts), -parts[0].step(axis)))
-    return Problem(
+        reduction.sort(key=lambda axis: (not any(part.has_floordiv(axis) for part in parts), -parts[0].step(axis)))
+    return ContractionLoops(
         view, root, dtype, _elements(dtype, rhs), extents, Operand(lhs, lhs_map, plain_access(found)),
         Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows),
         axes[column], tuple(reduction),
@@ -319,7 +319,7 @@ def _joins(outer: Axis, inner: Axis, operand: Operand) -> bool:
 
 
 def _bounded(axis: Axis, operand: Operand) -> bool:
-    rounded = [q.numerator for q in operand.access.quotients] if operand.access is not None else []
+    rounded = [q.numerator for q in operand.access.floordiv_terms] if operand.access is not None else []
     return any(
         loop in form.terms
         for form in (*(bound.coordinate for bound in operand.bounds), *rounded)

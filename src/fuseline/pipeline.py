@@ -84,7 +84,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "clone-reads",
         "form-dispatch-regions",
         "merge-equal-regions",
-        "place-concats",
+        "elide-concats",
         "clone-cheap-producers",
         "dead-code",
     ),

@@ -23,7 +23,7 @@ FUSION = ("form-dispatch-regions", "form-dispatch-regions{fusion=aggressive}", "
 BETWEEN = (
     ("clone-cheap-producers", "dead-code", "canonicalize", "cse", "explain-fusion"),
     ("propagate-transposes", "fold-unit-dims", "fold-pad-into-consumer"),
-    ("place-concats", "canonicalize", "dead-code"),
+    ("elide-concats", "canonicalize", "dead-code"),
 )
 
 

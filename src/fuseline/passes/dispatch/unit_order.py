@@ -17,7 +17,7 @@ from fuseline.ir.fast.direct import operand_of, operands_of, ops_of
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.group import Group
-from fuseline.program.concat_places import placed_concats
+from fuseline.program.concat_in_place import concats_in_place
 
 Unit: TypeAlias = "Operation | Group"
 """A group that becomes a region, or an op that stays by itself."""
@@ -29,7 +29,7 @@ def ordered_units(block: Block, result: Partition, shapes: ShapeAnalysis) -> lis
     """The units of `block`, its return aside, in the order described above. Raises FuselineError where the partition
     has a cycle."""
     unit_of: _Units = {}
-    placed = placed_concats(block, shapes)
+    placed = concats_in_place(block, shapes)
     for node, group in result.group_of.items():
         alone = type(node.op) is DispatchRegionOp or (node.op in placed and len(group.members) == 1)
         unit_of[id(node.op)] = group if group.fusable and not alone else node.op

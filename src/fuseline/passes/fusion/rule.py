@@ -36,7 +36,7 @@ RESERVED_NAMES = frozenset(
         "shared-operand",
         "same-space",
         "small-ops",
-        "place-concats",
+        "elide-concats",
         "streamed-softmax",
     }
 )

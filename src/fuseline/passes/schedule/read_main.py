@@ -8,7 +8,7 @@ the start, wherever that is possible:
     return %argument, return %constant, return %r twice        =>   one copy step
 
 A concat here is memory: those who make its parts write them there, what is not made by a dispatch is copied
-(`program/concat_places.py`).
+(`program/concat_in_place.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fuseline.passes.schedule.main_border import Described, arguments_of, result
 from fuseline.passes.schedule.main_buffers import MainBuffers, Storage, tensor_type
 from fuseline.passes.schedule.place_loops import LoopBody, LoopPlacer
 from fuseline.passes.schedule.read_loops import read_loop
-from fuseline.program.concat_places import ConcatPlaces
+from fuseline.program.concat_in_place import ConcatsInPlace
 from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, Schedule, SizesStep, Step, extents_of
 
 Symbols: TypeAlias = Mapping[str, func.FuncOp | ExecutableOp]
@@ -101,7 +101,7 @@ class _Reader:
         for argument, said in zip(block.args, arguments_of(self.main), strict=True):
             self._argument(argument, said)
         self._outputs(block)
-        self._place_concats(block)
+        self._claim_concats(block)
         for op in block.ops:
             self._operation(op)
         self._copy(self.copied_results)
@@ -154,9 +154,9 @@ class _Reader:
 
     # concats ----------------------------------------------------------------------------------------------------------
 
-    def _place_concats(self, block: Block) -> None:
+    def _claim_concats(self, block: Block) -> None:
         """Give the parts of concats their places, those of outer concats first."""
-        places = ConcatPlaces(block, self.shapes)
+        places = ConcatsInPlace(block, self.shapes)
         found = {op: places.claim(op) for op in block.ops if isinstance(op, tensor.ConcatOp)}
         for op, parts in reversed(found.items()):
             if parts is None:

@@ -27,7 +27,7 @@ MOST_COPIES = 1
 """Parts that may have to be copied: more would be more launches than the concat's own dispatch."""
 
 
-class ConcatPlaces:
+class ConcatsInPlace:
     """Deals out the places in the concats of a function's `block`, which must be asked for in program order."""
 
     def __init__(self, block: Block, shapes: ShapeAnalysis) -> None:
@@ -65,10 +65,10 @@ class ConcatPlaces:
         return known and all(size == 1 for size in dims[: op.dim.value.data])
 
 
-def placed_concats(block: Block, shapes: ShapeAnalysis) -> set[Operation]:
+def concats_in_place(block: Block, shapes: ShapeAnalysis) -> set[Operation]:
     """The concats of a function that lie between dispatches as memory: some part is written in its place by a dispatch
     that is formed already."""
-    places = ConcatPlaces(block, shapes)
+    places = ConcatsInPlace(block, shapes)
     claims = {op: places.claim(op) for op in block.ops if isinstance(op, tensor.ConcatOp)}
     return {op for op, parts in claims.items() if any(part is not None for part in parts or ())}
 

@@ -1,4 +1,4 @@
-// RUN: fuseline opt %s -p "generalize-named-ops,form-dispatch-regions{fusion=none},place-concats" --split-input-file --verify-each | filecheck %s
+// RUN: fuseline opt %s -p "generalize-named-ops,form-dispatch-regions{fusion=none},elide-concats" --split-input-file --verify-each | filecheck %s
 
 // Parts one behind the other, each made by a dispatch of its own: the concat is their memory.
 // CHECK-LABEL: func.func @stacked

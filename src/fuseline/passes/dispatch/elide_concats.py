@@ -1,12 +1,12 @@
-"""place-concats: a concat whose parts are contiguous in it is memory, not work: the dispatches that make the parts
+"""elide-concats: a concat whose parts are contiguous in it is memory, not work: the dispatches that make the parts
 write them there.
 
     %a = flow.dispatch.region ..                          %a = flow.dispatch.region ..
     %b = flow.dispatch.region ..                    =>    %b = flow.dispatch.region ..
     %c = flow.dispatch.region { concat(%a, %b) }          %c = tensor.concat %a, %b
 
-The schedule lays such a concat out (`program/concat_places.py`). Concats whose parts are arms of one dispatch, or that
-are read in place, never come here: they are not alone in their dispatch.
+The schedule lays such a concat out (`program/concat_in_place.py`). Concats whose parts are arms of one dispatch, or
+that are read in place, never come here: they are not alone in their dispatch.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.provenance import provenance
-from fuseline.program.concat_places import ConcatPlaces
+from fuseline.program.concat_in_place import ConcatsInPlace
 from fuseline.report.records import CompileRecord, Decision
 
 
 @dataclass(frozen=True)
-class PlaceConcatsPass(ModulePass):
+class ElideConcatsPass(ModulePass):
     """Has no options."""
 
-    name = "place-concats"
+    name = "elide-concats"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
         blocks = [function.body.block for function in op.ops if isinstance(function, FuncOp) and function.body.blocks]
-        placed, members = list[tensor.ConcatOp](), set[str]()
+        elided, members = list[tensor.ConcatOp](), set[str]()
         for block in blocks:
-            _place_all(ctx, block, placed, members)
-        if placed:
-            _record(ctx.records, blocks, placed, members)
+            _elide_all(ctx, block, elided, members)
+        if elided:
+            _record(ctx.records, blocks, elided, members)
 
 
-def _place_all(ctx: CompilerContext, block: Block, placed: list[tensor.ConcatOp], members: set[str]) -> None:
+def _elide_all(ctx: CompilerContext, block: Block, elided: list[tensor.ConcatOp], members: set[str]) -> None:
     """Dissolve the regions of `block` that are memory, and add their concats and the ids of those to the lists."""
-    places = ConcatPlaces(block, ShapeAnalysis(ctx.symbols))
+    places = ConcatsInPlace(block, ShapeAnalysis(ctx.symbols))
     for op in list(block.ops):
         concat = op if isinstance(op, tensor.ConcatOp) else _only_concat(op)
         if concat is None or places.claim(concat) is None or concat is op:
@@ -58,7 +58,7 @@ def _place_all(ctx: CompilerContext, block: Block, placed: list[tensor.ConcatOp]
         assert isinstance(op, DispatchRegionOp)
         members.update(_members(op))
         _dissolve(op)
-        placed.append(concat)
+        elided.append(concat)
 
 
 def _only_concat(op: Operation) -> tensor.ConcatOp | None:
@@ -95,17 +95,17 @@ def _members(region: DispatchRegionOp) -> set[str]:
 
 
 def _record(
-    records: CompileRecord, blocks: Iterable[Block], placed: Iterable[tensor.ConcatOp], members: Collection[str]
+    records: CompileRecord, blocks: Iterable[Block], elided: Iterable[tensor.ConcatOp], members: Collection[str]
 ) -> None:
     """A source node that was nothing but such a concat costs nothing any more; its parts are fused into those that make
     them."""
     dispatched = {
         name for block in blocks for op in block.ops if isinstance(op, DispatchRegionOp) for name in provenance(op)
     }
-    for concat in placed:
+    for concat in elided:
         for name in provenance(concat):
             if name not in dispatched:
-                records.eliminated.setdefault(name, PlaceConcatsPass.name)
+                records.eliminated.setdefault(name, ElideConcatsPass.name)
     records.decisions[:] = [
         _written(decision) if decision.consumer in members else decision for decision in records.decisions
     ]
@@ -114,8 +114,8 @@ def _record(
 def _written(decision: Decision) -> Decision:
     detail = "the part is written where it lies in the concat"
     return msgspec.structs.replace(
-        decision, rule=PlaceConcatsPass.name, verdict="fused", code="fused", detail=detail, at=""
+        decision, rule=ElideConcatsPass.name, verdict="fused", code="fused", detail=detail, at=""
     )
 
 
-EXPORT = PlaceConcatsPass
+EXPORT = ElideConcatsPass

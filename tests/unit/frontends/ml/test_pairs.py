@@ -43,6 +43,9 @@ def machine(classes: int, kind: str, *, fitted: bool, seed: int = 0, **more: Any
     [
         (2, "RBF", True, "NONE"),
         (2, "POLY", False, "LOGISTIC"),
+        (2, "LINEAR", False, "NONE"),
+        (2, "RBF", False, "SOFTMAX"),
+        (2, "SIGMOID", False, "SOFTMAX_ZERO"),
         (3, "LINEAR", True, "SOFTMAX"),
         (3, "SIGMOID", True, "NONE"),
         (4, "POLY", False, "SOFTMAX_ZERO"),

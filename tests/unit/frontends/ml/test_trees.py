@@ -85,6 +85,17 @@ def test_classes(post: str, base: bool):
     assert_as_onnxruntime("TreeEnsembleClassifier", [rows(40)], attributes=attributes, domain=ML, opset=1, outputs=2)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_classes_that_nothing_is_said_of(seed: int, sign: int):
+    """Are no label where another has a score, however low."""
+    forest = Ensemble(seed, 1 + seed % 3, 3)
+    said = [[int(seed % 2 + 2 * forest.rng.integers(2))] for _ in forest.leaves]
+    attributes = forest.attributes("class", said, True) | {"classlabels_int64s": [7, 3, 9, 1]}
+    attributes["class_weights"] = [sign * weight for weight in attributes["class_weights"]]
+    assert_as_onnxruntime("TreeEnsembleClassifier", [rows(40)], attributes=attributes, domain=ML, opset=1, outputs=2)
+
+
 def test_two_classes_that_are_both_scored():
     """The larger score decides; onnxruntime looks at the second one alone, and answers 0 and 1 whatever the labels
     are."""

@@ -27,8 +27,7 @@ from fuseline.frontends.onnx.ops.ml_scores import (
     labelled,
     logistic,
     plus_row,
-    refuse_probit_of_one,
-    two_columns,
+    second_of_two,
 )
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import Tensor, known, view
@@ -122,9 +121,8 @@ def _scores(node: OnnxNode, decisions: Tensor, classes: int, post: str) -> Tenso
         return finished(node, coupled(node, _shares(node, decisions, slopes, offsets), classes), post)
     if classes > 2:
         return finished(node, decisions, post)
-    refuse_probit_of_one(node, post)
     score = view(decisions, decisions.dims[:1], [0, None])
-    return finished(node, two_columns(node, score, lambda b, e: b.op(arith.NegfOp, e), lambda b, e: e), post)
+    return second_of_two(node, score, post, share=post != "NONE")
 
 
 def _shares(node: OnnxNode, decisions: Tensor, slopes: Array, offsets: Array) -> Tensor:

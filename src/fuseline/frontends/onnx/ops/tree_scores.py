@@ -54,6 +54,10 @@ class Weights:
     target: Array
     weight: Array
 
+    def counted(self) -> Weights:
+        """1 for everything that is said."""
+        return replace(self, weight=np.ones_like(self.weight))
+
     def table(self, combine: str, nodes: int, neutral: float | int) -> Array:
         """One row per node and one column per target; `neutral` where a leaf says nothing."""
         out = np.full((nodes, self.targets), neutral, self.weight.dtype)

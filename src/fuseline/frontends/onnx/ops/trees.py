@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.ir import SSAValue
 
-from fuseline.frontends.onnx.dtypes import is_float
-from fuseline.frontends.onnx.emission import DType, cast, reshape
+from fuseline.frontends.onnx import scalars as s
+from fuseline.frontends.onnx.dtypes import is_float, mlir_element
+from fuseline.frontends.onnx.emission import DType, cast, elementwise, reshape
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.forest_checks import require_among, well_formed
 from fuseline.frontends.onnx.ops.forests import LEAF, MEMBER, MODES, Nodes, places_of, roots_of, with_members_split
@@ -18,6 +20,7 @@ from fuseline.frontends.onnx.ops.ml_scores import classified, finished, plus_row
 from fuseline.frontends.onnx.ops.tree_scores import AGGREGATES, Weights, columns_of, forest_scores
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
+from fuseline.ir.build import Body
 
 Array = NDArray[Any]
 ML = "ai.onnx.ml"
@@ -45,7 +48,34 @@ def tree_ensemble_classifier(node: OnnxNode) -> list[Any]:
     nodes, weights = _listed(node, "class", len(labels), x.dtype)
     scores = forest_scores(node, x, nodes, weights, "SUM")
     base = _numbers(node, "base_values", x.dtype)
-    return classified(node, scores, labels, base, columns_of(weights), positive=bool((weights.weight >= 0).all()))
+    ranked = None
+    if len(labels) > 2 and not len(base) and _may_be_silent(node, nodes, weights):
+        ranked = _where_spoken_of(node, scores, forest_scores(node, x, nodes, weights.counted(), "SUM"))
+    positive = bool((weights.weight >= 0).all())
+    return classified(node, scores, labels, base, columns_of(weights), positive=positive, ranked=ranked)
+
+
+def _may_be_silent(node: OnnxNode, nodes: Nodes, weights: Weights) -> bool:
+    """Whether a class of which a row's leaves say nothing may pass for one with a score: no tree always speaks of it,
+    and what is said of others is not always more than the 0 that it has."""
+    if (weights.weight > 0).all():
+        return False
+    spoken = np.zeros((len(nodes.mode), weights.targets), bool)
+    spoken[weights.place, weights.target] = True
+    trees, leaf = _integers(node, "nodes_treeids"), nodes.mode == LEAF
+    always = [spoken[leaf & (trees == tree)].all(0) for tree in np.unique(trees)]
+    return not np.any(always, axis=0).all()
+
+
+def _where_spoken_of(node: OnnxNode, scores: Tensor, count: Tensor) -> Tensor:
+    """The scores of classes that a row's leaves say something of, `count` times; onnxruntime gives no other label."""
+    dtype, element = scores.dtype, mlir_element(scores.dtype)
+
+    def body(b: Body, score: SSAValue, times: SSAValue) -> SSAValue:
+        said = s.compare(b, dtype, "gt", times, b.constant(0.0, element))
+        return s.select(b, said, score, b.constant(-np.inf, element))
+
+    return elementwise(node, [scores, count], dtype, body)
 
 
 @onnx_op("TreeEnsemble", since=5, domain=ML)

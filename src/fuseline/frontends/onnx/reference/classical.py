@@ -239,7 +239,7 @@ class SVMClassifier(_Ml):
             return named(best, classlabels_strings, classlabels_ints), transformed(scores, transform).astype(F32)
         if classes == 2:
             return named(best, classlabels_strings, classlabels_ints), two_classes(
-                scores, transform, probability=False
+                scores, transform, probability=(transform or "NONE") != "NONE"
             ).astype(F32)
         return named(best, classlabels_strings, classlabels_ints), transformed(scores, transform).astype(F32)
 

@@ -59,16 +59,15 @@ def transformed(scores: Array, transform: str | None) -> Array:
 
 def two_classes(score: Array, transform: str | None, *, probability: bool) -> Array:
     """Both scores [rows, 2] of a binary classifier that has one [rows, 1]: its complement to 1 where it is a
-    `probability`, else its negative.
-
-    A complement takes no further transformation but LOGISTIC, which is its own: 1 - p(x) is p(-x).
+    `probability`, else its negative. Of the transformations only LOGISTIC is one of a single score: 1 - p(x) is p(-x);
+    as in onnxruntime the others leave both as they are.
     """
     name = transform or "NONE"
     if name == "PROBIT":
         raise NotImplementedError("PROBIT makes no second score for two classes of one")
-    if probability and name != "LOGISTIC":
-        return np.concatenate([1 - score, score], 1)
-    return _TRANSFORMS[name](np.concatenate([-score, score], 1))
+    if name == "LOGISTIC":
+        return logistic(np.concatenate([-score, score], 1))
+    return np.concatenate([1 - score if probability else -score, score], 1)
 
 
 def named(places: Array, strings: Sequence[Any] | None, numbers: Sequence[int] | None) -> Array:

@@ -166,12 +166,15 @@ class TreeEnsembleClassifier(Node):
             scores, _ = votes.added(at, 2, "SUM", rows.dtype)
             places = (scores[:, 1] > (0.5 if (votes.weights >= 0).all() else 0)).astype(np.int64)
             scores = transformed(scores, transform)
-        elif classes <= 2 and len(set(votes.targets.tolist())) == 1:
+        elif classes == 2 and len(set(votes.targets.tolist())) == 1:
             places, scores = self._binary(votes, at, base, transform, rows.dtype)
         else:
-            sums, _ = votes.added(at, classes, "SUM", rows.dtype)
+            sums, spoken = votes.added(at, classes, "SUM", rows.dtype)
             sums = sums if base is None else sums + base.astype(rows.dtype)
-            places, scores = sums.argmax(1), transformed(sums, transform)
+            if classes == 1:  # its side of 0, whatever it is called
+                return (sums[:, 0] > 0).astype(np.int64), transformed(sums, transform).astype(np.float32)
+            ranked = np.where(spoken, sums, -np.inf) if classes > 2 and base is None else sums
+            places, scores = ranked.argmax(1), transformed(sums, transform)
         return named(places, classlabels_strings, classlabels_int64s), scores.astype(np.float32)
 
     @staticmethod

@@ -43,6 +43,8 @@ def expand_pad(op: tensor.PadOp) -> None:
     def body(b: Body) -> Sequence[SSAValue]:
         places = [b.add(IndexOp(axis)).result for axis in range(rank)]
         added = _added(b, op, places)
+        if 0 in shape_of(op.source):
+            return [added]
         if not places:
             return [b.op(tensor.ExtractOp, op.source, [], element_of(op.source))]
         inside, at = place_in_source(b, places, low, sizes)

@@ -54,9 +54,13 @@ def expand_extract_slice(op: tensor.ExtractSliceOp) -> None:
 
 
 def expand_insert_slice(op: tensor.InsertSliceOp) -> None:
-    """The source with all dimensions of the destination; with gaps, a choice per element. What it says of sizes is said
-    by the op that nobody reads any more: `require-equal-sizes` asks it, and `dead-code` takes it away."""
+    """The source with all dimensions of the destination; with gaps, a choice per element; the destination where the
+    source has no element. What it says of sizes is said by the op that nobody reads any more: `require-equal-sizes`
+    asks it, and `dead-code` takes it away."""
     if not op.result.uses:
+        return
+    if 0 in shape_of(op.source):
+        op.result.replace_all_uses_with(op.dest)
         return
     sizes = attributes.values(op.static_sizes)
     emit = Emitter.before(op)

@@ -63,6 +63,15 @@ def test_operators_of_the_host_are_base64(key: str, value: str, tmp_path: Path):
         _read(declaration + IDENTITY.format("", "main"), tmp_path)
 
 
+@pytest.mark.parametrize("value", ["3", "[]", '["int128"]', '["uint8", "uint8"]', "[3]"])
+@pytest.mark.parametrize("side", ["operand", "result"])
+def test_operators_of_the_host_say_the_type_of_every_value(side: str, value: str, tmp_path: Path):
+    attributes = f"attributes {{fuseline.{side}_dtypes = {value}}}"
+    declaration = f"func.func private @host(tensor<4xi8>) -> tensor<4xi8> {attributes}\n"
+    with pytest.raises(FuselineError, match=f"E0302.*@host.*fuseline.{side}_dtypes must be"):
+        _read(declaration + IDENTITY.format("", "main"), tmp_path)
+
+
 BETWEEN = """func.func @main(%x: tensor<?x5xf32>, %y: tensor<2x5xf32>) -> tensor<2x5xf32> {
   %one = arith.constant 1 : index
   %two = arith.addi %one, %one : index

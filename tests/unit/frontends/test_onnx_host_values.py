@@ -157,6 +157,20 @@ def test_an_input_of_unknown_rank_is_noted():
     assert fuseline.compile(proto, threads=1, shapes={"x": (1, 2)}).stats["host_ops"] == 0
 
 
+@pytest.mark.parametrize("stage", ["input", "layout"])
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_a_printed_program_still_says_what_is_unsigned(stage: str, target: str, tmp_path: Any):
+    """Read as signed, the largest number would come first."""
+    model = onnx_model(
+        "g (uint64[5] x) => (double[k] y) { d = Add(x, x) u = Unique <sorted = 1>(d) y = Cast <to = 11>(u) }"
+    )
+    (path := tmp_path / "printed.mlir").write_text(fuseline.api.emit(model, stage))
+    x = np.array([2**62 + 10**6, 5, 2**62 + 5 * 10**6, 7, 7], np.uint64)
+    expected = np.unique(x + x).astype(np.float64)
+    for source in (model, path):
+        np.testing.assert_array_equal(fuseline.compile(source, target=target, threads=1).run({"x": x})["y"], expected)
+
+
 def test_a_host_op_keeps_the_sizes_it_is_given():
     ctx = new_context()
     read_onnx(model("(float[n, 3, 3] x) => (y) { d = Det(x) y = Exp(d) }"), ctx)

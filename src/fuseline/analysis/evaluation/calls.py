@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.traits import SymbolTable
 
@@ -23,6 +23,7 @@ from fuseline.analysis.evaluation.program import (
     release,
 )
 from fuseline.ir import flow
+from fuseline.ir.declared_types import operand_dtypes
 
 
 @evaluates("func.call")
@@ -47,8 +48,8 @@ def _host(op: Operation, callee: func.FuncOp, operands: list[Array], program: Pr
         )
     types = callee.function_type.inputs
     arguments = [
-        release(x) if isinstance(t, flow.HostType) else _as_declared(x, callee.arg_attrs, i)
-        for i, (x, t) in enumerate(zip(operands, types, strict=True))
+        release(x) if isinstance(t, flow.HostType) else _as_declared(x, name)
+        for x, t, name in zip(operands, types, operand_dtypes(callee), strict=True)
     ]
     results = program.host_call(callee, arguments)
     if len(results) != len(op.results):
@@ -56,12 +57,11 @@ def _host(op: Operation, callee: func.FuncOp, operands: list[Array], program: Pr
     return [_stored(result, value.type, program) for result, value in zip(results, op.results, strict=True)]
 
 
-def _as_declared(array: Array, attributes: ArrayAttr[Any] | None, position: int) -> Array:
-    """An operand under the dtype its declaration names (`fuseline.dtype = "uint8"`)."""
-    name = attributes.data[position].data.get("fuseline.dtype") if attributes is not None else None
-    if not isinstance(name, StringAttr) or not is_integer(array.dtype):
+def _as_declared(array: Array, name: str | None) -> Array:
+    """An operand under the dtype its declaration names."""
+    if name is None or not is_integer(array.dtype):
         return array
-    return np.ascontiguousarray(array).view(name.data).reshape(array.shape)  # a scalar would come out with an axis
+    return np.ascontiguousarray(array).view(name).reshape(array.shape)  # a scalar would come out with an axis
 
 
 def _stored(result: Any, type_: Any, program: Program) -> Array:

@@ -13,17 +13,21 @@ from xdsl.ir import Attribute
 
 from fuseline.analysis.shapes import DIMS_ATTRIBUTE
 from fuseline.errors import FuselineError
+from fuseline.ir.declared_types import OPERANDS, RESULTS
 from fuseline.ir.dim_json import from_name
 
 _TEXTS = ("fuseline.name", "fuseline.dtype", "fuseline.type")
+_DECLARED = ("", "uint8", "uint16", "uint32", "uint64")
 
 
 def check_annotations(module: ModuleOp, path: str) -> None:
     """Raises FuselineError (E0302) for a `fuseline.dims` that does not name one size per dimension, for a name or type
-    that is no text, and for an operator of the host that is not in base64."""
+    that is no text, and for an operator of the host that is not in base64 or has no type for each of its values."""
     for op in module.walk():
         if isinstance(op, FuncOp):
             _check_host_node(op, f"{path}: @{op.sym_name.data}")
+            _check_dtypes(op, OPERANDS, len(op.function_type.inputs), f"{path}: @{op.sym_name.data}")
+            _check_dtypes(op, RESULTS, len(op.function_type.outputs), f"{path}: @{op.sym_name.data}")
             for attributes, type_ in _borders(op):
                 _check_texts(attributes, f"{path}: @{op.sym_name.data}")
                 if DIMS_ATTRIBUTE in attributes:
@@ -53,6 +57,14 @@ def _check_host_node(function: FuncOp, place: str) -> None:
         b64decode(node.data if isinstance(node, StringAttr) else "", validate=True)
     except ValueError as error:
         raise _wrong("fuseline.onnx_node", f"base64 ({error})", place) from error
+
+
+def _check_dtypes(function: FuncOp, key: str, count: int, place: str) -> None:
+    """One integer type of NumPy's per operand or result, or an empty text."""
+    names = function.attributes.get(key, ArrayAttr([StringAttr("")] * count))
+    entries: Sequence[Any] = names.data if isinstance(names, ArrayAttr) else [None]
+    if len(entries) != count or not all(isinstance(one, StringAttr) and one.data in _DECLARED for one in entries):
+        raise _wrong(key, "the unsigned type of each value, as a text, or an empty one", place)
 
 
 def _check_texts(attributes: dict[str, Attribute], place: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Region, SSAValue
 
@@ -35,6 +35,7 @@ from fuseline.frontends.onnx.tensors import NoNativeLowering, OneWay, Tensor, kn
 from fuseline.ir.build import Emitter, tensor_type
 from fuseline.ir.constant_budget import folded_name
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.declared_types import declare_dtypes
 from fuseline.ir.dim_json import to_name
 from fuseline.ir.flow import HostType
 from fuseline.report.records import HostOpRecord
@@ -168,22 +169,15 @@ def _declaration(
     types: Sequence[Attribute],
     outputs: Sequence[Value],
 ) -> FuncOp:
-    arguments, results = (ArrayAttr([_dtype_attribute(value) for value in side]) for side in (model.operands, outputs))
-    function = FuncOp(
-        name,
-        ([value.type for value in operands], list(types)),
-        Region(),
-        "private",
-        arg_attrs=arguments,
-        res_attrs=results,
-    )
+    function = FuncOp(name, ([value.type for value in operands], list(types)), Region(), "private")
+    declare_dtypes(function, [_unsigned_dtype(value) for value in model.operands], [*map(_unsigned_dtype, outputs)])
     function.attributes["fuseline.host_op"] = StringAttr(op_type)
     function.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(model.proto.SerializeToString()).decode())
     return function
 
 
-def _dtype_attribute(value: Value) -> DictionaryAttr:
-    unsigned = isinstance(value, Tensor) and is_unsigned(value.dtype) and value.dtype.kind != "b"
-    return DictionaryAttr(
-        {"fuseline.dtype": StringAttr(value.dtype.name)} if unsigned and isinstance(value, Tensor) else {}
-    )
+def _unsigned_dtype(value: Value) -> str:
+    """The type that the IR has no word for; empty for others."""
+    if not isinstance(value, Tensor):
+        return ""
+    return value.dtype.name if is_unsigned(value.dtype) and value.dtype.kind != "b" else ""

@@ -27,6 +27,7 @@ from fuseline.buffers import BufferRef, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, SizeRequirement
+from fuseline.ir.declared_types import operand_dtypes, result_dtypes
 from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
 from fuseline.ir.provenance import provenance
 from fuseline.passes.schedule.main_border import Described, arguments_of, results_of, spec_of
@@ -250,8 +251,8 @@ class _Reader:
                 node=", ".join(provenance(op)) or None,
             )
         reads, writes = (
-            tuple(self.buffers.operand(value, said.text("dtype")) for value, said in zip(side, described, strict=True))
-            for side, described in ((op.arguments, arguments_of(callee)), (op.res, results_of(callee)))
+            tuple(self.buffers.operand(value, name) for value, name in zip(side, names, strict=True))
+            for side, names in ((op.arguments, operand_dtypes(callee)), (op.res, result_dtypes(callee)))
         )
         nodes = provenance(op)
         label = ", ".join(nodes) or kind.data

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DenseIntOrFPElementsAttr,
-    DictionaryAttr,
     IntegerAttr,
     StringAttr,
     TensorType,
@@ -27,6 +25,7 @@ from fuseline.analysis.evaluation.control import branch, loop
 from fuseline.analysis.evaluation.program import Program, evaluates, is_evaluable
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
+from fuseline.ir.declared_types import declare_dtypes
 from fuseline.ir.flow import DispatchOp
 from fuseline.ir.text import parse_module
 
@@ -58,7 +57,7 @@ def _host(answer: Any, dtype: str | None = None) -> tuple[Any, list[Any]]:
     module = parse_module(HOST, new_context())
     if dtype is not None:
         declared = next(op for op in module.ops if isinstance(op, FuncOp) and op.is_declaration)
-        declared.arg_attrs = ArrayAttr([DictionaryAttr({"fuseline.dtype": StringAttr(dtype)})])
+        declare_dtypes(declared, [dtype], [""])
     return evaluate_module(module, [X], host_call=call)[0], seen
 
 

@@ -269,11 +269,14 @@ def _retyped(main: str, result: str, type_: str) -> str:
     return main.replace(f"-> ({T})", f"-> ({type_})").replace(f"{result} : {T}", f"{result} : {type_}")
 
 
+HOST = 'fuseline.host_op = "Foo", fuseline.onnx_node = "aGk="'
+TAKES, GIVES = 'fuseline.operand_dtypes = ["uint64"]', 'fuseline.result_dtypes = ["uint64"]'
+
+
 def test_what_a_host_call_returns_is_of_the_type_that_it_declares(schedule_of: ScheduleOf) -> None:
     """A signless integer does not say whether it has a sign."""
     wide = "tensor<64xi64>"
-    attributes = 'attributes {fuseline.host_op = "Foo", fuseline.onnx_node = "aGk="}'
-    declaration = f'func.func private @host.Foo.0({T}) -> ({wide} {{fuseline.dtype = "uint64"}}) {attributes}\n'
+    declaration = f"func.func private @host.Foo.0({T}) -> {wide} attributes {{{HOST}, {GIVES}}}\n"
     main = _main(f"%h = func.call @host.Foo.0(%x) : ({T}) -> {wide}\n", "%h")
     host = next(
         step for step in schedule_of(declaration + _retyped(main, "%h", wide)).steps if isinstance(step, HostStep)
@@ -284,11 +287,9 @@ def test_what_a_host_call_returns_is_of_the_type_that_it_declares(schedule_of: S
 
 def test_what_the_border_and_host_operators_take_is_of_the_type_that_they_say(schedule_of: ScheduleOf) -> None:
     wide = "tensor<64xi64>"
-    attributes, typed = '{fuseline.host_op = "Foo", fuseline.onnx_node = "aGk="}', '[{fuseline.dtype = "uint64"}]'
     named = f'{wide} {{fuseline.dtype = "uint64"}}'
-    declarations = f"func.func private @host.Foo.0({T}) -> ({named}) attributes {attributes}\n"
-    declarations += f""""func.func"() <{{sym_name = "host.Bar.0", function_type = ({wide}) -> {wide},
-        sym_visibility = "private", arg_attrs = {typed}, res_attrs = {typed}}}> ({{}}) {attributes} : () -> ()\n"""
+    declarations = f"func.func private @host.Foo.0({T}) -> {wide} attributes {{{HOST}, {GIVES}}}\n"
+    declarations += f"func.func private @host.Bar.0({wide}) -> {wide} attributes {{{HOST}, {TAKES}, {GIVES}}}\n"
     calls = f"%h = func.call @host.Foo.0(%x) : ({T}) -> {wide}\n%g = func.call @host.Bar.0(%h) : ({wide}) -> {wide}\n"
     main = _retyped(_main(calls, "%g"), "%g", wide).replace(f"-> ({wide})", f"-> ({named})")
     schedule = schedule_of(declarations + main)

@@ -62,7 +62,6 @@ DIFFERENT: dict[str, tuple[str, _Condition]] = {
         "clip bounds what goes into the activations, and nothing else",
         lambda node: any(a.name == "clip" for a in node.attribute),
     ),
-    "MaxUnpool": ("output_shape shifts what is unpooled", lambda node: len(node.input) > 2),
     "NonZero": (
         "is as fast there, and of a tensor without dimensions the same in every installation",
         lambda node: True,

@@ -12,6 +12,7 @@ import pytest
 from onnx import helper
 
 import fuseline
+from fuseline.api import emit
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
@@ -164,7 +165,7 @@ def test_a_printed_program_still_says_what_is_unsigned(stage: str, target: str, 
     model = onnx_model(
         "g (uint64[5] x) => (double[k] y) { d = Add(x, x) u = Unique <sorted = 1>(d) y = Cast <to = 11>(u) }"
     )
-    (path := tmp_path / "printed.mlir").write_text(fuseline.api.emit(model, stage))
+    (path := tmp_path / "printed.mlir").write_text(emit(model, stage))
     x = np.array([2**62 + 10**6, 5, 2**62 + 5 * 10**6, 7, 7], np.uint64)
     expected = np.unique(x + x).astype(np.float64)
     for source in (model, path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fuseline
+from fuseline.frontends.onnx.reference import evaluator
 from fuseline.interop import onnx_host
 from tests.native import assert_as_onnxruntime, assert_same, native
 from tests.one_node import by_onnxruntime, feeds_of, one_node
@@ -95,6 +96,26 @@ def test_values_back_at_their_places(rank: int, given: bool):
     assert_as_onnxruntime(
         "MaxUnpool", [*pooled, *shape], attributes=attributes, opset=11, constants=(2,) if given else ()
     )
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_a_shape_that_is_fed_is_one_that_is_known(installed: bool):
+    """On the host, whoever computes there."""
+    attributes: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    x = np.random.default_rng(7).standard_normal((2, 3, 5, 7), np.float32)
+    pooled = native(one_node("MaxPool", [x], attributes, opset=12, outputs=2), feeds_of([x]))[0]
+    inputs = [*pooled, np.array(x.shape, np.int64)]
+    held = one_node("MaxUnpool", inputs, attributes, opset=11, constants=(2,))
+    expected = by_onnxruntime(held, feeds_of(inputs, (2,)))[0]
+    fed = one_node("MaxUnpool", inputs, attributes, opset=11)
+    if installed:
+        program = fuseline.compile(fed, threads=1)
+        assert [op.op_type for op in program.record.host_ops] == ["MaxUnpool"]
+        found: Any = program.run(feeds_of(inputs))["o0"]
+    else:
+        found = evaluator(fed).run(None, feeds_of(inputs))[0]  # pyright: ignore[reportArgumentType] - a list
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(fuseline.compile(held, threads=1).run(feeds_of(inputs, (2,)))["o0"], expected)
 
 
 def test_wild_places_stay_inside():

@@ -4,6 +4,7 @@ MaxPool        `Indices` count through the whole tensor, batch and channel inclu
 AveragePool    halves are added up in float32
 LpPool         automatic padding of any stride
 GlobalMaxPool  any rank
+MaxUnpool      places count through the result, whatever its shape is, as those of MaxPool do
 ConvTranspose  groups: each with its own bias and filters; `output_shape`
 """
 
@@ -72,6 +73,29 @@ class GlobalMaxPool(Node):
         return (x.max(tuple(range(2, x.ndim)), keepdims=True),)
 
 
+class MaxUnpool(Node):
+    """Zeros, with each value at its place among all elements of the result (onnxruntime and PyTorch; the standard's
+    test counts through the shape that there would be without `output_shape`, see onnx issue 2398)."""
+
+    def _run(
+        self,
+        x: Any,
+        places: Any,
+        output_shape: Any = None,
+        kernel_shape: Any = None,
+        strides: Any = None,
+        pads: Any = None,
+        **_: Any,
+    ) -> tuple[Any, ...]:
+        n = x.ndim - 2
+        steps, border = numbers(strides, [1] * n), numbers(pads, [0] * (2 * n))
+        windows = zip(x.shape[2:], steps, kernel_shape, border[:n], border[n:], strict=True)
+        sizes = [(size - 1) * step + k - low - high for size, step, k, low, high in windows]
+        out = np.zeros([*x.shape[:2], *sizes] if output_shape is None else output_shape.astype(np.int64), x.dtype)
+        out.reshape(-1)[places.reshape(-1)] = x.reshape(-1)
+        return (out,)
+
+
 class ConvTranspose(Node):
     """Every element spread over a window of the output, in float32 at least."""
 
@@ -123,5 +147,5 @@ def _cut(x: Any, axis: int, begin: int, size: int) -> Any:
     return grown[tuple(slice(begin, begin + size) if i == axis else slice(None) for i in range(x.ndim))]
 
 
-POOLING: tuple[type[OpRun], ...] = (MaxPool, AveragePool, LpPool, GlobalMaxPool, ConvTranspose)
+POOLING: tuple[type[OpRun], ...] = (MaxPool, AveragePool, LpPool, GlobalMaxPool, MaxUnpool, ConvTranspose)
 """What to give `ReferenceEvaluator` as `new_ops`."""

@@ -62,6 +62,11 @@ def provenance(op: Operation) -> tuple[str, ...]:
     return nodes_in(op.location)
 
 
+def node_names(op: Operation) -> str | None:
+    """The source nodes of `op` as errors and reports name them, `a, b`; None where none is known."""
+    return ", ".join(provenance(op)) or None
+
+
 def carry(sources: Iterable[Operation], targets: Iterable[Operation]) -> None:
     """Add the provenance of all `sources` to each of `targets` (and to none nested inside them)."""
     # Most ops that replace one another come from the same nodes, and equal locations are mostly one object.

@@ -17,7 +17,7 @@ from xdsl.traits import IsTerminator, SymbolTable
 from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
 from fuseline.ir.flow import HostType
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names
 
 Array: TypeAlias = NDArray[Any]
 """A tensor, or a NumPy scalar for a value that is no tensor."""
@@ -53,8 +53,7 @@ def is_evaluable(op: Operation) -> bool:
 
 def failure(op: Operation, message: str, hint: str | None = None) -> FuselineError:
     """E0305 that names the op and the source nodes it came from."""
-    nodes = ", ".join(provenance(op))
-    return FuselineError("E0305", f"{op.name}: {message}", node=nodes or None, hint=hint)
+    return FuselineError("E0305", f"{op.name}: {message}", node=node_names(op), hint=hint)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.dim import Dim
 from fuseline.ir.dim_order import never_less
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names
 
 
 def operations(module: ModuleOp) -> Iterator[Operation]:
@@ -57,7 +57,7 @@ def _require(
     left, right = (d.mul(size, some) for size in sizes)
     if never_less(left, right):
         return
-    node = ", ".join(sorted(provenance(reader))) or reader.name
+    node = node_names(reader) or reader.name
     high = d.upper_bound(d.sub(left, right))
     if high is not None and high < 0:
         raise FuselineError("E0107", what(), node=node)
@@ -66,7 +66,7 @@ def _require(
 
 def require_to_fit(ctx: CompilerContext, reader: Operation, size: Dim, bits: int) -> None:
     """Note that a size must be a signed integer of so many bits."""
-    node = ", ".join(sorted(provenance(reader))) or reader.name
+    node = node_names(reader) or reader.name
     for left, right in (((1 << (bits - 1)) - 1, size), (size, -(1 << (bits - 1)))):
         if not never_less(left, right):
             _note(ctx, left, right, node)

@@ -43,7 +43,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.build import Body, Emitter, element_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names
 from fuseline.passes.cleanup.narrow_weights import keep_weights_narrow
 from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand, replace_root
 from fuseline.passes.cleanup.result_scales import dequantized, result_scales, scaled
@@ -101,7 +101,7 @@ def _visit(ctx: CompilerContext, maker: IntegerMaker, shapes: ShapeAnalysis, roo
         return
     refused = _in_integers(maker, product)
     if refused is not None and not (element_of(result_of(root)) == i32 and _in_f32(maker, product)):
-        names = ", ".join(provenance(root)) or "an op"
+        names = node_names(root) or "an op"
         ctx.records.notes.append(f"{names}: not computed in integers of 16 bits ({refused.code}): {refused.detail}")
 
 

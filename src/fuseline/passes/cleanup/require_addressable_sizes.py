@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import argument_attribute
 from fuseline.errors import OutOfMemoryError
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names
 
 LARGEST = 1 << 47
 """Elements: user space has 2^47 bytes (x86-64 with four levels of page tables)."""
@@ -49,7 +49,7 @@ def _check(value: SSAValue, op: Operation) -> None:
     shape = value.type.get_shape()
     if prod(max(size, 1) for size in shape) >= LARGEST:  # 0 beside 2^62 would leave 64 bits in a stride
         sizes = "x".join("?" if size < 0 else str(size) for size in shape)
-        node = ", ".join(provenance(op)) or _name(value, op)
+        node = node_names(op) or _name(value, op)
         raise OutOfMemoryError(
             "E0405", f"a tensor of {sizes} elements is larger than memory can be", node=node, hint="use smaller sizes"
         )

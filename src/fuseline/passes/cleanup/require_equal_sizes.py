@@ -29,7 +29,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast import attributes
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names
 from fuseline.passes.cleanup.inside_requirements import operations, require_of_symbols
 
 Pair = tuple[Dim, Dim]
@@ -163,7 +163,7 @@ def _beside(axis: int, parts: Sequence[Sequence[Dim]], whole: Sequence[Dim]) -> 
 def _require(ctx: CompilerContext, op: Operation, left: Dim, right: Dim) -> None:
     if left == right:
         return
-    node = ", ".join(sorted(provenance(op))) or op.name
+    node = node_names(op) or op.name
     difference = d.sub(left, right)
     low, high = d.lower_bound(difference), d.upper_bound(difference)
     if (low is not None and low > 0) or (high is not None and high < 0):
@@ -178,7 +178,7 @@ def _require_at_least(ctx: CompilerContext, op: Operation, large: Dim, small: Di
     low, high = d.lower_bound(difference), d.upper_bound(difference)
     if low is not None and low >= 0:
         return
-    node = ", ".join(sorted(provenance(op))) or op.name
+    node = node_names(op) or op.name
     if high is not None and high < 0:
         raise FuselineError(
             "E0107", f"size {d.to_text(large)} must be at least {d.to_text(small)} and never is", node=node

@@ -25,7 +25,7 @@ from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.identity import by_identity
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names
 from fuseline.passes.cleanup.inside_requirements import operations, require_inside
 
 
@@ -52,7 +52,7 @@ def _look_at(ctx: CompilerContext, view: StructuredOp, shapes: ShapeAnalysis) ->
         loops = view.loops(shapes)
         found = place_range(expression, loops)
         if found is None:
-            node = ", ".join(sorted(provenance(view.op))) or view.op.name
+            node = node_names(view.op) or view.op.name
             raise FuselineError(
                 "E0306",
                 f"an indexing map uses {expression}",

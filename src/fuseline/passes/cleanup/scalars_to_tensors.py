@@ -33,7 +33,7 @@ from fuseline.ir.fast.create import create_generic
 from fuseline.ir.fast.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses, result_of, set_operand
 from fuseline.ir.fast.nesting import ops_inside, replace_inside
 from fuseline.ir.flow import HostType
-from fuseline.ir.provenance import provenance, replace
+from fuseline.ir.provenance import node_names, replace
 from fuseline.passes.cleanup.scalar_values import (
     IndexReads,
     constant_scalar,
@@ -270,7 +270,7 @@ def _formless(op: Operation, operand: SSAValue) -> FuselineError:
     return FuselineError(
         "E0305",
         message,
-        node=", ".join(provenance(op)) or None,
+        node=node_names(op),
         hint="linalg ops, sizes and results may depend on computed numbers",
     )
 

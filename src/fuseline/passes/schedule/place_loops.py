@@ -11,7 +11,7 @@ from fuseline.buffers import BufferRef, LoopOffset, Operand, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names, provenance
 from fuseline.passes.schedule.dependencies import earliest_waves, needs_of
 from fuseline.passes.schedule.main_buffers import Storage
 from fuseline.passes.schedule.read_loops import LoopShape, Position, Source
@@ -95,9 +95,7 @@ class LoopPlacer:
         elif not all(isinstance(step, BodyStep) for step in self.body.steps):
             what = "holds a host operator or another loop"
         if what is not None:
-            raise FuselineError(
-                "E0305", f"the loop @{op.callee.string_value()} {what}", node=", ".join(provenance(op)) or None
-            )
+            raise FuselineError("E0305", f"the loop @{op.callee.string_value()} {what}", node=node_names(op))
 
     # the body's steps -------------------------------------------------------------------------------------------------
 

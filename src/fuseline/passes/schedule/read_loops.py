@@ -31,7 +31,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -212,9 +212,7 @@ class _Reader:
         return found[0]
 
     def _error(self, what: str) -> FuselineError:
-        return FuselineError(
-            "E0305", f"@{self.function.sym_name.data}: {what}", node=", ".join(provenance(self.loop)) or None
-        )
+        return FuselineError("E0305", f"@{self.function.sym_name.data}: {what}", node=node_names(self.loop))
 
 
 def _tail(moving: Sequence[int], dims: Sequence[Dim]) -> tuple[int, int]:

@@ -29,7 +29,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, SizeRequirement
 from fuseline.ir.declared_types import operand_dtypes, result_dtypes
 from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names, provenance
 from fuseline.passes.schedule.main_border import Described, arguments_of, results_of, spec_of
 from fuseline.passes.schedule.main_buffers import MainBuffers, Storage, tensor_type
 from fuseline.passes.schedule.place_loops import LoopBody, LoopPlacer
@@ -162,9 +162,7 @@ class _Reader:
         for op, parts in reversed(found.items()):
             if parts is None:
                 hint = "only a concat of contiguous parts can be, and of results of dispatches for the most part"
-                raise FuselineError(
-                    "E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint
-                )
+                raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=node_names(op), hint=hint)
             self.copied_parts[op] = self.buffers.put_parts(op.result, op.inputs, parts)
 
     def _copy(self, wanted: Sequence[tuple[SSAValue, BufferRef]]) -> None:
@@ -185,9 +183,7 @@ class _Reader:
             self._copy(self.copied_parts[op])
         elif not _computes_nothing(op):
             hint = "every tensor op must be inside a dispatch before scheduling"
-            raise FuselineError(
-                "E0305", f"{op.name} cannot be scheduled", node=", ".join(provenance(op)) or None, hint=hint
-            )
+            raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=node_names(op), hint=hint)
 
     def _dispatch(self, op: DispatchOp) -> None:
         arguments = op.arguments
@@ -213,9 +209,7 @@ class _Reader:
     def _sizes(self, op: tensor.FromElementsOp) -> None:
         target = self.buffers.operand(op.results[0])
         if target.dtype != "int64":
-            raise FuselineError(
-                "E0305", f"{op.name} of {target.dtype} cannot be scheduled", node=", ".join(provenance(op)) or None
-            )
+            raise FuselineError("E0305", f"{op.name} of {target.dtype} cannot be scheduled", node=node_names(op))
         self._add(SizesStep(tuple(self.shapes.index(value) for value in op.operands), target, 0), op)
 
     def _call(self, op: func.CallOp) -> None:
@@ -237,7 +231,7 @@ class _Reader:
         for copy in copies:
             self._add(copy, None)
         if (d.lower_bound(shape.trips) or 0) < 1:  # its last iteration makes the results: there must be one
-            node = ", ".join(provenance(op)) or op.callee.string_value()
+            node = node_names(op) or op.callee.string_value()
             self.storage.ctx.require(SizeRequirement(shape.trips, 1, node, at_least=True))
 
     def _host_call(self, op: func.CallOp, callee: func.FuncOp | ExecutableOp | None) -> None:
@@ -248,7 +242,7 @@ class _Reader:
             raise FuselineError(
                 "E0305",
                 f"call of {op.callee.string_value()}, which is no host operator",
-                node=", ".join(provenance(op)) or None,
+                node=node_names(op),
             )
         reads, writes = (
             tuple(self.buffers.operand(value, name) for value, name in zip(side, names, strict=True))

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute
 from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
 from fuseline.ir.flow import HostType
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names
 from fuseline.runtime import host
 
 HOST_EXECUTOR = "onnx"
@@ -32,7 +32,7 @@ def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
     operands = [
         _declared(operand, type_) for operand, type_ in zip(operands, declaration.function_type.inputs, strict=True)
     ]
-    label = ", ".join(provenance(declaration)) or declaration.sym_name.data
+    label = node_names(declaration) or declaration.sym_name.data
     held = [isinstance(type_, HostType | IndexType) for type_ in declaration.function_type.outputs]
     name = declaration.attributes.get("fuseline.executor")
     executor = name.data if isinstance(name, StringAttr) else HOST_EXECUTOR

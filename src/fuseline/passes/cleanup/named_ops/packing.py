@@ -20,7 +20,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir.build import Emitter, element_of, identity_map, shape_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.linalg_named import PackOp, UnPackOp
-from fuseline.ir.provenance import provenance, replace
+from fuseline.ir.provenance import node_names, replace
 from fuseline.passes.cleanup.named_ops.packing_unknown import pack_unknown, unpack_unknown
 
 
@@ -83,7 +83,7 @@ def _unknown(op: PackOp | UnPackOp) -> bool:
 
 
 def _refused(op: PackOp | UnPackOp, why: str) -> FuselineError:
-    return FuselineError("E0106", f"{op.name}: {why}", node=", ".join(provenance(op)) or None)
+    return FuselineError("E0106", f"{op.name}: {why}", node=node_names(op))
 
 
 def _split(

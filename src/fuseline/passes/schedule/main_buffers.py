@@ -24,7 +24,7 @@ from fuseline.ir.dim import Dim, add, mul, product
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.flow import HostType
-from fuseline.ir.provenance import provenance
+from fuseline.ir.provenance import node_names
 from fuseline.program.schedule import element_bytes, moved_ref
 
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i1": "bool", "index": "int64"}
@@ -62,9 +62,7 @@ class Storage:
         if name not in self._resources:
             array = self.ctx.resources.get(name)
             if array is None:
-                raise FuselineError(
-                    "E0305", f"no data for dense_resource<{name}>", node=", ".join(provenance(op)) or None
-                )
+                raise FuselineError("E0305", f"no data for dense_resource<{name}>", node=node_names(op))
             self._resources[name] = self.constant(array)
         return self._resources[name]
 
@@ -117,7 +115,7 @@ class MainBuffers:
         if isinstance(
             value.type, IndexType
         ):  # a number that a host operator tells: from there on a size like any other
-            return Operand(self._new_slot(value), (self.shapes.index(value),), "object")
+            return Operand(self.ref(value), (self.shapes.index(value),), "object")
         name = dtype_name(tensor_type(value), dtype)
         distance = mul(self._view_offsets.get(value, 0), element_bytes(name))
         return Operand(moved_ref(self.ref(value), distance), self.shapes.dims(value), name)
@@ -129,12 +127,8 @@ class MainBuffers:
             self._refs[root] = self._new(root)
         return self._refs[root]
 
-    def _new_slot(self, value: SSAValue) -> BufferRef:
-        ref = self._refs[value] = self.storage.slot()
-        return ref
-
     def _new(self, root: SSAValue) -> BufferRef:
-        if isinstance(root.type, HostType):
+        if isinstance(root.type, HostType | IndexType):
             return self.storage.slot()
         if isinstance(root.owner, arith.ConstantOp):
             return self._constant(root.owner)

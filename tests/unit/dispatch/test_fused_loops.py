@@ -92,6 +92,22 @@ def test_text_that_is_no_loops_is_refused(text: str):
     assert (caught.value.code, caught.value.node) == ("E0302", "main_dispatch_0")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{grids = [[]], members = ["placed"]}', "a placed member has loops"),
+        ('{grids = [[""]], members = []}', "a size has no name"),
+        ('{grids = [[]], members = ["view"], more = unit}', "unknown entry more"),
+        ("{grids = [[7 : i64]], members = []}", "7 : i64 is no StringAttr"),
+        ("{grids = [[]], members = [array<f32: 0.0>]}", "is no array of i64"),
+    ],
+)
+def test_a_refusal_says_what_does_not_read_and_what_to_do(text: str, reason: str):
+    with pytest.raises(FuselineError, match=f"does not read as loops .*{reason}") as caught:
+        from_attribute(_parsed(text), {})
+    assert (caught.value.node, caught.value.hint) == (None, "remove the attribute, or form the region again")
+
+
 # against a body -------------------------------------------------------------------------------------------------------
 
 

@@ -75,8 +75,9 @@ def test_files_without_export_are_no_passes(tmp_path: Path):
     ],
 )
 def test_an_export_of_another_kind_or_name_is_refused(name: str, export: object, message: str):
-    with pytest.raises(FuselineError, match=f"E0901.*{message}"):
+    with pytest.raises(FuselineError, match=f"E0901.*{message}") as caught:
         checked(name, export)
+    assert caught.value.node == name
     assert checked("good", _GoodPass) is _GoodPass
 
 

@@ -22,7 +22,7 @@ from fuseline.analysis.evaluation import evaluate_module, main_function
 from fuseline.analysis.evaluation.calls import entry_function
 from fuseline.analysis.evaluation.constants import constant_value, dense_array
 from fuseline.analysis.evaluation.control import branch, loop
-from fuseline.analysis.evaluation.program import Program, evaluates, is_evaluable
+from fuseline.analysis.evaluation.program import Program, Scope, evaluates, is_evaluable
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.declared_types import declare_dtypes
@@ -69,6 +69,39 @@ def test_host_operators_take_and_give_what_they_declare():
     got, seen = _host([np.array([1.0, 2.0, -3.0])])
     assert seen[0].dtype == np.int8 and got.dtype == np.int8
     np.testing.assert_array_equal(got, [1, 2, -3])
+
+
+@pytest.mark.parametrize(
+    ("declared", "answer"),
+    [("i64", np.array([1.0, 2.0, -3.0])), ("i8", np.array([1, 2, -3])), ("f64", np.array([1, 2, -3]))],
+    ids=["floats-as-wide", "wider-integers", "integers-as-wide"],
+)
+def test_what_a_host_operator_gives_in_another_type_is_converted(declared: str, answer: Any):
+    """Only integers of one width are read as each other, bit by bit."""
+    text = HOST.replace("i8", declared).replace(f"@main(%x: tensor<3x{declared}>)", "@main(%x: tensor<3xi8>)")
+    text = text.replace(f"@host(%x) : (tensor<3x{declared}>)", "@host(%x) : (tensor<3xi8>)")
+    text = text.replace(f"@host(tensor<3x{declared}>)", "@host(tensor<3xi8>)")
+    module = parse_module(text, new_context())
+    (got,) = evaluate_module(module, [X], host_call=lambda _callee, _arguments: [answer])
+    assert got.dtype == {"i64": np.int64, "i8": np.int8, "f64": np.float64}[declared]
+    np.testing.assert_array_equal(got, [1, 2, -3])
+
+
+def test_values_are_dropped_after_their_last_use():
+    """A block keeps no more arrays than it still needs: of a whole model they would not fit into memory."""
+    text = """func.func @main(%x: f32) -> f32 {
+      %unused = arith.negf %x : f32
+      %a = arith.addf %x, %x : f32
+      %b = arith.mulf %a, %x : f32
+      return %b : f32
+    }"""
+    module = parse_module(text, new_context())
+    block = main_function(module).body.block
+    program = Program()
+    scope = Scope(program)
+    scope.bind(block.args, [np.array(3.0, np.float32)])
+    assert program.run_block(block, scope) == [18.0]
+    assert [str(value.name_hint) for value in scope.values] == ["b"]
 
 
 def test_host_operators_give_as_many_results_as_they_declare():

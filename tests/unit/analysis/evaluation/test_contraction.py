@@ -90,6 +90,13 @@ def test_the_least_integer_counts_as_well():
     assert sum_of_products(b, a, (1, 2), (1,)).tolist() == [[-(2**53) - 1]]
 
 
+@pytest.mark.parametrize("sizes", [(0, 3), (2, 0)], ids=["no-rows", "no-terms"])
+def test_integers_of_no_elements(sizes: tuple[int, int]):
+    none = np.ones(sizes, np.int8)
+    found = sum_of_products(none, none, sizes, (1,))
+    assert found.dtype == np.int8 and found.tolist() == [[0]] * sizes[0]
+
+
 def test_halves_are_summed_in_single_precision():
     """In their own 2048 + 1 is 2048, and 300 * 300 infinite."""
     ones = np.ones((1, 4096), np.float16)

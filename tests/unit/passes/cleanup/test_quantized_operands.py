@@ -178,6 +178,16 @@ def test_a_constant_operand_alone_stays_in_8_bits(numerics: str, narrow: bool):
     ) == narrow
 
 
+@pytest.mark.parametrize(("zero", "narrow"), [(0, True), (-1, False), (1, False)])
+def test_only_integers_of_8_bits_are_kept_in_them(zero: int, narrow: bool):
+    """Less its zero point a weight of -128 is -129, and one of 127 is 128."""
+    text, _ = _compare(
+        stored("l", "x", "4x4", scale=ROWS) + WEIGHT + stored("r", "weight", "4x4", zero=zero) + MATMUL.format("l", "r")
+    )
+    assert ("tensor<4x4xi16>, tensor<4x4xi8>" in text) == narrow
+    assert ("tensor<4x4xi16>, tensor<4x4xi16>" in text) != narrow
+
+
 def test_an_operand_that_is_given_does_not():
     text, _ = _compare(stored("r", "w", "4x4", zero=0) + MATMUL.format("y", "r"))
     assert "ins(%y, %r" in text

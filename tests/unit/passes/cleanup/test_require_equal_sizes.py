@@ -183,6 +183,17 @@ def test_what_a_loop_cuts_at_a_place_of_unknown_direction_holds_at_both_ends():
     assert {(item.left, item.right) for item in found} == {(FREE, 3), (FREE, d.add(last, 1)), (last, 0)}
 
 
+@pytest.mark.parametrize("falling", [False, True], ids=["stays-or-rises", "stays-or-falls"])
+def test_what_a_loop_cuts_at_a_place_that_may_stay_is_weighed_once(falling: bool):
+    """A step from 0 on leads to the last iteration, one up to 0 to the first."""
+    k = d.symbol("k", -9, 0) if falling else d.symbol("k", 0, 9)
+    place = "%j = arith.muli %i, %k : index\n %p = arith.addi %j, %m : index"
+    found = noted(LOOP.replace("PLACE", place), n=FREE, m=MANY, k=k).requirements.values()
+    last = d.add(d.mul(d.sub(MANY, 1), k), MANY)
+    expected = {(FREE, d.add(MANY, 1)), (last, 0)} if falling else {(FREE, d.add(last, 1))}
+    assert {(item.left, item.right) for item in found} == expected
+
+
 def test_what_a_loop_cuts_beside_its_counter_is_weighed_once():
     found = noted(LOOP.replace("PLACE", "%p = arith.addi %m, %c0 : index"), n=FREE, m=MANY).requirements.values()
     assert [(item.left, item.right) for item in found] == [(FREE, d.add(MANY, 1))]

@@ -47,6 +47,12 @@ def test_a_broadcast_parts_the_loops_of_what_reads_its_neighbour_too():
     assert _groups(("a", "x", "a, b, c, d", WHOLE), ("b", "z", "c, d", "tensor<4x5xf32>"))[1] == [[0, 1], [2, 3]]
 
 
+def test_a_broadcast_parts_the_loops_of_all_that_follows():
+    first = ("a", "z", "c, d", "tensor<4x5xf32>")
+    rest = [("b", "a", "a, b, c, d", WHOLE), ("c", "b", "a, b, c, d", WHOLE)]
+    assert _groups(first, *rest) == [[[0, 1], [2, 3]]] * 3
+
+
 TRANSPOSES = """func.func @main(%x: tensor<2x3xf32>, %e: tensor<3x2xf32>) -> (tensor<3x2xf32>, tensor<3x2xf32>) {
   %a = linalg.transpose ins(%x : tensor<2x3xf32>) outs(%e : tensor<3x2xf32>) permutation = [1, 0]
   %b = linalg.transpose ins(%x : tensor<2x3xf32>) outs(%e : tensor<3x2xf32>) permutation = [1, 0]

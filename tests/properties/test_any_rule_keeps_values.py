@@ -40,7 +40,7 @@ ANSWERS = ("Legal()", "self.chance.choice([Legal(), Legal(), WhyNot('no-rule', '
 
 @pytest.fixture(
     scope="module",
-    params=[(shape, answer) for shape in ("SHARED", "PULLED") for answer in ANSWERS],
+    params=[(shape, answer) for shape in ("SHARED", "INLINE_PRODUCER") for answer in ANSWERS],
     ids=lambda p: f"{p[0]}-{p[1][:5]}",
 )
 def rules(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:

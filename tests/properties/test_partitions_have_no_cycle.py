@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import Emitter, dims_map, identity_map
 from fuseline.ir.fast.create import create_concat, create_pad
-from fuseline.passes.dispatch.unit_order import ordered_units
+from fuseline.passes.dispatch.region_order import ordered_regions
 from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group_order import GroupOrder
@@ -105,7 +105,7 @@ def test_groups_of_random_graphs_can_be_ordered(level: str):
         graph = FusionGraph(block, shapes)
         found = partition(graph, builtin_rules(), TARGET, level)
         merged += len(graph.nodes) - len(found.groups)
-        ordered_units(block, found, shapes)  # raises for a cycle
+        ordered_regions(block, found, shapes)  # raises for a cycle
     assert merged > 100
 
 

@@ -10,8 +10,8 @@ launch.
     return concat(%a, %b)
 
 A concat that is only returned joins nothing: each arm writes its parts where they belong, and a part that is an
-argument is an arm that copies. What walks one large argument in step stays together, so that it is read once
-(`arm_walks`).
+argument is an arm that copies. What traverses one large argument in step stays together, so that it is read once
+(`shared_traversal`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from fuseline.analysis.cost import flops, num_bytes
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import Kind, captured, is_generic, kind
-from fuseline.dispatch.arm_walks import Walk, walk_of
+from fuseline.dispatch.shared_traversal import SharedTraversal, shared_traversal
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim, add, symbols
@@ -200,24 +200,26 @@ def is_constant_like(op: Operation) -> bool:
 
 
 def _joined(view: DispatchView, found: Sequence[Subgrid]) -> list[Subgrid]:
-    """Subgrids that walk one large argument in step become one: it is read once."""
-    groups: list[tuple[list[Subgrid], Walk | None]] = []
+    """Subgrids that traverse one large argument in step become one: it is read once."""
+    groups: list[tuple[list[Subgrid], SharedTraversal | None]] = []
     for subgrid in found:
-        walk = walk_of(view, subgrid.members, [output.value for output in subgrid.outputs])
-        at, both = _partner(view, groups, walk)
+        traversal = shared_traversal(view, subgrid.members, [output.value for output in subgrid.outputs])
+        at, both = _partner(view, groups, traversal)
         if at is None:
-            groups.append(([subgrid], walk))
+            groups.append(([subgrid], traversal))
         else:
             groups[at] = ([*groups[at][0], subgrid], both)
     return [group[0] if len(group) == 1 else _union(view, group) for group, _ in groups]
 
 
 def _partner(
-    view: DispatchView, groups: Sequence[tuple[list[Subgrid], Walk | None]], walk: Walk | None
-) -> tuple[int | None, Walk | None]:
-    """The first group that a subgrid of this walk may join, and the walk they have in common."""
+    view: DispatchView,
+    groups: Sequence[tuple[list[Subgrid], SharedTraversal | None]],
+    traversal: SharedTraversal | None,
+) -> tuple[int | None, SharedTraversal | None]:
+    """The first group that a subgrid of this traversal may join, and the traversal they have in common."""
     for at, (_, other) in enumerate(groups):
-        both = walk.joined(view, other) if walk is not None and other is not None else None
+        both = traversal.joined(view, other) if traversal is not None and other is not None else None
         if both is not None:
             return at, both
     return None, None

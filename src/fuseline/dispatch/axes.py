@@ -34,10 +34,10 @@ from fuseline.dispatch.siblings import sibling_links
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim
 
-Node: TypeAlias = tuple[Any, int]
+LoopRef: TypeAlias = tuple[Any, int]
 """A dimension of a value, or a loop of an op."""
 
-Grid: TypeAlias = Sequence[Sequence[Node]]
+Grid: TypeAlias = Sequence[Sequence[LoopRef]]
 """Per loop of a grid the loops of members that it is: those of structured ops, and dimensions of what others make."""
 
 
@@ -54,8 +54,8 @@ class Axes:
     ) -> None:
         self.shapes, self.given = shapes, given
         self.ops = [op for op in body.ops if not isinstance(op, func.ReturnOp)]
-        self._parent: dict[Node, Node] = {}
-        self.extents: dict[Node, Dim] = {}
+        self._parent: dict[LoopRef, LoopRef] = {}
+        self.extents: dict[LoopRef, Dim] = {}
         inside = _inside(body, shapes, carried)
         made = [link for op in self.ops for link in _made_links(op)]
         read = [link for op in self.ops for link in _read_links(shapes, op, inside.__contains__)]
@@ -74,7 +74,7 @@ class Axes:
     def _join_read_in_place(self, inside: Collection[SSAValue]) -> None:
         """Values that nobody has to make, and may be read in any way: joined where their readers agree, all at once or
         one value after the other."""
-        rest: dict[SSAValue, list[tuple[Node, Node]]] = {}
+        rest: dict[SSAValue, list[tuple[LoopRef, LoopRef]]] = {}
         for op in self.ops:
             for link in _read_links(self.shapes, op, lambda value: is_internal(value) and value not in inside):
                 rest.setdefault(link[0][0], []).append(link)
@@ -82,7 +82,7 @@ class Axes:
             for links in rest.values():
                 self.join(links)
 
-    def join(self, links: Iterable[tuple[Node, Node]]) -> bool:
+    def join(self, links: Iterable[tuple[LoopRef, LoopRef]]) -> bool:
         """Join, where that makes no two dimensions of a value one axis; whether it was done."""
         before = dict(self._parent)
         self._join(links)
@@ -91,13 +91,13 @@ class Axes:
         self._parent = before
         return False
 
-    def _join(self, links: Iterable[tuple[Node, Node]]) -> None:
+    def _join(self, links: Iterable[tuple[LoopRef, LoopRef]]) -> None:
         for node, other in links:
             self._union(node, other)
 
-    def _clashing(self) -> set[Node]:
+    def _clashing(self) -> set[LoopRef]:
         """Axes that some value or op has twice."""
-        found: set[Node] = set()
+        found: set[LoopRef] = set()
         for op in self.ops:
             for result in op.results:
                 found |= _twice(self.of_value(result))
@@ -105,8 +105,8 @@ class Axes:
                 found |= _twice(self.of_op(op))
         return found
 
-    def _root(self, node: Node) -> Node:
-        path: list[Node] = []
+    def _root(self, node: LoopRef) -> LoopRef:
+        path: list[LoopRef] = []
         while (parent := self._parent.get(node, node)) != node:
             path.append(node)
             node = parent
@@ -114,30 +114,30 @@ class Axes:
             self._parent[visited] = node
         return node
 
-    def _union(self, a: Node, b: Node) -> None:
+    def _union(self, a: LoopRef, b: LoopRef) -> None:
         self._parent[self._root(a)] = self._root(b)
 
-    def of_value(self, value: SSAValue) -> list[Node | None]:
+    def of_value(self, value: SSAValue) -> list[LoopRef | None]:
         """The axis of each dimension."""
         return [self._axis((value, i), size) for i, size in enumerate(self.shapes.dims(value))]
 
-    def of_op(self, op: Operation) -> list[Node | None]:
+    def of_op(self, op: Operation) -> list[LoopRef | None]:
         """The axis of each loop of a structured op."""
         assert is_generic(op)
         return [self._axis((op, i), size) for i, size in enumerate(StructuredOp(op).loops(self.shapes))]
 
     @property
-    def grid(self) -> tuple[Node, ...]:
+    def grid(self) -> tuple[LoopRef, ...]:
         """The axes of the grid that was given."""
         found = [self._axis(nodes[0], self._extent(nodes[0])) for nodes in self.given if nodes]
         return tuple(axis for axis in found if axis is not None)
 
-    def _extent(self, node: Node) -> Dim:
+    def _extent(self, node: LoopRef) -> Dim:
         owner, loop = node
         dims = member_loops(owner, self.shapes) if isinstance(owner, Operation) else self.shapes.dims(owner)
         return dims[loop]
 
-    def _axis(self, node: Node, size: Dim) -> Node | None:
+    def _axis(self, node: LoopRef, size: Dim) -> LoopRef | None:
         if size == 1:
             return None
         root = self._root(node)
@@ -177,11 +177,11 @@ def is_internal(value: SSAValue) -> bool:
     return not isinstance(value.op, tensor.EmptyOp | arith.ConstantOp)
 
 
-def _twice(axes: Sequence[Node | None]) -> set[Node]:
+def _twice(axes: Sequence[LoopRef | None]) -> set[LoopRef]:
     return {axis for axis in axes if axis is not None and axes.count(axis) > 1}
 
 
-def _made_links(op: Operation) -> Iterator[tuple[Node, Node]]:
+def _made_links(op: Operation) -> Iterator[tuple[LoopRef, LoopRef]]:
     """An op's loops and the dimensions of its results."""
     if is_generic(op):
         for value, map_ in zip(op.results, StructuredOp(op).output_maps, strict=True):
@@ -190,7 +190,9 @@ def _made_links(op: Operation) -> Iterator[tuple[Node, Node]]:
             )
 
 
-def _read_links(shapes: ShapeAnalysis, op: Operation, joins: Callable[[SSAValue], bool]) -> Iterator[tuple[Node, Node]]:
+def _read_links(
+    shapes: ShapeAnalysis, op: Operation, joins: Callable[[SSAValue], bool]
+) -> Iterator[tuple[LoopRef, LoopRef]]:
     """The dimensions of what an op reads and its loops, or its result's dimensions."""
     if is_generic(op):
         structured = StructuredOp(op)
@@ -206,8 +208,8 @@ def _read_links(shapes: ShapeAnalysis, op: Operation, joins: Callable[[SSAValue]
 
 
 def contiguous_axis(
-    shapes: ShapeAnalysis, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None]
-) -> Node | None:
+    shapes: ShapeAnalysis, value: SSAValue, map_: AffineMap, loops: Sequence[LoopRef | None]
+) -> LoopRef | None:
     """The axis along which an operand is contiguous in memory: that of its last dimension longer than 1, if it is a
     plain loop."""
     for expr, size in zip(reversed(map_.results), reversed(shapes.dims(value)), strict=True):
@@ -216,7 +218,7 @@ def contiguous_axis(
     return None
 
 
-def loose_dimensions(axes: Axes, stored: Iterable[SSAValue]) -> dict[SSAValue, set[int]]:
+def non_identity_reads(axes: Axes, stored: Iterable[SSAValue]) -> dict[SSAValue, set[int]]:
     """Per value the dimensions that some reader visits at another coordinate than its own loop's: windows, gathers,
     reshapes, pads.
 

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from fuseline.analysis.online_softmax import online_softmaxes
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, tensor_operands
-from fuseline.dispatch.axes import Axes, Node, is_internal, loose_dimensions
+from fuseline.dispatch.axes import Axes, LoopRef, is_internal, non_identity_reads
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, member_loops, members_of
 from fuseline.dispatch.result_places import stored_places
 from fuseline.dispatch.shared_loops import SharedLoops
@@ -57,7 +57,7 @@ def _reduces(op: Operation) -> bool:
     return is_generic(op) and bool(StructuredOp(op).reduction)
 
 
-def _shared(axes: Axes, live: set[Operation], kept: list[SSAValue]) -> list[Node]:
+def _shared(axes: Axes, live: set[Operation], kept: list[SSAValue]) -> list[LoopRef]:
     """The axes of the grid, in the order of the value that has most."""
     along = [[axis for axis in axes.of_value(value) if axis is not None] for value in kept]
     main = max(along, key=len, default=[])
@@ -65,20 +65,20 @@ def _shared(axes: Axes, live: set[Operation], kept: list[SSAValue]) -> list[Node
     return [axis for axis in main if axis not in forbidden and all(axis in mine for mine in along)]
 
 
-def _out_of_step(axes: Axes, live: set[Operation], kept: list[SSAValue]) -> set[Node]:
+def _out_of_step(axes: Axes, live: set[Operation], kept: list[SSAValue]) -> set[LoopRef]:
     """The axes that some op has twice or reduces, or along which a kept value is read at another point."""
-    found: set[Node | None] = set()
+    found: set[LoopRef | None] = set()
     for op in (op for op in live if is_generic(op)):
         loops = axes.of_op(op)
         found |= {axis for axis in loops if loops.count(axis) > 1} | {loops[i] for i in StructuredOp(op).reduction}
-    loose = loose_dimensions(axes, kept)
+    loose = non_identity_reads(axes, kept)
     for value in filter(is_internal, kept):
         of = axes.of_value(value)
         found |= {of[i] for i in loose.get(value, ())}
     return {axis for axis in found if axis is not None}
 
 
-def _member(axes: Axes, op: Operation, grid: list[Node], kept: set[SSAValue]) -> MemberLoops:
+def _member(axes: Axes, op: Operation, grid: list[LoopRef], kept: set[SSAValue]) -> MemberLoops:
     """A member that makes a kept value runs over the grid; any other is evaluated where it is read."""
     if kept.isdisjoint(op.results):
         return MemberLoops((), Role.INLINED)

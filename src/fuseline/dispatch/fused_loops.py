@@ -73,7 +73,6 @@ class OnlineReduction:
     product: int
     points: int
 
-
     def renumbered(self, numbers: Mapping[int, int]) -> OnlineReduction:
         """The same where members have other numbers."""
         loops = tuple((numbers[member], loop) for member, loop in self.loops)

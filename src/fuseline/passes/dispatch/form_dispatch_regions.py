@@ -48,8 +48,8 @@ from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.provenance import carry, provenance
 from fuseline.passes.dispatch.legality import TargetVeto
 from fuseline.passes.dispatch.region_loops import loops_of_group
+from fuseline.passes.dispatch.region_order import ordered_regions
 from fuseline.passes.dispatch.sizes import SizeBuilder
-from fuseline.passes.dispatch.unit_order import ordered_units
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.idiom_remarks import idiom_name, near_idiom_remarks, near_stream_remarks
@@ -59,8 +59,8 @@ from fuseline.passes.fusion.plan import read_plan
 from fuseline.passes.fusion.plan_constraints import PlanMatcher
 from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
-from fuseline.passes.fusion.streamed_loops import Stream
-from fuseline.passes.fusion.streamed_softmax import streams_of
+from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
+from fuseline.passes.fusion.streamed_softmax import online_reductions
 from fuseline.report.records import FusionNodeRecord
 
 FUSION_LEVELS = ("none", "default", "aggressive")
@@ -121,8 +121,8 @@ def _form(
     ctx.records.remarks.extend(near_idiom_remarks(graph.nodes))
     ctx.records.remarks.extend(near_stream_remarks(graph, result) if ctx.target.streamed_points else ())
     ctx.records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})
-    sizes, streams = SizeBuilder(function, graph.shapes), streams_of(graph, ctx.target)
-    for unit in ordered_units(function.body.block, result, graph.shapes):
+    sizes, streams = SizeBuilder(function, graph.shapes), online_reductions(graph, ctx.target)
+    for unit in ordered_regions(function.body.block, result, graph.shapes):
         if isinstance(unit, Group):
             _wrap(unit, sizes, streams)
         else:
@@ -164,7 +164,7 @@ def _put_terminator_last(block: Block) -> None:
             return
 
 
-def _wrap(group: Group, sizes: SizeBuilder, streams: Sequence[Stream]) -> None:
+def _wrap(group: Group, sizes: SizeBuilder, streams: Sequence[OnlineReductionNodes]) -> None:
     """Move the members of `group` into a region at the end of their block."""
     block = group.members[0].op.parent
     assert block is not None

@@ -45,7 +45,7 @@ class GroupCandidate:
     def members(self) -> Sequence[CandidateMember]:
         """The ops that do something."""
         group = self.group
-        return [CandidateMember(node.op, node.kind, node.reduces, node in group.pulled) for node in group.members]
+        return [CandidateMember(node.op, node.kind, node.reduces, node in group.inlined) for node in group.members]
 
     @property
     def has_root(self) -> bool:

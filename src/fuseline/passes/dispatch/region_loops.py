@@ -12,11 +12,11 @@ from fuseline.ir.dim import Dim, symbols
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.inlining import with_inlined_members
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.streamed_loops import Stream, streamed_loops
+from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes, streamed_loops
 
 
 def loops_of_group(
-    group: Group, ops: Sequence[Operation], unnamed: Collection[str], streams: Sequence[Stream] = ()
+    group: Group, ops: Sequence[Operation], unnamed: Collection[str], streams: Sequence[OnlineReductionNodes] = ()
 ) -> FusedLoops:
     """The loops of a group whose members, and copies of views between them, are `ops`. `unnamed`: sizes that have a
     name nowhere else."""
@@ -26,7 +26,7 @@ def loops_of_group(
     members = _members(arms, ops, homes)
     grids = tuple(tuple(_named(extent, unnamed) for extent in arm.grid) for arm in arms)
     positions = {homes[id(op)][1]: i for i, op in enumerate(ops) if id(op) in homes}
-    online = tuple(one for arm in arms for one in _online(arm, positions, streams or arm.streams))
+    online = tuple(one for arm in arms for one in _online(arm, positions, streams or arm.online))
     return FusedLoops(grids, members, online).canonical()
 
 
@@ -46,19 +46,23 @@ def _members(
             found.append(MemberLoops((), Role.VIEW, number))
             continue
         number, node = home
-        inlined = node in arms[number].pulled
+        inlined = node in arms[number].inlined
         found.append(
-            MemberLoops((), Role.INLINED, number) if inlined else MemberLoops(arms[number].place[node], arm=number)
+            MemberLoops((), Role.INLINED, number)
+            if inlined
+            else MemberLoops(arms[number].grid_loop_of[node], arm=number)
         )
     return tuple(reversed(found))
 
 
-def _online(arm: Group, positions: dict[Node, int], streams: Iterable[Stream]) -> Iterator[OnlineReduction]:
+def _online(
+    arm: Group, positions: dict[Node, int], streams: Iterable[OnlineReductionNodes]
+) -> Iterator[OnlineReduction]:
     """The loops that placed members may be met block by block along, of every softmax that an arm holds, whether it has
     to or not; inlined ones have no loops of their own."""
     for stream in streams:
         if arm.member_set.issuperset(stream.nodes):
-            found = streamed_loops(arm.members, arm.place.keys(), arm.results(), (stream,))
-            loops = sorted((positions[node], loop) for node, loop in found if node in arm.place)
-            if loops and stream.product in arm.place:
+            found = streamed_loops(arm.members, arm.grid_loop_of.keys(), arm.results(), (stream,))
+            loops = sorted((positions[node], loop) for node, loop in found if node in arm.grid_loop_of)
+            if loops and stream.product in arm.grid_loop_of:
                 yield OnlineReduction(tuple(loops), positions[stream.product], stream.points)

@@ -40,7 +40,7 @@ def checked(rule: FusionRule) -> FusionRule:
 def structural_refusal(merge: Merge, shape: Shape) -> WhyNot | None:
     """Why a merge cannot be computed whatever a rule says of it; None where it can."""
     at = merge.consumer.root.name
-    if shape is Shape.PULLED:
+    if shape is Shape.INLINE_PRODUCER:
         if merge.leaks:
             return WhyNot("multi-use", "other ops read the producer too, so it has to be stored", at)
         if merge.producer.reduces:
@@ -70,7 +70,7 @@ def _asked(rule: FusionRule, merge: Merge, graph: FusionGraph) -> Answer:
 
 
 def _stamp(group: Group) -> tuple[object, ...]:
-    return tuple(group.members), group.grid, tuple(group.place.items()), frozenset(group.pulled), group.arms
+    return tuple(group.members), group.grid, tuple(group.grid_loop_of.items()), frozenset(group.inlined), group.arms
 
 
 def _raised(problem: BaseException) -> str:

@@ -93,13 +93,13 @@ class _Points:
     def _is_stored(self, node: Node) -> bool:
         inside = self.group.member_set
         return (
-            (node.reduces and node not in self.group.pulled)
+            (node.reduces and node not in self.group.inlined)
             or node.escapes
             or any(read.consumer not in inside for read in node.readers)
         )
 
     def _own(self, node: Node) -> Point:
-        place = self.group.place.get(node, (None,) * len(node.loops))
+        place = self.group.grid_loop_of.get(node, (None,) * len(node.loops))
         return tuple(
             [self._number(("grid", grid) if grid is not None else (id(node), loop)) for loop, grid in enumerate(place)]
         )

@@ -33,14 +33,14 @@ from fuseline.passes.fusion.profit import (
     weigh_reads,
 )
 from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
-from fuseline.passes.fusion.streamed_loops import Stream
+from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 from fuseline.passes.fusion.streamed_softmax import (
     STREAMED_SOFTMAX,
     Candidate,
     candidates,
     illegal,
+    online_reductions,
     scores_of,
-    streams_of,
 )
 from fuseline.report.records import Decision
 
@@ -55,7 +55,7 @@ class Partition:
     groups: list[Group]
     group_of: dict[Node, Group]
     decisions: list[Decision] = field(default_factory=list[Decision])
-    streams: Sequence[Stream] = ()
+    streams: Sequence[OnlineReductionNodes] = ()
 
 
 class Driver:
@@ -78,7 +78,7 @@ class Driver:
         self.queue: CandidateQueue[tuple[Merge, Outcome | None]] = CandidateQueue()
         self.side_by_side: list[tuple[str, Node, Node]] = []
         self.kept_apart: list[tuple[str, Group, Group, WhyNot]] = []
-        self.streams = streams_of(graph, target)
+        self.streams = online_reductions(graph, target)
 
     def run(self) -> Partition:
         """Merge to the fixed point."""
@@ -144,7 +144,7 @@ class Driver:
         one thread. Then what saves more bytes, and the earlier rule.
         """
         assert outcome.group is not None
-        if consumer.heavy and outcome.group.pulled.issuperset(producer.members):
+        if consumer.heavy and outcome.group.inlined.issuperset(producer.members):
             first = 0 if producer.moves else 2
         else:
             first = 2 if becomes_serial(outcome.group, (producer, consumer), self.target) else 1
@@ -228,7 +228,7 @@ class Driver:
             self._stream_softmax(stream)
         self._drain()
 
-    def _stream_softmax(self, stream: Stream) -> None:
+    def _stream_softmax(self, stream: OnlineReductionNodes) -> None:
         scores = scores_of(stream)
         for candidate in candidates(
             stream,
@@ -321,7 +321,7 @@ class Driver:
         outcome = Outcome(join.rule, Legal())
         for arm in join.groups:
             for read in arm.outside_reads():
-                if read.producer in group.place or read.producer in group.pulled:
+                if read.producer in group.grid_loop_of or read.producer in group.inlined:
                     self.edge_words[read.producer, read.consumer] = outcome
         for arm in join.groups[1:]:
             self.side_by_side.append((join.rule, join.groups[0].root, arm.root))

@@ -22,7 +22,7 @@ from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.graph import element_bytes
 from fuseline.passes.fusion.loop_classes import Loop
 from fuseline.passes.fusion.node import HEAVY, Node, Read
-from fuseline.passes.fusion.streamed_loops import Stream, streamed_loops
+from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes, streamed_loops
 
 CACHE_LINE_BYTES = 64
 
@@ -43,17 +43,17 @@ _RANK = {
 class Group:
     """Members in program order; nothing of a group changes once it is made.
 
-    `place[node][loop]` is the grid loop of a member's loop, None for an inner one; a member that is **read in place**
-    (`pulled`) has no place: it is evaluated where it is read. `arms` are independent groups, each with its own grid.
-    `streams` are softmaxes whose loop may be met block by block.
+    `grid_loop_of[node][loop]` is the grid loop of a member's loop, None for an inner one; a member that is **read in
+    place** (`inlined`) has no loops in the grid: it is evaluated where it is read. `arms` are independent groups, each
+    with its own grid. `online` are softmaxes whose loop may be met block by block.
     """
 
     members: list[Node]
     grid: tuple[Dim, ...]
-    place: dict[Node, tuple[int | None, ...]]
-    pulled: set[Node] = field(default_factory=set[Node])
+    grid_loop_of: dict[Node, tuple[int | None, ...]]
+    inlined: set[Node] = field(default_factory=set[Node])
     arms: tuple[Group, ...] = ()
-    streams: tuple[Stream, ...] = ()
+    online: tuple[OnlineReductionNodes, ...] = ()
 
     @classmethod
     def of(cls, node: Node) -> Group:
@@ -65,13 +65,13 @@ class Group:
     @cached
     def root(self) -> Node:
         """The op that the dispatch is built around: the heaviest member, the last of equals."""
-        placed = [node for node in self.members if node not in self.pulled] or self.members
+        placed = [node for node in self.members if node not in self.inlined] or self.members
         return max(placed, key=lambda node: (_RANK.get(node.kind, 0), len(node.loops), node.order))
 
     @cached
-    def walked(self) -> bool:
+    def is_sequential(self) -> bool:
         """Whether the group is one op that has its dispatch for itself."""
-        return len(self.members) == 1 and self.members[0].walked
+        return len(self.members) == 1 and self.members[0].is_sequential
 
     @cached
     def heavy(self) -> bool:
@@ -92,7 +92,7 @@ class Group:
     def blocked(self) -> bool:
         """Whether a workgroup is a block of grid points whose values lie in scratch: a root is not alone in reducing,
         or keeps loops inside."""
-        reducing = [node for node in self.members if node.reduces and node not in self.pulled]
+        reducing = [node for node in self.members if node.reduces and node not in self.inlined]
         roots = [node for node in reducing if node.kind in HEAVY]
         return bool(roots) and (
             len(reducing) > 1
@@ -114,7 +114,7 @@ class Group:
 
     def inner(self, node: Node) -> list[int]:
         """The loops of a placed member that run inside a workgroup."""
-        return [loop for loop, grid in enumerate(self.place[node]) if grid is None]
+        return [loop for loop, grid in enumerate(self.grid_loop_of[node]) if grid is None]
 
     def reads_from(self, other: Group) -> Iterator[Read]:
         """Every read of a value of `other` by a member of this group."""
@@ -162,8 +162,8 @@ class Group:
     def streamed(self) -> frozenset[Loop]:
         """The loops that a workgroup meets block by block."""
         return (
-            streamed_loops(self.members, self.place.keys(), self.results(), self.streams)
-            if self.streams
+            streamed_loops(self.members, self.grid_loop_of.keys(), self.results(), self.online)
+            if self.online
             else frozenset()
         )
 
@@ -203,11 +203,11 @@ class Group:
 def _kept_values(group: Group) -> Iterator[tuple[SSAValue, Dim]]:
     """The values that lie in scratch between members, with how many elements of them there are per grid point."""
     mine = group.member_set
-    carried = {stream.product for stream in group.streams} if group.streamed else set[Node]()
+    carried = {stream.product for stream in group.online} if group.streamed else set[Node]()
     for node in group.members:
         inside = [read for read in node.readers if read.consumer in mine]
         kept = bool(inside) and (node.reduces or len(inside) > 1)
-        if node in group.pulled or not (kept or node in carried):
+        if node in group.inlined or not (kept or node in carried):
             continue
         inner = product(_extent(group, node, loop) for loop in group.inner(node) if node.iterators[loop] == "parallel")
         if inner != 1:
@@ -217,4 +217,4 @@ def _kept_values(group: Group) -> Iterator[tuple[SSAValue, Dim]]:
 def _extent(group: Group, node: Node, loop: int) -> Dim:
     """How far a loop inside a workgroup runs at a time."""
     extent = node.loops[loop]
-    return minimum(extent, group.streams[0].points) if (node, loop) in group.streamed else extent
+    return minimum(extent, group.online[0].points) if (node, loop) in group.streamed else extent

@@ -92,7 +92,7 @@ def _writer(read: Read, group_of: Mapping[Node, Group]) -> Group | None:
     if read.producer is None or read.regrouped:
         return None
     group = group_of[read.producer]
-    return group if group.fusable and read.producer not in group.pulled else None
+    return group if group.fusable and read.producer not in group.inlined else None
 
 
 def _flat(groups: Iterable[Group]) -> list[Group]:
@@ -192,7 +192,7 @@ def _operands(group: Group) -> list[Hashable]:
 def _through_pulled(node: Node, group: Group) -> Iterable[Read]:
     """The reads of a node, and of what it reads in place."""
     for read in node.reads:
-        if read.producer in group.pulled:
+        if read.producer in group.inlined:
             yield from _through_pulled(read.producer, group)
         else:
             yield read

@@ -28,7 +28,7 @@ def with_inlined_members(group: Group) -> Group:
 
 def _wider(group: Group, free: frozenset[Node]) -> Group:
     """The group over the loops that all but `free` members share, where that are more than it has."""
-    kept = [node for node in group.members if node not in group.pulled and node not in free]
+    kept = [node for node in group.members if node not in group.inlined and node not in free]
     if _loops_of_extent(group) >= min((_moving(node) for node in kept), default=0):
         return group
     classes = LoopClasses([node for node in group.members if node not in free])
@@ -48,10 +48,10 @@ def _free_members(group: Group) -> frozenset[Node]:
             not node.reduces
             and node.fusable
             and not leaves
-            and all(producer in found or producer in group.pulled for producer in made)
+            and all(producer in found or producer in group.inlined for producer in made)
         ):
             found.add(node)
-    return frozenset(found - group.pulled)
+    return frozenset(found - group.inlined)
 
 
 def _loops_of_extent(group: Group) -> int:
@@ -67,7 +67,7 @@ def _over(group: Group, free: frozenset[Node], shared: list[Loop], classes: Loop
     number = {class_: i for i, class_ in enumerate(shared)}
     place = {
         node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops)))
-        for node in group.place
+        for node in group.grid_loop_of
         if node not in free
     }
     everything = LoopClasses(group.members)
@@ -77,4 +77,6 @@ def _over(group: Group, free: frozenset[Node], shared: list[Loop], classes: Loop
         if node in free and sorted(loop for loop in loops if loop is not None) == list(range(len(shared))):
             place[node] = loops
     grid = tuple(class_[0].loops[class_[1]] for class_ in shared)
-    return replace(group, grid=grid, place=place, pulled=group.pulled | {node for node in free if node not in place})
+    return replace(
+        group, grid=grid, grid_loop_of=place, inlined=group.inlined | {node for node in free if node not in place}
+    )

@@ -63,7 +63,7 @@ def align(producer: Group, consumer: Group) -> Alignment:
     matcher = _Matcher()
     for read in consumer.reads_from(producer):
         assert read.producer is not None
-        if read.consumer in consumer.pulled or read.producer in producer.pulled:
+        if read.consumer in consumer.inlined or read.producer in producer.inlined:
             _refuse_all(matcher, producer, consumer)
         else:
             _match_read(matcher, producer, consumer, read)
@@ -87,7 +87,7 @@ def _refuse_all(matcher: _Matcher, producer: Group, consumer: Group) -> None:
 
 def _match_read(matcher: _Matcher, producer: Group, consumer: Group, read: Read) -> None:
     assert read.producer is not None
-    source, target = producer.place[read.producer], consumer.place[read.consumer]
+    source, target = producer.grid_loop_of[read.producer], consumer.grid_loop_of[read.consumer]
     written = read.producer.written[read.producer.result_index(read.value)]
     for axis, coordinate in enumerate(read.coordinates):
         loop = written[axis] if axis < len(written) else None
@@ -107,33 +107,33 @@ def merged(producer: Group, consumer: Group, alignment: Alignment) -> Group:
     """Both groups as one over the loops that correspond (unit loops fall away)."""
     mine: dict[int | None, int] = {p: i for i, (p, _) in enumerate(alignment.pairs)}
     theirs: dict[int | None, int] = {c: i for i, (_, c) in enumerate(alignment.pairs)}
-    place = {node: tuple(map(mine.get, loops)) for node, loops in producer.place.items()}
-    place |= {node: tuple(map(theirs.get, loops)) for node, loops in consumer.place.items()}
+    place = {node: tuple(map(mine.get, loops)) for node, loops in producer.grid_loop_of.items()}
+    place |= {node: tuple(map(theirs.get, loops)) for node, loops in consumer.grid_loop_of.items()}
     return _together(producer, consumer, tuple(producer.grid[p] for p, _ in alignment.pairs), place)
 
 
-def pulled_into(producer: Group, consumer: Group) -> Group:
+def inline_into(producer: Group, consumer: Group) -> Group:
     """The consumer's group with all of the producer's members read in place."""
-    return _together(producer, consumer, consumer.grid, consumer.place, producer.members)
+    return _together(producer, consumer, consumer.grid, consumer.grid_loop_of, producer.members)
 
 
 def cut_behind(producer: Group, consumer: Group) -> Group:
     """The producer's group with slices of its results: no loops of their own, they say what of a result is stored."""
-    return _together(producer, consumer, producer.grid, producer.place, consumer.members)
+    return _together(producer, consumer, producer.grid, producer.grid_loop_of, consumer.members)
 
 
 def _together(
     producer: Group, consumer: Group, grid: tuple[Dim, ...], place: Places, read_in_place: Iterable[Node] = ()
 ) -> Group:
     """The members of both over `grid`."""
-    pulled = producer.pulled.union(consumer.pulled, read_in_place)
-    return Group(_members((producer, consumer)), grid, dict(place), pulled, streams=producer.streams + consumer.streams)
+    inlined = producer.inlined.union(consumer.inlined, read_in_place)
+    return Group(_members((producer, consumer)), grid, dict(place), inlined, online=producer.online + consumer.online)
 
 
 def joined(arms: Sequence[Group]) -> Group:
     """Independent groups as the arms of one."""
-    place = {node: loops for arm in arms for node, loops in arm.place.items()}
-    return Group(_members(arms), (), place, {node for arm in arms for node in arm.pulled}, tuple(arms))
+    place = {node: loops for arm in arms for node, loops in arm.grid_loop_of.items()}
+    return Group(_members(arms), (), place, {node for arm in arms for node in arm.inlined}, tuple(arms))
 
 
 def _members(groups: Iterable[Group]) -> list[Node]:

@@ -106,7 +106,7 @@ class Node:
         return "reduction" in self.iterators
 
     @cached
-    def walked(self) -> bool:
+    def is_sequential(self) -> bool:
         """Whether a kernel of its own makes the op in one walk, so that nothing else fits into its dispatch."""
         return isinstance(self.idiom, Scatter | Rank)
 

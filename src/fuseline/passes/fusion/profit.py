@@ -18,7 +18,7 @@ from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.rule import Merge
-from fuseline.passes.fusion.streaming import compute_ns, direct_ns, stream_ns
+from fuseline.passes.fusion.tile_cost import compute_ns, direct_ns, reread_ns
 
 EVALUATION_NS = "evaluation_ns"
 """The number in a rule's `Legal` that says how much longer a producer takes where it is read than by itself,
@@ -93,7 +93,7 @@ def costs_more(
     evaluated_ns: float = 0.0,
 ) -> WhyNot | None:
     """The refusal of one group in place of `parts` that would work longer than it saves, None where it pays."""
-    streamed = stream_ns(group, graph, target) - sum(stream_ns(part, graph, target) for part in parts)
+    streamed = reread_ns(group, graph, target) - sum(reread_ns(part, graph, target) for part in parts)
     direct = direct_ns(group, target) - sum(direct_ns(part, target) for part in parts)
     more = streamed + evaluated_ns + direct
     saved = bytes_saved / target.costs.stored_bytes_per_ns + target.costs.launch_ns * (len(parts) - 1)

@@ -24,7 +24,7 @@ from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.decision import Answer, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.merging import Alignment, align, cut_behind, merged, pulled_into
+from fuseline.passes.fusion.merging import Alignment, align, cut_behind, inline_into, merged
 from fuseline.passes.fusion.node import Node, Read
 
 RESERVED_NAMES = frozenset(
@@ -48,7 +48,7 @@ class Shape(Enum):
     producer stores."""
 
     SHARED = "shared"
-    PULLED = "pulled"
+    INLINE_PRODUCER = "inline-producer"
     CUT = "cut"
 
 
@@ -76,9 +76,9 @@ class Merge:
         return merged(self.producer, self.consumer, self.alignment)
 
     @cached
-    def pulled(self) -> Group:
+    def inlined(self) -> Group:
         """The consumer with the producer read in place."""
-        return pulled_into(self.producer, self.consumer)
+        return inline_into(self.producer, self.consumer)
 
     @cached
     def scratch(self) -> int | None:
@@ -89,7 +89,7 @@ class Merge:
         """The merged group, joined as `shape` says."""
         if shape is Shape.SHARED:
             return self.shared
-        return self.pulled if shape is Shape.PULLED else cut_behind(self.producer, self.consumer)
+        return self.inlined if shape is Shape.INLINE_PRODUCER else cut_behind(self.producer, self.consumer)
 
     @property
     def regrouped(self) -> bool:
@@ -142,7 +142,7 @@ def unmergeable(group: Group) -> WhyNot | None:
     """Why nothing can be merged with a group, None where rules may speak about it."""
     if not group.fusable:
         return unfusable(group.root)
-    if group.walked:
+    if group.is_sequential:
         return WhyNot(
             "walk",
             f"{group.root.name} is made in one walk over what it combines, by a kernel of its own",

@@ -16,7 +16,7 @@ from fuseline.passes.fusion.node import Node
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class OnlineReductionNodes:
     """A softmax and the product behind it that share a group. `points` of the loop are met at a time at the least.
 
     `reductions` are the nodes that reduce along it, `product` is the last of them; `loops` are that of the first, and
@@ -31,7 +31,10 @@ class Stream:
 
 
 def streamed_loops(
-    members: Sequence[Node], placed: Collection[Node], results: Collection[SSAValue], streams: Sequence[Stream]
+    members: Sequence[Node],
+    placed: Collection[Node],
+    results: Collection[SSAValue],
+    streams: Sequence[OnlineReductionNodes],
 ) -> frozenset[Loop]:
     """The loops of `members` that are met block by block: none where some member, or someone outside, needs more than a
     block at a time.

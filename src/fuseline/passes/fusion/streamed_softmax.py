@@ -23,7 +23,7 @@ from fuseline.passes.fusion.loop_classes import LoopClasses
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.rule import scratch_limit_refusal
 from fuseline.passes.fusion.rules.root_chain import slid_root
-from fuseline.passes.fusion.streamed_loops import Stream
+from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 
 STREAMED_SOFTMAX = "streamed-softmax"
 """What decisions say of these joins."""
@@ -38,7 +38,7 @@ class Candidate:
     reads: tuple[Read, ...]
 
 
-def streams_of(graph: FusionGraph, target: TargetDescription) -> list[Stream]:
+def online_reductions(graph: FusionGraph, target: TargetDescription) -> list[OnlineReductionNodes]:
     """The softmaxes of a graph that the target can stream, in an order that no rewriting of the program changes."""
     if not target.streamed_points:
         return []
@@ -47,17 +47,17 @@ def streams_of(graph: FusionGraph, target: TargetDescription) -> list[Stream]:
     return sorted((stream for stream in found if stream is not None), key=lambda stream: stream.product.order)
 
 
-def _stream(chain: OnlineSoftmax, graph: FusionGraph, points: int) -> Stream | None:
+def _stream(chain: OnlineSoftmax, graph: FusionGraph, points: int) -> OnlineReductionNodes | None:
     nodes = [graph.node_of(op) for op in chain.ops]
     reductions = [graph.node_of(op) for op in chain.reductions]
     known, reducing = [node for node in nodes if node is not None], [node for node in reductions if node is not None]
     if len(known) < len(nodes) or len(reducing) < len(reductions):
         return None
     loops = [(node, loop) for op, loop in chain.loops if (node := graph.node_of(op)) is not None]
-    return Stream(tuple(known), frozenset(reducing), reducing[-1], tuple(loops), points)
+    return OnlineReductionNodes(tuple(known), frozenset(reducing), reducing[-1], tuple(loops), points)
 
 
-def candidates(stream: Stream, groups: Iterable[Group], scores: Group | None) -> Iterator[Candidate]:
+def candidates(stream: OnlineReductionNodes, groups: Iterable[Group], scores: Group | None) -> Iterator[Candidate]:
     """The groups that hold a softmax, with and without the one that makes its scores."""
     parts = tuple(dict.fromkeys(groups))
     choices = [(*parts, scores), parts] if scores is not None and scores.fusable and scores not in parts else [parts]
@@ -74,17 +74,17 @@ def _reads_between(parts: Sequence[Group]) -> Iterator[Read]:
                 yield read
 
 
-def _joined(parts: Sequence[Group], stream: Stream) -> Group:
+def _joined(parts: Sequence[Group], stream: OnlineReductionNodes) -> Group:
     """All parts over the loops that they share; what of the softmax was read in place is so no more."""
     members = sorted((node for part in parts for node in part.members), key=lambda node: node.position)
-    pulled = {node for part in parts for node in part.pulled}.difference(stream.nodes)
-    placed = [node for node in members if node not in pulled]
+    inlined = {node for part in parts for node in part.inlined}.difference(stream.nodes)
+    placed = [node for node in members if node not in inlined]
     classes = LoopClasses(members, stream.loops)
     shared = classes.shared([*(node for node in placed if node is not stream.product), stream.product])
     number = {class_: i for i, class_ in enumerate(shared)}
     place = {node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops))) for node in placed}
-    streams = (*(known for part in parts for known in part.streams), stream)
-    return Group(members, tuple(class_[0].loops[class_[1]] for class_ in shared), place, pulled, streams=streams)
+    streams = (*(known for part in parts for known in part.online), stream)
+    return Group(members, tuple(class_[0].loops[class_[1]] for class_ in shared), place, inlined, online=streams)
 
 
 def illegal(candidate: Candidate, target: TargetDescription) -> WhyNot | None:
@@ -106,7 +106,7 @@ def illegal(candidate: Candidate, target: TargetDescription) -> WhyNot | None:
     return scratch_limit_refusal(group.scratch_bytes, target, at)
 
 
-def scores_of(stream: Stream) -> Node | None:
+def scores_of(stream: OnlineReductionNodes) -> Node | None:
     """The node that makes what the softmax is of."""
     first = stream.loops[0][0]
     return next((read.producer for read in first.reads if read.producer is not None), None)

@@ -131,7 +131,7 @@ def _made(kind: type[FusionRule], origin: str) -> FusionRule:
         raise FuselineError("E0704", f"rule {name} has after = {after!r}, which is no tuple of names", node=origin)
     if not isinstance(shape, Shape):
         raise FuselineError(
-            "E0704", f"rule {name} has shape = {shape!r}; use Shape.SHARED or Shape.PULLED", node=origin
+            "E0704", f"rule {name} has shape = {shape!r}; use Shape.SHARED or Shape.INLINE_PRODUCER", node=origin
         )
     try:
         return kind()

@@ -82,9 +82,9 @@ def _raise(problem: BaseException) -> Judge:
             "it answered WhyNot(code='no-rule', detail='', at=None, numbers={}), whose detail and place are no texts",
         ),
         (lambda merge, graph: merge.producer.members.clear(), "it changed the groups it was asked about"),
-        (lambda merge, graph: merge.consumer.place.clear(), "it changed the groups it was asked about"),
+        (lambda merge, graph: merge.consumer.grid_loop_of.clear(), "it changed the groups it was asked about"),
         (
-            lambda merge, graph: merge.consumer.pulled.add(merge.consumer.root),
+            lambda merge, graph: merge.consumer.inlined.add(merge.consumer.root),
             "it changed the groups it was asked about",
         ),
     ],
@@ -140,8 +140,8 @@ def _chain() -> Program:
 @pytest.mark.parametrize(
     ("program", "shape", "target", "code"),
     [
-        (_leaking, Shape.PULLED, TARGET, "multi-use"),
-        (_reduced, Shape.PULLED, TARGET, "recompute"),
+        (_leaking, Shape.INLINE_PRODUCER, TARGET, "multi-use"),
+        (_reduced, Shape.INLINE_PRODUCER, TARGET, "recompute"),
         (_chain, Shape.SHARED, TargetDescription("small", scratch_bytes_limit=64), "scratch"),
         (_chain, Shape.SHARED, TargetDescription("one root", roots_limit=1), "roots-limit"),
         (_pair, Shape.SHARED, TargetDescription("narrow", binding_limit=1), "binding-limit"),

@@ -9,9 +9,9 @@ from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, CACHE_LINE_BYTES, Group
 from fuseline.passes.fusion.loop_classes import LoopClasses
-from fuseline.passes.fusion.merging import align, cut_behind, joined, merged, pulled_into
+from fuseline.passes.fusion.merging import align, cut_behind, inline_into, joined, merged
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.streamed_softmax import streams_of
+from fuseline.passes.fusion.streamed_softmax import online_reductions
 
 from .programs import TARGET, Program
 
@@ -38,7 +38,7 @@ def _product(columns: int = 48) -> Node:
 def test_one_op_has_its_parallel_loops_as_its_grid():
     node = _product()
     group = Group.of(node)
-    assert (group.grid, group.place[node], group.inner(node)) == ((64, 48), (0, 1, None), [2])
+    assert (group.grid, group.grid_loop_of[node], group.inner(node)) == ((64, 48), (0, 1, None), [2])
     assert group.root is node and group.heavy and group.reduces and not group.moves and not group.blocked
     assert group.parallel_iterations() == 64 * 48
 
@@ -57,8 +57,8 @@ def test_the_root_is_the_heaviest_and_the_last_of_equals():
     assert chained(p).root.kind is product.kind
     both = Group([first, last], (64, 48), {first: (0, 1), last: (0, 1)})
     assert both.root is max((first, last), key=lambda node: node.order)
-    pulled = Group([product, last], (64, 48), {last: (0, 1)}, {product})
-    assert pulled.root is last
+    inlined = Group([product, last], (64, 48), {last: (0, 1)}, {product})
+    assert inlined.root is last
     assert Group([product], (), {}, {product}).root is product
 
 
@@ -94,7 +94,7 @@ def test_what_is_read_in_place_needs_no_scratch():
     p = Program((16, 32))
     e = p.unary(p.x[0])
     exp, total = (Group.of(node) for node in nodes_of(p.done(p.reduce(e))))
-    assert pulled_into(exp, total).scratch_bytes == 0
+    assert inline_into(exp, total).scratch_bytes == 0
 
 
 def test_arms_lie_side_by_side():
@@ -102,7 +102,7 @@ def test_arms_lie_side_by_side():
     arms = [Group.of(node) for node in nodes_of(p.done(p.unary(p.x[0]), p.reduce(p.x[1])))]
     both = joined(list(reversed(arms)))
     assert both.members == [arm.root for arm in arms]
-    assert (both.grid, both.pulled, both.arms) == ((), set(), tuple(reversed(arms)))
+    assert (both.grid, both.inlined, both.arms) == ((), set(), tuple(reversed(arms)))
     assert both.key == min(node.id for node in both.members)
 
 
@@ -111,21 +111,21 @@ def test_softmaxes_of_both_are_streamed_on():
     attended = p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2])
     p.done(p.binary(p.columns(attended, 0, 32), p.x[3]))
     graph = FusionGraph(p.function.body.block, ShapeAnalysis())
-    (stream,) = streams_of(graph, replace(TARGET, streamed_points=64))
+    (stream,) = online_reductions(graph, replace(TARGET, streamed_points=64))
     one, two = (Group.of(node) for node in nodes_of(p)[-2:])
-    streaming = replace(one, streams=(stream,))
-    for make in (lambda a, b: merged(a, b, align(a, b)), pulled_into, cut_behind):
-        assert make(streaming, two).streams == (stream,)
-        assert make(one, replace(two, streams=(stream,))).streams == (stream,)
-        assert make(streaming, replace(two, streams=(stream,))).streams == (stream, stream)
+    streaming = replace(one, online=(stream,))
+    for make in (lambda a, b: merged(a, b, align(a, b)), inline_into, cut_behind):
+        assert make(streaming, two).online == (stream,)
+        assert make(one, replace(two, online=(stream,))).online == (stream,)
+        assert make(streaming, replace(two, online=(stream,))).online == (stream, stream)
 
 
 def test_what_is_cut_has_no_loops_of_its_own():
     p = Program((16, 32))
     first, last = nodes_of(p.done(p.columns(p.unary(p.x[0]), 0, 30)))
     group = cut_behind(Group.of(first), Group.of(last))
-    assert (group.members, group.grid, group.pulled) == ([first, last], (16, 32), {last})
-    assert group.place == {first: (0, 1)}
+    assert (group.members, group.grid, group.inlined) == ([first, last], (16, 32), {last})
+    assert group.grid_loop_of == {first: (0, 1)}
 
 
 def test_loops_of_one_are_of_no_class():

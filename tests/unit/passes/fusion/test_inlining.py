@@ -24,8 +24,8 @@ def test_parts_of_a_concat_are_read_in_place_for_the_sake_of_its_columns():
     group = _over_rows(p)
     found = with_inlined_members(group)
     assert (found.grid, found.members) == ((6, 8), group.members)
-    assert found.pulled == set(group.members[:2])
-    assert [found.place[node] for node in group.members[2:]] == [(0, 1), (0, 1)]
+    assert found.inlined == set(group.members[:2])
+    assert [found.grid_loop_of[node] for node in group.members[2:]] == [(0, 1), (0, 1)]
     assert with_inlined_members(found) is found
 
 
@@ -36,7 +36,7 @@ def test_a_member_that_has_the_loops_that_are_gained_keeps_its_place():
     group = _over_rows(p)
     found = with_inlined_members(group)
     assert found.grid == (6, 8)
-    assert [node.loops for node in found.pulled] == [(6, 4), (6, 4)]
+    assert [node.loops for node in found.inlined] == [(6, 4), (6, 4)]
 
 
 def test_what_leaves_the_group_is_stored():
@@ -70,4 +70,4 @@ def test_a_loop_that_pairs_of_members_gave_up_is_in_the_grid_where_all_share_it(
     group = _over_rows(p)
     nowhere = Group(group.members, (), {node: (None, None) for node in group.members})
     found = with_inlined_members(nowhere)
-    assert (found.grid, found.place, found.pulled) == ((6,), group.place, set())
+    assert (found.grid, found.grid_loop_of, found.inlined) == ((6,), group.grid_loop_of, set())

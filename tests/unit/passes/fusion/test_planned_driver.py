@@ -81,8 +81,8 @@ def test_the_default_partition_as_a_plan_gives_itself(name: str):
     default = guided_partition(graph, builtin_rules(), TARGET)
     plan = FusionPlan(groups=tuple(tuple(node.id for node in group.members) for group in default.groups))
     followed = guided_partition(graph, builtin_rules(), TARGET, "default", PlanMatcher(plan).guide(graph))
-    assert [(g.members, g.grid, g.place, g.pulled) for g in followed.groups] == [
-        (g.members, g.grid, g.place, g.pulled) for g in default.groups
+    assert [(g.members, g.grid, g.grid_loop_of, g.inlined) for g in followed.groups] == [
+        (g.members, g.grid, g.grid_loop_of, g.inlined) for g in default.groups
     ]
 
 

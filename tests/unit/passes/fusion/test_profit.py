@@ -23,7 +23,7 @@ from fuseline.passes.fusion.profit import (
     weigh_reads,
 )
 from fuseline.passes.fusion.rule import Merge, builtin_rules
-from fuseline.passes.fusion.streaming import compute_ns, direct_ns, stream_ns
+from fuseline.passes.fusion.tile_cost import compute_ns, direct_ns, reread_ns
 
 from .programs import TARGET, Program
 
@@ -73,10 +73,10 @@ def _rows() -> tuple[FusionGraph, Group, Group, Group]:
 def test_the_weight_is_read_again_for_each_block_of_rows():
     graph, product, _, both = _rows()
     assert both.blocked and not product.blocked
-    assert stream_ns(product, graph, TARGET) == 0
+    assert reread_ns(product, graph, TARGET) == 0
     assert both.scratch_bytes is not None
     points = max(8.0, min(TARGET.scratch_bytes_limit * 8 / both.scratch_bytes, 1024 / (2 * TARGET.threads)))
-    assert stream_ns(both, graph, TARGET) == pytest.approx(
+    assert reread_ns(both, graph, TARGET) == pytest.approx(
         (1024 / points - 1) * 64 * 256 * 4 / COSTS.packed_bytes_per_ns
     )
     assert compute_ns(both, TARGET) == pytest.approx(2 * 1024 * 64 * 256 / COSTS.flops_per_ns)
@@ -84,13 +84,13 @@ def test_the_weight_is_read_again_for_each_block_of_rows():
 
 def test_more_threads_make_smaller_blocks_that_read_more():
     graph, _, _, both = _rows()
-    some, many = (stream_ns(both, graph, replace(TARGET, threads=threads)) for threads in (2, 16))
+    some, many = (reread_ns(both, graph, replace(TARGET, threads=threads)) for threads in (2, 16))
     assert many > some > 0
 
 
 def test_what_is_streamed_is_weighed_against_what_is_saved():
     graph, product, total, both = _rows()
-    streamed = stream_ns(both, graph, TARGET)
+    streamed = reread_ns(both, graph, TARGET)
     slack = 0.02 * compute_ns(both, TARGET)
     launch = COSTS.launch_ns
     pays = int((streamed - slack - launch) * COSTS.stored_bytes_per_ns)
@@ -128,7 +128,7 @@ def test_without_an_evaluation_the_costs_are_those_of_streaming():
 def test_aggressive_fusion_takes_a_greater_loss():
     graph, product, total, both = _rows()
     work = compute_ns(both, TARGET)
-    between = COSTS.launch_ns + 0.08 * work - stream_ns(both, graph, TARGET)
+    between = COSTS.launch_ns + 0.08 * work - reread_ns(both, graph, TARGET)
     assert costs_more(both, (product, total), graph, TARGET, 0, "default", evaluated_ns=between) is not None
     assert costs_more(both, (product, total), graph, TARGET, 0, "aggressive", evaluated_ns=between) is None
 

@@ -15,7 +15,7 @@ from fuseline.passes.fusion.checked_rule import structural_refusal
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.merging import align, merged, pulled_into
+from fuseline.passes.fusion.merging import align, inline_into, merged
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape, builtin_rules
 from fuseline.passes.fusion.rules import row_chain
 from fuseline.passes.fusion.rules.elementwise_cluster import ElementwiseCluster
@@ -308,17 +308,17 @@ def test_an_answer_word_for_word(
     [
         (
             exp_also_returned,
-            Shape.PULLED,
+            Shape.INLINE_PRODUCER,
             TARGET,
             Refused("multi-use", "other ops read the producer too, so it has to be stored"),
         ),
         (
             product_and_exp,
-            Shape.PULLED,
+            Shape.INLINE_PRODUCER,
             TARGET,
             Refused("recompute", "a reduction read in place would be done again for each element"),
         ),
-        (two_exps, Shape.PULLED, SMALL, None),
+        (two_exps, Shape.INLINE_PRODUCER, SMALL, None),
         (product_and_product, Shape.SHARED, SMALL, SCRATCH),
         (product_and_product, Shape.CUT, SMALL, SCRATCH),
         (product_and_product, Shape.SHARED, replace(TARGET, roots_limit=2), None),
@@ -395,7 +395,7 @@ def test_an_empty_space_reads_nothing_again():
 def test_a_concat_selects_what_it_reads():
     p = Program((4, 8), (4, 8), (4, 16))
     _, (first, concat, add) = graph_of(p.done(p.binary(p.x[2], p.concat(p.unary(p.x[0]), p.x[1]))))
-    assert recompute_factor(pulled_into(concat, add).reads_from(first)) == 1
+    assert recompute_factor(inline_into(concat, add).reads_from(first)) == 1
 
 
 @pytest.mark.parametrize(

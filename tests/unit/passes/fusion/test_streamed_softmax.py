@@ -9,7 +9,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.profit import EVALUATION_NS
-from fuseline.passes.fusion.streamed_softmax import candidates, illegal, scores_of, streams_of
+from fuseline.passes.fusion.streamed_softmax import candidates, illegal, online_reductions, scores_of
 from fuseline.report.records import Decision
 
 from .programs import TARGET, Program
@@ -126,7 +126,7 @@ def test_scores_that_a_reshape_regroups_stay_outside():
     scores = p.expand(p.collapse(p.matmul(p.x[0], p.x[1])), 512, 512)
     partition = p.done(p.matmul(p.softmax(scores), p.x[2])).partition(replace(STREAMING, scratch_bytes_limit=1 << 20))
     graph = FusionGraph(p.function.body.block, ShapeAnalysis())
-    (stream,) = streams_of(graph, STREAMING)
+    (stream,) = online_reductions(graph, STREAMING)
     groups = {node: Group.of(node) for node in graph.nodes}
     scored = scores_of(stream)
     assert scored is not None
@@ -146,9 +146,9 @@ def test_a_stream_is_what_the_target_asks_for():
     p = attention("q", "k")
     graph = FusionGraph(p.function.body.block, ShapeAnalysis())
     (chain,) = online_softmaxes([node.op for node in graph.nodes])
-    assert streams_of(graph, TARGET) == []
-    assert len(streams_of(graph, STREAMING)) == 1
-    (stream,) = streams_of(graph, STREAMING)
+    assert online_reductions(graph, TARGET) == []
+    assert len(online_reductions(graph, STREAMING)) == 1
+    (stream,) = online_reductions(graph, STREAMING)
     assert {node.op for node in stream.nodes} == set(chain.ops)
     assert stream.product.op is chain.reductions[-1]
 

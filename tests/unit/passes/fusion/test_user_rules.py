@@ -30,7 +30,7 @@ class Never(FusionRule):
 
     name = "never"
     after = ("row-chain",)
-    shape = Shape.PULLED
+    shape = Shape.INLINE_PRODUCER
 
     def matches(self, merge, graph):
         return WhyNot("no-rule", "this rule only says no")
@@ -64,7 +64,7 @@ def _file(text: str, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("text", [GOOD, GOOD + "EXPORT = [Never]\n"])
 def test_a_file_gives_its_rules(text: str, tmp_path: Path):
     rule = load_rules(_file(text, tmp_path))[0]
-    assert (rule.name, rule.after, rule.shape.value) == ("never", ("row-chain",), "pulled")
+    assert (rule.name, rule.after, rule.shape.value) == ("never", ("row-chain",), "inline-producer")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_file_gives_its_rules(text: str, tmp_path: Path):
         (_rule(name="3"), "class Rule has the name 3; write it in kebab-case"),
         (_rule(after="'row-chain'"), "rule mine has after = 'row-chain', which is no tuple of names"),
         (_rule(after="(3,)"), "rule mine has after = (3,), which is no tuple of names"),
-        (_rule(shape="'shared'"), "rule mine has shape = 'shared'; use Shape.SHARED or Shape.PULLED"),
+        (_rule(shape="'shared'"), "rule mine has shape = 'shared'; use Shape.SHARED or Shape.INLINE_PRODUCER"),
         (_rule(body="pass"), "rule mine cannot be made: Can't instantiate abstract class Rule"),
         (
             _rule(body="def __init__(self): exit(2)\n    def matches(self, merge, graph): return Legal()"),
@@ -161,7 +161,12 @@ def test_all_rules_are_listed_in_the_order_in_which_they_are_asked(tmp_path: Pat
     infos = list_rules([path])
     names = [info.name for info in infos]
     mine = infos[names.index("never")]
-    assert (mine.summary, mine.origin, mine.after, mine.shape) == ("Only says no.", str(path), ("row-chain",), "pulled")
+    assert (mine.summary, mine.origin, mine.after, mine.shape) == (
+        "Only says no.",
+        str(path),
+        ("row-chain",),
+        "inline-producer",
+    )
     assert names.index("never") > names.index("row-chain")
     assert {info.origin for info in infos if info.name != "never"} == {BUILT_IN}
     assert all(info.summary.endswith(".") for info in infos)

@@ -28,7 +28,7 @@ class ReadInPlace(FusionRule):
 
     name = "read-in-place"
     after = ("elementwise-cluster", "elementwise-epilogue", "row-chain")
-    shape = Shape.PULLED
+    shape = Shape.INLINE_PRODUCER
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         producer, consumer = merge.producer, merge.consumer
@@ -55,18 +55,18 @@ class ReadInPlace(FusionRule):
 
 def _beside_the_root(merge: Merge) -> bool:
     """Whether only epilogues read the producer: then it is evaluated once per point, as in any other group."""
-    return all(not read.consumer.heavy and read.consumer not in merge.consumer.pulled for read in merge.reads)
+    return all(not read.consumer.heavy and read.consumer not in merge.consumer.inlined for read in merge.reads)
 
 
 def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
     """A root reads moved data where it lies; what is computed is evaluated once per block of rows or columns, into
     scratch."""
-    read_through = {node.op for node in (*merge.producer.members, *merge.consumer.pulled)}
+    read_through = {node.op for node in (*merge.producer.members, *merge.consumer.inlined)}
     mine = {node.op for node in merge.producer.members}
     total = 0.0
     for node in merge.consumer.members:
         view = node.structured
-        if not node.heavy or view is None or node in merge.consumer.pulled:
+        if not node.heavy or view is None or node in merge.consumer.inlined:
             continue
         for position, value in enumerate(view.inputs):
             chain = graph.prologues.chain(view, position, read_through)

@@ -66,8 +66,10 @@ def slid_root(group: Group) -> Node | None:
     """A root that reads through a window over a grid loop: a block of its points needs more than a block of the
     operand."""
     for node in group.members:
-        if node.heavy and node not in group.pulled:
-            shared = {loop for loop, grid in enumerate(group.place[node]) if grid is not None and node.loops[loop] != 1}
+        if node.heavy and node not in group.inlined:
+            shared = {
+                loop for loop, grid in enumerate(group.grid_loop_of[node]) if grid is not None and node.loops[loop] != 1
+            }
             if any(
                 not plain_coordinate(c)
                 for read in node.reads

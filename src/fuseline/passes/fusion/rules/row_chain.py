@@ -37,10 +37,10 @@ class RowChain(FusionRule):
 def _strided(group: Group, demoted: frozenset[int]) -> str | None:
     """Where a loop that stays in the grid would run inside one that becomes serial, in some member's result."""
     for node in group.members:
-        if node in group.pulled or not demoted:
+        if node in group.inlined or not demoted:
             continue
         for axes in node.written:
-            grids = [group.place[node][loop] for loop in axes if loop is not None and node.loops[loop] != 1]
+            grids = [group.grid_loop_of[node][loop] for loop in axes if loop is not None and node.loops[loop] != 1]
             serial = [grid is None or grid in demoted for grid in grids]
             if any(serial) and serial != sorted(serial):
                 return f"{node.name} would walk its rows across memory"

@@ -25,7 +25,7 @@ class SliceEpilogue(FusionRule):
         if all(multiple <= 1 for _, multiple in merge.target.tile_multiples):
             return NotApplicable()
         if any(node.kind is not Kind.SLICE for node in consumer.members) or any(
-            read.producer in producer.pulled for read in merge.reads
+            read.producer in producer.inlined for read in merge.reads
         ):
             return NotApplicable()
         if merge.regrouped:

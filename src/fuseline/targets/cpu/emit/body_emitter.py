@@ -69,7 +69,7 @@ class BodyEmitter:
         self, kernel: KernelBuilder, view: DispatchView, known: Mapping[SSAValue, ValueSource] | None = None
     ) -> None:
         self.kernel, self.view = kernel, view
-        self.frame = DispatchBuffers(kernel, view)
+        self.buffers = DispatchBuffers(kernel, view)
         self.known: dict[SSAValue, ValueSource] = dict(known or {})
         self.shortcuts = shortcuts(view)
         self._home: KernelBlock | None = None
@@ -141,8 +141,8 @@ class BodyEmitter:
         if splat is not None:
             return self.kernel.const(splat, dtype_of(value.type))
         if isinstance(value, BlockArgument):
-            return self.frame.load(
-                self.frame.argument(value), self.frame.linear(index, self.frame.dims(value), lanes), lanes, active
+            return self.buffers.load(
+                self.buffers.argument(value), self.buffers.linear(index, self.buffers.dims(value), lanes), lanes, active
             )
         assert isinstance(value, OpResult)
         rule = PULLED_OPS.get(type(value.op))
@@ -156,7 +156,7 @@ class BodyEmitter:
 
     def size(self, value: SSAValue) -> Operand:
         """An index value that the dispatch computes from its sizes."""
-        return self.frame.operand(self.view.shapes.index(value))
+        return self.buffers.operand(self.view.shapes.index(value))
 
     def scalar(self, value: SSAValue) -> Value:
         """A scalar computed outside every body: a constant, a size, or arithmetic on them."""
@@ -183,23 +183,23 @@ class BodyEmitter:
             return Index(expr.value)
         if not isinstance(expr, AffineBinaryOpExpr):
             raise FuselineError("E0901", f"an indexing map uses {expr}", node=self.view.entry.sym_name.data)
-        frame = self.frame
-        a = frame.resolve(self._expression(expr.lhs, loops, lanes), lanes)
-        b = frame.resolve(self._expression(expr.rhs, loops, lanes), lanes)
+        buffers = self.buffers
+        a = buffers.resolve(self._expression(expr.lhs, loops, lanes), lanes)
+        b = buffers.resolve(self._expression(expr.rhs, loops, lanes), lanes)
         if expr.kind is AffineBinaryOpKind.Add:
-            return frame.plus(a, b, lanes)
+            return buffers.plus(a, b, lanes)
         if expr.kind is AffineBinaryOpKind.Mul:
             return (
-                frame.scaled(a, b.base, lanes)
+                buffers.scaled(a, b.base, lanes)
                 if isinstance(b.base, int) and b.uniform
-                else frame.scaled(b, a.base, lanes)
+                else buffers.scaled(b, a.base, lanes)
             )
         return self._division(expr.kind, a, b.base, lanes)
 
     def _division(self, kind: AffineBinaryOpKind, a: Index, divisor: Operand, lanes: int) -> Index:
         """Of a coordinate that is not negative."""
         kernel = self.kernel
-        whole: Any = a.base if a.uniform else self.frame.vector(a, lanes)
+        whole: Any = a.base if a.uniform else self.buffers.vector(a, lanes)
         if kind is AffineBinaryOpKind.Mod:
             result = kernel.rem(whole, divisor)
         elif kind is AffineBinaryOpKind.FloorDiv:

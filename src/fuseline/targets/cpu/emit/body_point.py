@@ -52,8 +52,8 @@ class BodyPoint:
         """A scalar of the body as a value; a scalar Value where all lanes agree."""
         found = self._get(value)
         if isinstance(found, Index):
-            frame = self.puller.frame
-            return frame.kernel.as_value(found.base) if found.uniform else frame.vector(found, self.lanes)
+            buffers = self.puller.buffers
+            return buffers.kernel.as_value(found.base) if found.uniform else buffers.vector(found, self.lanes)
         return found
 
     def _get(self, value: SSAValue) -> Value | Index:
@@ -96,7 +96,7 @@ class BodyPoint:
             return self.puller.scalar(value)
         op = value.op
         if isinstance(op, linalg.ops.IndexOp):
-            return self.puller.frame.resolve(self.loops[op.dim.value.data], self.lanes)
+            return self.puller.buffers.resolve(self.loops[op.dim.value.data], self.lanes)
         if isinstance(op, tensor.ExtractOp):
             return self.puller.pull(op.tensor, [self._coordinate(i) for i in op.indices], self.lanes, self.active)
         if isinstance(op, arith.ConstantOp):
@@ -131,12 +131,12 @@ class BodyPoint:
         a, b = (self._as_affine(operand) for operand in op.operands)
         if a is None or b is None:
             return None
-        frame = self.puller.frame
+        buffers = self.puller.buffers
         if isinstance(op, arith.MuliOp):
             if a.uniform:
                 a, b = b, a
-            return frame.scaled(a, b.base, self.lanes) if b.uniform else None
-        return frame.plus(a, b if isinstance(op, arith.AddiOp) else frame.scaled(b, -1, self.lanes), self.lanes)
+            return buffers.scaled(a, b.base, self.lanes) if b.uniform else None
+        return buffers.plus(a, b if isinstance(op, arith.AddiOp) else buffers.scaled(b, -1, self.lanes), self.lanes)
 
     def _as_affine(self, value: SSAValue) -> Index | None:
         found = self._get(value)

@@ -43,7 +43,7 @@ def _pad_value(e: Puller, op: tensor.PadOp, index: Sequence[AnyIndex], lanes: in
     assert last is not None
     chosen = last.operands[0]
     if isinstance(chosen, BlockArgument) and chosen.owner is op.region.block:
-        return e.frame.vector(e.frame.resolve(index[chosen.index], lanes), lanes)
+        return e.buffers.vector(e.buffers.resolve(index[chosen.index], lanes), lanes)
     found = e.scalar(chosen)
     assert not isinstance(chosen.type, IndexType)
     return found
@@ -72,7 +72,7 @@ class _Window:
     def of(self, guards: Iterable[Guard[AnyIndex]]) -> _Window:
         """The window with these limits. A limit known to hold, or never to, needs no code."""
         for guard in guards:
-            inner, size = self.e.frame.resolve(guard.coordinate, self.lanes), self.e.frame.operand(guard.size)
+            inner, size = self.e.buffers.resolve(guard.coordinate, self.lanes), self.e.buffers.operand(guard.size)
             holds = decided(inner, size, self.lanes if self.active is None else self.active)
             if holds is not None:
                 self.never = self.never or not holds
@@ -111,7 +111,7 @@ class _Window:
         for axis, inner, size in axes:
             if axis is None:
                 continue
-            whole = inner.base if inner.uniform else self.e.frame.vector(inner, self.lanes)
+            whole = inner.base if inner.uniform else self.e.buffers.vector(inner, self.lanes)
             held = kernel.min(kernel.max(whole, 0), kernel.sub(size, 1))
             out[axis] = Index(held) if inner.uniform else Index(0, 0, held)
         return out
@@ -157,7 +157,7 @@ class _Window:
             kernel.splat(kernel.compare("ult", inner.base, size), self.lanes) for _, inner, size in self.shared
         ]
         conditions += [
-            kernel.compare("ult", self.e.frame.vector(inner, self.lanes), size) for _, inner, size in self.across
+            kernel.compare("ult", self.e.buffers.vector(inner, self.lanes), size) for _, inner, size in self.across
         ]
         inside = conditions[0]
         for condition in conditions[1:]:

@@ -55,7 +55,7 @@ class _Concat:
         self.e, self.kernel, self.lanes, self.active = e, e.kernel, lanes, active
         self.axis = op.dim.value.data
         self.dtype = dtype_of(op.result.type)
-        self.coordinate = e.frame.resolve(index[self.axis], lanes)
+        self.coordinate = e.buffers.resolve(index[self.axis], lanes)
         self.live: Operand = lanes if active is None else active
         self.parts = self._possible_parts(
             lane_sources(e, op, [*index[: self.axis], self.coordinate, *index[self.axis + 1 :]], lanes)
@@ -80,8 +80,8 @@ class _Concat:
 
     def _part_of(self, source: Source[AnyIndex], *, first: bool) -> _Part:
         (guard,) = source.guards
-        inner = self.e.frame.resolve(guard.coordinate, self.lanes)
-        return _Part(source, inner, self.e.frame.operand(guard.size), first, (lower_bound(guard.size) or 0) < 1)
+        inner = self.e.buffers.resolve(guard.coordinate, self.lanes)
+        return _Part(source, inner, self.e.buffers.operand(guard.size), first, (lower_bound(guard.size) or 0) < 1)
 
     def _part(self, part: _Part, inner: Index | None = None) -> Value:
         at = list(part.source.at)
@@ -149,7 +149,7 @@ class _Concat:
 
     def _picked(self, part: _Part, total: Value | None) -> Value:
         kernel = self.kernel
-        inner = self.e.frame.vector(part.inner, self.lanes)
+        inner = self.e.buffers.vector(part.inner, self.lanes)
         held = kernel.min(inner if part.first else kernel.max(inner, 0), kernel.sub(part.size, 1))
 
         def lanes_of(before: Value | None) -> Value:

@@ -18,7 +18,7 @@ from fuseline.targets.cpu.emit.puller import Puller
 def lane_sources(e: Puller, op: Operation, index: Sequence[AnyIndex], lanes: int) -> list[Source[AnyIndex]]:
     """The sources of element `index` of the result of `op`. Raises E0901 for an op whose box has steps, which no pass
     leaves."""
-    found = sources(op, index, e.view.shapes, LaneCoordinates(e.frame, lanes))
+    found = sources(op, index, e.view.shapes, LaneCoordinates(e.buffers, lanes))
     if found is None:
         raise FuselineError(
             "E0901", f"the CPU target cannot evaluate {op.name} with steps", node=e.view.entry.sym_name.data
@@ -29,25 +29,25 @@ def lane_sources(e: Puller, op: Operation, index: Sequence[AnyIndex], lanes: int
 class LaneCoordinates:
     """One coordinate per lane; divisions wait until they are needed (`DelinearizedIndex`)."""
 
-    def __init__(self, frame: DispatchBuffers, lanes: int) -> None:
-        self.frame, self.lanes = frame, lanes
+    def __init__(self, buffers: DispatchBuffers, lanes: int) -> None:
+        self.buffers, self.lanes = buffers, lanes
 
     def number(self, value: Dim) -> AnyIndex:
         """The same coordinate in every lane."""
-        return Index(self.frame.operand(value))
+        return Index(self.buffers.operand(value))
 
     def moved(self, at: AnyIndex, stride: Dim, offset: Dim) -> AnyIndex:
         """`stride * at + offset`."""
-        frame, found = self.frame, self.frame.resolve(at, self.lanes)
+        buffers, found = self.buffers, self.buffers.resolve(at, self.lanes)
         if stride != 1:
-            found = frame.scaled(found, frame.operand(stride), self.lanes)
-        return frame.plus(found, Index(frame.operand(offset)), self.lanes) if offset != 0 else found
+            found = buffers.scaled(found, buffers.operand(stride), self.lanes)
+        return buffers.plus(found, Index(buffers.operand(offset)), self.lanes) if offset != 0 else found
 
     def linearized(self, at: Sequence[AnyIndex], sizes: Sequence[Dim]) -> AnyIndex:
         """The row-major index; that of one moving dimension is its coordinate, with its division pending."""
         moving = [i for i, size in enumerate(sizes) if size != 1]
-        return at[moving[0]] if len(moving) == 1 else self.frame.linear(at, sizes, self.lanes)
+        return at[moving[0]] if len(moving) == 1 else self.buffers.linear(at, sizes, self.lanes)
 
     def delinearized(self, at: AnyIndex, sizes: Sequence[Dim]) -> Sequence[AnyIndex]:
         """The coordinates, divided only where they are used."""
-        return self.frame.delinearize(at, tuple(sizes))
+        return self.buffers.delinearize(at, tuple(sizes))

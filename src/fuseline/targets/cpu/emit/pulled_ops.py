@@ -69,7 +69,7 @@ def reduce_at(
         def body(i: Operand, *carried: Value) -> Sequence[Value]:
             return nest(rest, [*at[:loop], Index(i), *at[loop + 1 :]], carried)
 
-        return kernel.loop(0, e.frame.operand(extents[loop]), 1, body, accumulators)
+        return kernel.loop(0, e.buffers.operand(extents[loop]), 1, body, accumulators)
 
     totals = nest(view.reduction, list(loops), inits)
     return [narrowed(kernel, total, dtype_of(output.type)) for total, output in zip(totals, view.outputs, strict=True)]
@@ -92,7 +92,7 @@ def _constant(e: Puller, value: OpResult, index: Sequence[AnyIndex], lanes: int,
     assert isinstance(op, arith.ConstantOp) and isinstance(value.type, TensorType)
     numbers = cast(tuple[float | int, ...], tuple(op.value.get_values()))  # pyright: ignore[reportAttributeAccessIssue]
     memory = e.kernel.table("constant", numbers, dtype_of(value.type))
-    return e.frame.load(memory, e.frame.linear(index, e.frame.dims(value), lanes), lanes, active)
+    return e.buffers.load(memory, e.buffers.linear(index, e.buffers.dims(value), lanes), lanes, active)
 
 
 def _moved(e: Puller, value: OpResult, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:

@@ -16,11 +16,12 @@ from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
 class Puller(Protocol):
-    """Gives the elements of any value of the dispatch `view`, in code of `kernel`; its buffers are those of `frame`."""
+    """Gives the elements of any value of the dispatch `view`, in code of `kernel`; its buffers are those of
+    `buffers`."""
 
     kernel: KernelBuilder
     view: DispatchView
-    frame: DispatchBuffers
+    buffers: DispatchBuffers
 
     def value_at(
         self, value: SSAValue, index: Sequence[AnyIndex | Operand], lanes: int = 1, active: Operand | None = None

@@ -80,7 +80,7 @@ def test_a_convolution_and_a_pool_of_windows_side_by_side(h: int, w: int, size: 
 
 def test_a_filter_is_packed_as_a_whole_and_read_from_the_panel_of_the_block():
     for plan in check(averaged(1, 7, 5, 6, 64, keeps_image=False), lambda *a: expected_average(*a)[:1], threads=(2, 4)):
-        assert isinstance(plan, BlockedPlan) and plan.tiles and plan.units[0].plan.notes["rhs"] == "constant"
+        assert isinstance(plan, BlockedPlan) and plan.tiles and plan.sub_kernels[0].plan.notes["rhs"] == "constant"
 
 
 @pytest.mark.parametrize("groups", [2, 5])
@@ -96,4 +96,4 @@ def test_a_batch_of_constants_is_cut_by_block(groups: int):
         threads=(1, 2, groups),
     )
     assert any(isinstance(plan, BlockedPlan) and plan.tiles for plan in plans)
-    assert all(isinstance(plan, BlockedPlan) and plan.units[0].plan.notes["rhs"] == "constant" for plan in plans)
+    assert all(isinstance(plan, BlockedPlan) and plan.sub_kernels[0].plan.notes["rhs"] == "constant" for plan in plans)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.blocked.dispatch import blocked_dispatch
 from fuseline.targets.cpu.families.blocked.family import BlockedFamily
-from fuseline.targets.cpu.families.blocked.structure import structure_of
-from fuseline.targets.cpu.families.blocked.units import units_of
+from fuseline.targets.cpu.families.blocked.sub_kernels import sub_kernels_of
 from fuseline.targets.cpu.families.family import Plan, Policy, Refusal
 from fuseline.targets.cpu.isa import machine
 from tests.graphs.program import Program
@@ -64,14 +64,14 @@ def test_result_moved():
     (gate_and_up(6, 8, 4, constant=False), [2, 2]),
 ])  # fmt: skip
 def test_units(view: DispatchView, members: list[int]):
-    assert [len(unit.members) for unit in units_of(structure_of(view))] == members
+    assert [len(sub_kernel.members) for sub_kernel in sub_kernels_of(blocked_dispatch(view))] == members
 
 
 def test_a_loop_that_some_op_reduces_is_no_part_of_the_grid():
     p = Program((6, 9), (9, 8))
     y = p.matmul(p.x[0], p.x[1])
-    structure = structure_of(p.dispatch(p.reduce(y), y))
-    assert [structure.axes.extents[axis] for axis in structure.grid] == [6]
+    dispatch = blocked_dispatch(p.dispatch(p.reduce(y), y))
+    assert [dispatch.axes.extents[axis] for axis in dispatch.grid] == [6]
 
 
 def test_a_value_that_is_read_out_of_step_keeps_its_loops_whole():

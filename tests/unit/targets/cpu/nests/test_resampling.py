@@ -95,7 +95,7 @@ def test_one_axis(written: str, new: int) -> None:
 
 def test_lanes_along_the_channels_are_turned() -> None:
     """What is gathered across the lanes lies along the channels: no vector is gathered."""
-    assert schedule(both(21, "d2, d0, d1")).crossed
+    assert schedule(both(21, "d2, d0, d1")).transposed
     assert "gather" not in print_llvm([build(parse(both(21, "d2, d0, d1")), machine("avx2")).kernel], machine("avx2"))
 
 
@@ -103,7 +103,7 @@ def test_an_image_with_channels_outside_is_gathered() -> None:
     """Lanes along the channels would meet elements far apart."""
     text = resampled("%y", "%x", (20, 6, "w"), 2, (9, 30), "d0, d1, d2")
     text = function([*tables(2, 30), ("x", (20, 6, 9), "f32")], [], text, [("%y", tensor((20, 6, 30)))])
-    assert not schedule(text).crossed
+    assert not schedule(text).transposed
     check(text)
 
 
@@ -121,9 +121,9 @@ def test_another_input_along_the_lanes_decides_for_them() -> None:
     )
     arguments = [*tables(1, 30), ("x", (6, 9, 20), "f32"), ("r", (20, 6, 30), "f32")]
     text = function(arguments, [], "\n".join([lines, empty("e", (20, 6, 30)), add]), [("%y", t)])
-    assert not schedule(text).crossed
+    assert not schedule(text).transposed
     check(text)
 
 
 def test_few_channels_are_gathered() -> None:
-    assert not schedule(both(3, "d2, d0, d1")).crossed
+    assert not schedule(both(3, "d2, d0, d1")).transposed

@@ -20,4 +20,4 @@ def test_axes_behind_the_cut_are_one_run(whole: str, run: int) -> None:
     %e = tensor.empty() : {out}
     %r = tensor.insert_slice %p into %e[0, 0, 0] [5, 20, 24] [1, 1, 1] : tensor<5x20x24xf32> into {out}
     func.return %r : {out} }}"""
-    assert len(nest_plan(parse(text), machine()).schedule.lane_run) == run
+    assert len(nest_plan(parse(text), machine()).schedule.vector_loops) == run

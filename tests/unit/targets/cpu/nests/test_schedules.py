@@ -28,8 +28,8 @@ def schedule(text: str) -> Schedule:
 def test_elementwise_is_flat() -> None:
     """All axes are one run, cut into chunks."""
     found = schedule(unary((40, 50, 60), GELU, "%r"))
-    assert len(found.lane_run) == 3
-    assert found.runs == []
+    assert len(found.vector_loops) == 3
+    assert found.collapsed_loops == []
     assert found.chunk < 40 * 50 * 60
     assert found.workgroups == -(-40 * 50 * 60 // found.chunk)
 
@@ -43,7 +43,7 @@ def test_a_bias_keeps_its_axis() -> None:
             [("a", (40, 50, 64), "f32"), ("b", (64,), "f32")], [], empty("e", (40, 50, 64)) + "\n" + op, [("%y", t)]
         )
     )
-    assert [len(run) for run in found.runs] == [2]
+    assert [len(run) for run in found.collapsed_loops] == [2]
     assert found.workgroups == 2000
 
 
@@ -127,7 +127,7 @@ def test_transposes_are_tiled() -> None:
     t, s = tensor((64, 48)), tensor((48, 64))
     op = generic("%y", [("%x", s)], [("%e", t)], ["d1, d0", "d0, d1"], "pp", "", [("%i0", "f32")])
     found = schedule(function([("x", (48, 64), "f32")], [], empty("e", (64, 48)) + "\n" + op, [("%y", t)]))
-    assert len(found.tile_run) == 1
+    assert len(found.tiled_loops) == 1
     assert found.tile == 32
     assert found.workgroups == 2
 
@@ -136,7 +136,7 @@ def test_named_transposes_are_tiled() -> None:
     t, s = tensor((64, 48)), tensor((48, 64))
     op = f"%y = linalg.transpose ins(%x : {s}) outs(%e : {t}) permutation = [1, 0]"
     found = schedule(function([("x", (48, 64), "f32")], [], empty("e", (64, 48)) + "\n" + op, [("%y", t)]))
-    assert len(found.tile_run) == 1
+    assert len(found.tiled_loops) == 1
 
 
 @pytest.mark.parametrize(("shape", "source", "channels"), [
@@ -159,7 +159,7 @@ def test_short_innermost_axes_join_their_neighbour() -> None:
     t, s = tensor((64, 50, 2)), tensor((64, 50))
     op = generic("%y", [("%x", s)], [("%e", t)], ["d0, d1", "d0, d1, d2"], "ppp", "", [("%i0", "f32")])
     found = schedule(function([("x", (64, 50), "f32")], [], empty("e", (64, 50, 2)) + "\n" + op, [("%y", t)]))
-    assert len(found.lane_run) >= 2
+    assert len(found.vector_loops) >= 2
 
 
 def test_one_number_for_all_means_one_workgroup() -> None:

@@ -1,8 +1,8 @@
 """How large the blocks of a blocked dispatch are: a pure function of shapes, machine and threads.
 
 A large block reads weights, and packs what it multiplies with, for many points at once; a small one keeps what lies
-between the units in the second-level cache and leaves enough blocks to share out. Every combination of a few sizes per
-loop is priced, the cheapest is taken.
+between the sub-kernels in the second-level cache and leaves enough blocks to share out. Every combination of a few
+sizes per loop is priced, the cheapest is taken.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import StructuredOp, kind
-from fuseline.dispatch.axes import Node
+from fuseline.dispatch.axes import LoopRef
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.blocked.structure import HEAVY, Structure, starts_empty
+from fuseline.targets.cpu.families.blocked.dispatch import HEAVY, BlockedDispatch, starts_empty
+from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange, peak_live
 from fuseline.targets.cpu.families.blocked.tiles import Tile
-from fuseline.targets.cpu.families.blocked.units import Kept, most_kept
 from fuseline.targets.cpu.families.contraction.loops import estimated
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.isa.core_rates import (
@@ -44,7 +44,7 @@ BLOCK_CYCLES = 3000
 """What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
 
 SCRATCH_BYTES, MOST_SCRATCH_BYTES = 1024 * 1024, 8 * 1024 * 1024
-"""What the values between units should take of a thread's scratch at a time; and at most, where no block is small
+"""What the values between sub-kernels should take of a thread's scratch at a time; and at most, where no block is small
 enough for that: to store them beyond the second-level cache is still far better than to compute them anew."""
 
 STREAMED_SIZES = (64, 128, 256, 512)
@@ -53,7 +53,7 @@ STREAMED_SIZES = (64, 128, 256, 512)
 MOST_COMBINATIONS = 512
 """More are not all tried."""
 
-FEW = 16.0
+SMALL_EXTENT = 16.0
 """What a size known at run time is taken for beside its usual estimate: blocks should suit both."""
 
 RAGGED = 1.05
@@ -68,34 +68,39 @@ class _Volume:
     """Elements that shrink with the block: `full` for the whole grid, and the loops of the grid that they depend on."""
 
     full: float
-    axes: tuple[Node, ...]
+    axes: tuple[LoopRef, ...]
 
-    def at(self, share: Mapping[Node, float]) -> float:
+    def at(self, share: Mapping[LoopRef, float]) -> float:
         """How many there are in a block that takes these shares of the loops."""
         return self.full * prod(share[axis] for axis in self.axes)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TileSizes:
     """The tiles of the grid, outermost first, then that of the streamed loop; loops that a block takes in full have
     none.
 
     `price` orders choices: bytes too many in scratch, then cycles.
     """
 
-    tiles: dict[Node, Tile]
+    tiles: dict[LoopRef, Tile]
     price: tuple[float, float]
 
 
 def choose_tiles(
-    structure: Structure, kept: Sequence[Kept], machine: Machine, policy: Policy, streamed: Node | None = None
-) -> Choice | Refusal:
-    """The best tiles. `kept` are the values between units, `streamed` is a loop that runs inside, block by block."""
-    axes = (*structure.grid, streamed) if streamed is not None else structure.grid
-    extents = {axis: structure.axes.extents[axis] for axis in axes}
+    dispatch: BlockedDispatch,
+    live: Sequence[LiveRange],
+    machine: Machine,
+    policy: Policy,
+    streamed: LoopRef | None = None,
+) -> TileSizes | Refusal:
+    """The best tiles. `live` are the values between sub-kernels, `streamed` is a loop that runs inside, block by
+    block."""
+    axes = (*dispatch.grid, streamed) if streamed is not None else dispatch.grid
+    extents = {axis: dispatch.axes.extents[axis] for axis in axes}
     if any(extent == 0 for extent in extents.values()):
         return Refusal("empty", "a loop never runs")
-    model = _Model(structure, axes, kept, machine, policy, streamed)
+    model = _Model(dispatch, axes, live, machine, policy, streamed)
     choices = [
         _candidates(extents[axis], axis in model.contiguous, machine) if axis != streamed else _streamed(extents[axis])
         for axis in axes
@@ -111,7 +116,7 @@ def choose_tiles(
         (_cheapest(start, lambda sizes: (*price(sizes), sizes)) for start in starts),
         key=lambda sizes: (*price(sizes), sizes),
     )
-    return Choice(_tiles(axes, extents, best), price(best))
+    return TileSizes(_tiles(axes, extents, best), price(best))
 
 
 def _streamed(extent: Dim) -> list[int]:
@@ -134,8 +139,8 @@ def _cheapest(choices: Sequence[Sequence[int]], price: Callable[[tuple[int, ...]
     return best
 
 
-def _tiles(grid: Sequence[Node], extents: Mapping[Node, Dim], sizes: Sequence[int]) -> dict[Node, Tile]:
-    tiles: dict[Node, Tile] = {}
+def _tiles(grid: Sequence[LoopRef], extents: Mapping[LoopRef, Dim], sizes: Sequence[int]) -> dict[LoopRef, Tile]:
+    tiles: dict[LoopRef, Tile] = {}
     for axis, size in zip(grid, sizes, strict=True):
         extent, number = extents[axis], len(tiles)
         bound = upper_bound(extent)
@@ -163,72 +168,74 @@ class _Model:
 
     def __init__(
         self,
-        structure: Structure,
-        grid: Sequence[Node],
-        kept: Sequence[Kept],
+        dispatch: BlockedDispatch,
+        grid: Sequence[LoopRef],
+        live: Sequence[LiveRange],
         machine: Machine,
         policy: Policy,
-        streamed: Node | None = None,
+        streamed: LoopRef | None = None,
     ) -> None:
-        self.structure, self.grid, self.machine, self.threads = structure, grid, machine, max(1, policy.threads)
+        self.dispatch, self.grid, self.machine, self.threads = dispatch, grid, machine, max(1, policy.threads)
         self.streamed = streamed
-        self.ragged = {axis: structure.axes.extents[axis] for axis in grid}
+        self.ragged = {axis: dispatch.axes.extents[axis] for axis in grid}
         self.extents = {axis: float(estimated(extent)) for axis, extent in self.ragged.items()}
-        few = {axis: FEW for axis, extent in self.ragged.items() if not isinstance(extent, int) and axis != streamed}
-        self.few = {axis: min(few.get(axis, extent), extent) for axis, extent in self.extents.items()}
-        self.fewer = prod(self.few[axis] / self.extents[axis] for axis in grid)
-        self.kept = kept
-        self.kept_volumes = [(self._of_value(one.value), BYTES[dtype_of(one.value.type)]) for one in kept]
+        small = {
+            axis: SMALL_EXTENT
+            for axis, extent in self.ragged.items()
+            if not isinstance(extent, int) and axis != streamed
+        }
+        self.small = {axis: min(small.get(axis, extent), extent) for axis, extent in self.extents.items()}
+        self.shrinkage = prod(self.small[axis] / self.extents[axis] for axis in grid)
+        self.live = live
+        self.live_volumes = [(self._of_value(one.value), BYTES[dtype_of(one.value.type)]) for one in live]
         self.work: list[_Volume] = []
         self.read: list[tuple[_Volume, int]] = []
-        self.contiguous: set[Node] = set()
-        for op in structure.placed:
+        self.contiguous: set[LoopRef] = set()
+        for op in dispatch.placed:
             self._add(StructuredOp(op))
 
     def _of_value(self, value: SSAValue) -> _Volume:
         return self._volume(
-            [axis for axis in self.structure.axes.of_value(value) if axis is not None],
-            self.structure.view.shapes.dims(value),
+            [axis for axis in self.dispatch.axes.of_value(value) if axis is not None],
+            self.dispatch.view.shapes.dims(value),
         )
 
-    def _volume(self, axes: Sequence[Node], dims: Sequence[Dim]) -> _Volume:
+    def _volume(self, axes: Sequence[LoopRef], dims: Sequence[Dim]) -> _Volume:
         return _Volume(float(prod(estimated(size) for size in dims)), tuple(axis for axis in self.grid if axis in axes))
 
     def _add(self, op: StructuredOp) -> None:
-        structure, loops = self.structure, self.structure.axes.of_op(op.op)
+        dispatch, loops = self.dispatch, self.dispatch.axes.of_op(op.op)
         heavy = kind(op.op) in HEAVY
         if heavy:
-            self.contiguous.update(
-                [axis for axis in structure.axes.of_value(op.op.results[0]) if axis is not None][-1:]
-            )
+            self.contiguous.update([axis for axis in dispatch.axes.of_value(op.op.results[0]) if axis is not None][-1:])
         cost = 1.0 if heavy else 4.0
-        work = self._volume([axis for axis in loops if axis is not None], op.loops(structure.view.shapes))
+        work = self._volume([axis for axis in loops if axis is not None], op.loops(dispatch.view.shapes))
         self.work.append(_Volume(work.full * cost, work.axes))
         for value, map_ in zip(op.inputs, op.input_maps, strict=True):
-            if not structure.is_inside(value) and not starts_empty(value):
+            if not dispatch.is_inside(value) and not starts_empty(value):
                 axes = [axis for loop in map_.used_dims() if (axis := loops[loop]) is not None]
-                self.read.append((self._volume(axes, structure.view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
+                self.read.append((self._volume(axes, dispatch.view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
 
-    def price(self, sizes: Mapping[Node, int]) -> tuple[float, float]:
+    def price(self, sizes: Mapping[LoopRef, int]) -> tuple[float, float]:
         """How many bytes too many the block keeps in scratch, and what the dispatch costs on its threads, roughly
         (cycles)."""
         full = {axis: min(size, self.extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
         held = [
             0 if one.stored else volume.at(full) * size
-            for one, (volume, size) in zip(self.kept, self.kept_volumes, strict=True)
+            for one, (volume, size) in zip(self.live, self.live_volumes, strict=True)
         ]
-        over = max(0.0, most_kept(self.kept, held) - SCRATCH_BYTES)
+        over = max(0.0, peak_live(self.live, held) - SCRATCH_BYTES)
         return over, self._cycles(sizes, self.extents) + (
-            self._cycles(sizes, self.few) / self.fewer if self.fewer != 1 else 0
+            self._cycles(sizes, self.small) / self.shrinkage if self.shrinkage != 1 else 0
         )
 
-    def _cycles(self, sizes: Mapping[Node, int], extents: Mapping[Node, float]) -> float:
+    def _cycles(self, sizes: Mapping[LoopRef, int], extents: Mapping[LoopRef, float]) -> float:
         """The cost where the loops of the grid have these extents."""
         share = {axis: min(size, extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
         blocks = prod(-(-extents[axis] // size) for axis, size in sizes.items() if axis != self.streamed)
         steps = prod(-(-extents[axis] // size) for axis, size in sizes.items() if axis == self.streamed)
-        moved = [volume.at(share) * size for volume, size in self.kept_volumes]
-        peak = most_kept(self.kept, moved)
+        moved = [volume.at(share) * size for volume, size in self.live_volumes]
+        peak = peak_live(self.live, moved)
         far = (
             sum(moved) if peak > self.machine.l2_bytes / 2 else 0.0
         )  # least recently used goes first: what does not fit is gone as a whole
@@ -243,12 +250,12 @@ class _Model:
         rounds = -(-blocks // self.threads)
         return rounds * steps * block * (1 + (UNBALANCED * self.threads / blocks if self.threads > 1 else 0))
 
-    def _read_cycles(self, volume: _Volume, size: int, share: Mapping[Node, float]) -> float:
+    def _read_cycles(self, volume: _Volume, size: int, share: Mapping[LoopRef, float]) -> float:
         """What it takes to read an operand of a block: from memory where all of it does not stay in the shared
         cache."""
         near = volume.full * size <= SHARED_CACHE_BYTES
         return volume.at(share) * size / (SHARED_BYTES_PER_CYCLE if near else MEMORY_BYTES_PER_CYCLE)
 
-    def _is_ragged(self, axis: Node, size: int) -> bool:
+    def _is_ragged(self, axis: LoopRef, size: int) -> bool:
         extent = self.ragged[axis]
         return size > 1 and not (isinstance(extent, int) and extent % size == 0)

@@ -1,5 +1,5 @@
-"""The scratch of a blocked kernel: buffers for what lies between units, and for what goes from one block of a streamed
-loop to the next."""
+"""The scratch of a blocked kernel: buffers for what lies between sub-kernels, and for what goes from one block of a
+streamed loop to the next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.blocked.plan import StreamedUnits
+from fuseline.targets.cpu.families.blocked.plan import StreamedSubKernels
 from fuseline.targets.cpu.families.blocked.streaming import Carried
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
@@ -65,20 +65,20 @@ class _State:
 class States:
     """What goes from one block of a streamed loop to the next."""
 
-    part: StreamedUnits | None = None
-    frame: DispatchBuffers | None = None
+    part: StreamedSubKernels | None = None
+    buffers: DispatchBuffers | None = None
     states: tuple[_State, ...] = ()
 
     @classmethod
-    def taken(cls, part: StreamedUnits, buffers: Buffers, frame: DispatchBuffers) -> States:
+    def taken(cls, part: StreamedSubKernels, scratch: Buffers, buffers: DispatchBuffers) -> States:
         """Buffers for all of them."""
         states: list[_State] = []
         for carried, elements in part.carried:
-            memory = buffers.take(carried.state, elements)
+            memory = scratch.take(carried.state, elements)
             states.append(
-                _State(carried, memory, memory if carried.in_place else buffers.take(carried.following, elements))
+                _State(carried, memory, memory if carried.in_place else scratch.take(carried.following, elements))
             )
-        return cls(part, frame, tuple(states))
+        return cls(part, buffers, tuple(states))
 
     def place_of(self, value: SSAValue) -> MemRef | None:
         """Where a block puts a value that the next one wants, None for any other value."""
@@ -86,9 +86,9 @@ class States:
 
     def begin(self) -> None:
         """What the first block finds; or, where there is none, what comes after the last."""
-        assert self.part is not None and self.frame is not None
-        kernel = self.frame.kernel
-        count = self.frame.operand(self.part.tile.count)
+        assert self.part is not None and self.buffers is not None
+        kernel = self.buffers.kernel
+        count = self.buffers.operand(self.part.tile.count)
         for state in self.states:
             carried, dtype = state.carried, state.memory.dtype
             start: Value = kernel.const(carried.start, dtype)
@@ -110,8 +110,8 @@ class States:
 
     def _walk(self, memory: MemRef, visit: Callable[[KernelBuilder, Operand, int], None]) -> None:
         """`visit` all elements in vectors, then one by one."""
-        assert self.frame is not None and isinstance(memory.extent, int)
-        kernel, lanes = self.frame.kernel, self.frame.kernel.lanes_of(memory.dtype)
+        assert self.buffers is not None and isinstance(memory.extent, int)
+        kernel, lanes = self.buffers.kernel, self.buffers.kernel.lanes_of(memory.dtype)
         whole = memory.extent // lanes * lanes
         kernel.loop(0, whole, lanes, lambda at: visit(kernel, at, lanes))
         kernel.loop(whole, memory.extent, 1, lambda at: visit(kernel, at, 1))

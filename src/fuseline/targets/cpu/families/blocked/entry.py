@@ -1,8 +1,10 @@
-"""One unit of a blocked dispatch as an entry function of its own over block-sized tensors, for any family to lower.
+"""One sub-kernel of a blocked dispatch as an entry function of its own over block-sized tensors, for any family to
+lower.
 
 Arguments are the dispatch's own (read through `tensor.extract_slice` where the block is a part of them) and what
-earlier units left in scratch; sizes are the dispatch's, then for each tile the block's number and, where blocks differ,
-its extent. What leaves the dispatch is returned as `tensor.insert_slice` into the whole result, what stays as it is.
+earlier sub-kernels left in scratch; sizes are the dispatch's, then for each tile the block's number and, where blocks
+differ, its extent. What leaves the dispatch is returned as `tensor.insert_slice` into the whole result, what stays as
+it is.
 """
 
 from __future__ import annotations
@@ -23,14 +25,14 @@ from fuseline.dispatch.view import BOUNDS_ATTRIBUTE
 from fuseline.ir.build import Emitter, element_of, tensor_type
 from fuseline.ir.dim import Dim, Symbol
 from fuseline.ir.dim_json import to_name
-from fuseline.targets.cpu.families.blocked.structure import starts_empty
+from fuseline.targets.cpu.families.blocked.dispatch import starts_empty
 from fuseline.targets.cpu.families.blocked.tiles import Box, Tile, Tiling
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
-    """Where a unit writes a value: result `position` of the dispatch, from `offsets` on in a tensor of `dims`; None: a
-    buffer in scratch."""
+class ResultTarget:
+    """Where a sub-kernel writes a value: result `position` of the dispatch, from `offsets` on in a tensor of `dims`;
+    None: a buffer in scratch."""
 
     value: SSAValue
     position: int | None = None
@@ -39,30 +41,30 @@ class Sink:
 
 
 @dataclass(frozen=True)
-class UnitEntry:
+class SubKernelEntry:
     """An entry function with what its tensor arguments and results are in the dispatch around it.
 
-    An argument is one of the dispatch's, or a value that an earlier unit made.
+    An argument is one of the dispatch's, or a value that an earlier sub-kernel made.
     """
 
     entry: FuncOp
     arguments: tuple[SSAValue, ...]
-    sinks: tuple[Sink, ...]
+    targets: tuple[ResultTarget, ...]
 
 
-class UnitWriter:
-    """Writes the entry function of the unit that computes `members`.
+class SubKernelWriter:
+    """Writes the entry function of the sub-kernel that computes `members`.
 
     Args:
-        stored: values that an earlier unit wrote into a result, from where they are read back.
-        packable: constant arguments that no other unit reads.
+        stored: values that an earlier sub-kernel wrote into a result, from where they are read back.
+        packable: constant arguments that no other sub-kernel reads.
     """
 
     def __init__(
         self, tiling: Tiling, members: Iterable[Operation], stored: set[SSAValue], packable: set[SSAValue]
     ) -> None:
-        self.tiling, self.structure = tiling, tiling.structure
-        self.view, self.members = self.structure.view, set(members)
+        self.tiling, self.dispatch = tiling, tiling.dispatch
+        self.view, self.members = self.dispatch.view, set(members)
         self.stored, self.packable = stored, packable
         self.block = Block()
         self.arguments: list[SSAValue] = []
@@ -70,24 +72,24 @@ class UnitWriter:
         self.inside: dict[SSAValue, SSAValue] = {}
         self.sizes = {name: self.block.insert_arg(IndexType(), len(self.block.args)) for name in self._size_names()}
 
-    def write(self, name: str, ordered: Sequence[Operation], sinks: Sequence[Sink]) -> UnitEntry:
+    def write(self, name: str, ordered: Sequence[Operation], targets: Sequence[ResultTarget]) -> SubKernelEntry:
         """The function; `ordered` are the members in program order."""
         for op in ordered:
             self._placed(cast(linalg.ops.GenericOp, op))
-        returned = [self._returned(sink) for sink in sinks]
+        returned = [self._returned(target) for target in targets]
         end = ReturnOp(*returned)
         end.location = self.view.entry.location
         self.block.add_op(end)
         types = [argument.type for argument in self.block.args], [value.type for value in returned]
         entry = FuncOp(name, types, Region(self.block), arg_attrs=self._attributes())
         entry.location = self.view.entry.location
-        return UnitEntry(entry, tuple(self.arguments), tuple(sinks))
+        return SubKernelEntry(entry, tuple(self.arguments), tuple(targets))
 
     # computed values --------------------------------------------------------------------------------------------------
 
     def _placed(self, op: linalg.ops.GenericOp) -> None:
         """A structured op over the block."""
-        structured, loops = StructuredOp(op), self.structure.axes.of_op(op)
+        structured, loops = StructuredOp(op), self.dispatch.axes.of_op(op)
         extents = structured.loops(self.view.shapes)
         operands: list[SSAValue] = []
         for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
@@ -108,7 +110,7 @@ class UnitWriter:
 
     def _operand(self, value: SSAValue, box: Box) -> SSAValue:
         """A tensor as the op of a block reads it."""
-        if self.structure.is_inside(value):
+        if self.dispatch.is_inside(value):
             return self._inside(value)
         if starts_empty(value):
             return self._blank(value, box.sizes)
@@ -141,21 +143,22 @@ class UnitWriter:
         return region
 
     def _captured(self, value: SSAValue) -> SSAValue:
-        return self._inside(value) if self.structure.is_inside(value) else self._outside(value)
+        return self._inside(value) if self.dispatch.is_inside(value) else self._outside(value)
 
-    # values of earlier units, and rearrangements ----------------------------------------------------------------------
+    # values of earlier sub-kernels, and rearrangements
+    # ----------------------------------------------------------------------
 
     def _inside(self, value: SSAValue) -> SSAValue:
         """The block's part of a value that the dispatch makes."""
         found = self.inside.get(value)
         if found is None:
             assert isinstance(value, OpResult)
-            found = self._rearranged(value) if value.op in self.structure.moved else self._earlier(value)
+            found = self._rearranged(value) if value.op in self.dispatch.moved else self._earlier(value)
             self.inside[value] = found
         return found
 
     def _earlier(self, value: SSAValue) -> SSAValue:
-        """What another unit made: a buffer of the block's size, or a part of a result."""
+        """What another sub-kernel made: a buffer of the block's size, or a part of a result."""
         box = self.tiling.box_of(value)
         if value not in self.stored:
             return self._argument(value, tensor_type(element_of(value), box.sizes))
@@ -197,7 +200,7 @@ class UnitWriter:
 
     def _part(self, op: Operation, source: SSAValue, box: Box) -> SSAValue:
         """What a rearranging op reads to make `box`."""
-        if self.structure.is_inside(source):
+        if self.dispatch.is_inside(source):
             return self._inside(source)
         if not isinstance(source.type, TensorType):
             return self._outside(source)
@@ -246,15 +249,15 @@ class UnitWriter:
 
     # results ----------------------------------------------------------------------------------------------------------
 
-    def _returned(self, sink: Sink) -> SSAValue:
-        value = self._inside(sink.value)
-        if sink.position is None:
+    def _returned(self, target: ResultTarget) -> SSAValue:
+        value = self._inside(target.value)
+        if target.position is None:
             return value
-        box = self.tiling.box_of(sink.value)
+        box = self.tiling.box_of(target.value)
         emit = self._emitter()
-        whole = emit.empty(element_of(value), sink.dims, lambda axis: self._size(sink.dims[axis]))
+        whole = emit.empty(element_of(value), target.dims, lambda axis: self._size(target.dims[axis]))
         static, dynamic = _split([self._mixed(size) for size in box.sizes])
-        at, moving = _split([self._mixed(offset) for offset in sink.offsets])
+        at, moving = _split([self._mixed(offset) for offset in target.offsets])
         ones = [1] * len(static)
         return emit.add(tensor.InsertSliceOp.get(value, whole, static, at, ones, offsets=moving, sizes=dynamic)).result
 

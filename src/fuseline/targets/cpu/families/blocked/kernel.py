@@ -1,5 +1,5 @@
-"""The kernel of a blocked dispatch: a loop over blocks, one unit after the other inside, some of them in a loop of
-their own."""
+"""The kernel of a blocked dispatch: a loop over blocks, one sub-kernel after the other inside, some of them in a loop
+of their own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.families.blocked.buffers import Buffers, States
-from fuseline.targets.cpu.families.blocked.entry import Sink
-from fuseline.targets.cpu.families.blocked.plan import BlockedPlan, PlannedUnit
+from fuseline.targets.cpu.families.blocked.entry import ResultTarget
+from fuseline.targets.cpu.families.blocked.plan import BlockedPlan, PlannedSubKernel
 from fuseline.targets.cpu.families.blocked.tiles import Tile
 from fuseline.targets.cpu.kernel_ir.builder import Inlined, KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand
@@ -19,23 +19,23 @@ class BlockedKernel:
 
     def __init__(self, plan: BlockedPlan, kernel: KernelBuilder) -> None:
         self.plan, self.kernel = plan, kernel
-        self.frame = DispatchBuffers(kernel, plan.view)
+        self.buffers = DispatchBuffers(kernel, plan.view)
         self.streamed, self.states = plan.streamed, States()
         self.bindings = self._bindings()
 
     def _bindings(self) -> list[dict[int, int | MemRef]]:
-        """What the bindings of each unit are, every buffer made before the first block."""
+        """What the bindings of each sub-kernel are, every buffer made before the first block."""
         buffers, out = Buffers(self.kernel), list[dict[int, int | MemRef]]()
-        for number, unit in enumerate(self.plan.units):
+        for number, sub_kernel in enumerate(self.plan.sub_kernels):
             if self.streamed is not None and number == self.streamed.first:
-                self.states = States.taken(self.streamed, buffers, self.frame)
+                self.states = States.taken(self.streamed, buffers, self.buffers)
             found: dict[int, int | MemRef] = {
-                i: self._argument(value, buffers) for i, value in enumerate(unit.arguments)
+                i: self._argument(value, buffers) for i, value in enumerate(sub_kernel.arguments)
             }
-            for i, sink in enumerate(unit.sinks):
-                found[len(unit.arguments) + i] = self._sink(sink, buffers)
-            first = len(unit.arguments) + len(unit.sinks)
-            found.update({first + i: unit.extra + i for i in range(len(unit.plan.extra_constants))})
+            for i, target in enumerate(sub_kernel.targets):
+                found[len(sub_kernel.arguments) + i] = self._target(target, buffers)
+            first = len(sub_kernel.arguments) + len(sub_kernel.targets)
+            found.update({first + i: sub_kernel.extra + i for i in range(len(sub_kernel.plan.extra_constants))})
             out.append(found)
             for value, last in self.plan.last_reader.items():
                 if last == number:
@@ -48,20 +48,23 @@ class BlockedKernel:
         held = buffers.held.get(value)
         return held if held is not None else self._stored(value)
 
-    def _sink(self, sink: Sink, buffers: Buffers) -> int | MemRef:
-        if sink.position is None and (state := self.states.place_of(sink.value)) is not None:
+    def _target(self, target: ResultTarget, buffers: Buffers) -> int | MemRef:
+        if target.position is None and (state := self.states.place_of(target.value)) is not None:
             return state
-        if sink.position is None:
-            return buffers.take(sink.value, self.plan.buffers[sink.value])
-        return len(self.plan.view.tensors) + sink.position
+        if target.position is None:
+            return buffers.take(target.value, self.plan.buffers[target.value])
+        return len(self.plan.view.tensors) + target.position
 
     def _stored(self, value: SSAValue) -> int:
         """The result that holds a value."""
-        sink = next(
-            sink for unit in self.plan.units for sink in unit.sinks if sink.value is value and sink.position is not None
+        target = next(
+            target
+            for sub_kernel in self.plan.sub_kernels
+            for target in sub_kernel.targets
+            if target.value is value and target.position is not None
         )
-        assert sink.position is not None
-        return len(self.plan.view.tensors) + sink.position
+        assert target.position is not None
+        return len(self.plan.view.tensors) + target.position
 
     def emit(self) -> None:
         """The loop over this thread's blocks."""
@@ -69,12 +72,12 @@ class BlockedKernel:
 
     def _block(self, number: Operand) -> None:
         tiles = self.plan.tiles
-        at = self.frame.coordinates(number, [tile.count for tile in tiles]) if tiles else []
+        at = self.buffers.coordinates(number, [tile.count for tile in tiles]) if tiles else []
         sizes: list[Operand] = [
-            self.frame.operand(self.plan.view.shapes.symbol(name)) for name in self.plan.view.size_names
+            self.buffers.operand(self.plan.view.shapes.symbol(name)) for name in self.plan.view.size_names
         ]
         rests = [self._extent(tile, here) for tile, here in zip(tiles, at, strict=True) if tile.rest is not None]
-        part, count = self.streamed, len(self.plan.units)
+        part, count = self.streamed, len(self.plan.sub_kernels)
         if part is None:
             self._units(range(count), [*sizes, *at, *rests])
             return
@@ -87,20 +90,20 @@ class BlockedKernel:
             self._units(range(part.first, part.end), [*sizes, *at, here, *rests, *rest])
             self.states.hand_on()
 
-        self.kernel.loop(0, self.frame.operand(part.tile.count), 1, step)
+        self.kernel.loop(0, self.buffers.operand(part.tile.count), 1, step)
         self._units(range(part.end, count), outside)
 
     def _units(self, numbers: range, sizes: list[Operand]) -> None:
         for number in numbers:
-            self._unit(self.plan.units[number], sizes, self.bindings[number])
+            self._unit(self.plan.sub_kernels[number], sizes, self.bindings[number])
 
     def _extent(self, tile: Tile, number: Operand) -> Operand:
         kernel = self.kernel
-        return kernel.min(kernel.sub(self.frame.operand(tile.full), kernel.mul(number, tile.size)), tile.size)
+        return kernel.min(kernel.sub(self.buffers.operand(tile.full), kernel.mul(number, tile.size)), tile.size)
 
-    def _unit(self, unit: PlannedUnit, sizes: list[Operand], bindings: dict[int, int | MemRef]) -> None:
+    def _unit(self, sub_kernel: PlannedSubKernel, sizes: list[Operand], bindings: dict[int, int | MemRef]) -> None:
         kernel = self.kernel
         with kernel.inlined(Inlined(0, 0, sizes, bindings)):
-            workgroups = DispatchBuffers(kernel, unit.plan.view).operand(unit.plan.workgroups)
+            workgroups = DispatchBuffers(kernel, sub_kernel.plan.view).operand(sub_kernel.plan.workgroups)
         with kernel.inlined(Inlined(0, workgroups, sizes, bindings)):
-            unit.family.emit(unit.plan, kernel)
+            sub_kernel.family.emit(sub_kernel.plan, kernel)

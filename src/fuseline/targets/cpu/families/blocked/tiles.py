@@ -10,10 +10,10 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.dispatch.axes import Node
+from fuseline.dispatch.axes import LoopRef
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.blocked.structure import Structure
+from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +58,22 @@ class Box:
 
 
 class Tiling:
-    """The tiles of a structure's grid; a loop without one runs in full inside each block."""
+    """The tiles of a dispatch's grid; a loop without one runs in full inside each block."""
 
-    def __init__(self, structure: Structure, tiles: Mapping[Node, Tile]) -> None:
-        self.structure, self.tiles = structure, dict(tiles)
+    def __init__(self, dispatch: BlockedDispatch, tiles: Mapping[LoopRef, Tile]) -> None:
+        self.dispatch, self.tiles = dispatch, dict(tiles)
 
     def box_of(self, value: SSAValue) -> Box:
         """The part of a value that a block makes."""
-        dims = self.structure.view.shapes.dims(value)
-        found = [self.tiles.get(axis) if axis is not None else None for axis in self.structure.axes.of_value(value)]
+        dims = self.dispatch.view.shapes.dims(value)
+        found = [self.tiles.get(axis) if axis is not None else None for axis in self.dispatch.axes.of_value(value)]
         offsets = tuple(tile.offset if tile is not None else 0 for tile in found)
         return Box(
             offsets, tuple(tile.extent if tile is not None else size for tile, size in zip(found, dims, strict=True))
         )
 
     def box_read(
-        self, loops: Sequence[Node | None], extents: Sequence[Dim], exprs: Sequence[AffineExpr], dims: Sequence[Dim]
+        self, loops: Sequence[LoopRef | None], extents: Sequence[Dim], exprs: Sequence[AffineExpr], dims: Sequence[Dim]
     ) -> Box:
         """The part of a tensor of sizes `dims` that an op over `loops` of `extents` reads at `exprs` while it makes a
         block."""
@@ -81,7 +81,7 @@ class Tiling:
         return Box(tuple(offset for offset, _ in pairs), tuple(size for _, size in pairs))
 
     def _read(
-        self, loops: Sequence[Node | None], extents: Sequence[Dim], expr: AffineExpr, size: Dim
+        self, loops: Sequence[LoopRef | None], extents: Sequence[Dim], expr: AffineExpr, size: Dim
     ) -> tuple[Dim, Dim]:
         found = linear_terms(expr)
         terms = found[0] if found is not None else {}

@@ -49,7 +49,7 @@ class ColumnReader:
 
     def __init__(self, plan: ContractionPlan, emitter: BodyEmitter) -> None:
         self.plan, self.emitter = plan, emitter
-        self.kernel, self.frame = emitter.kernel, emitter.frame
+        self.kernel, self.buffers = emitter.kernel, emitter.buffers
         self.buffer = self._scratch() if plan.rhs_mode == "packed" else None
         self.base: Operand = 0
         self.outer: Mapping[Axis, Operand] = {}
@@ -59,14 +59,14 @@ class ColumnReader:
     @staticmethod
     def strides(plan: ContractionPlan, emitter: BodyEmitter) -> list[Operand]:
         """What a step of each reduction axis adds to the column index."""
-        frame, reduction = emitter.frame, plan.loops.reduction
+        buffers, reduction = emitter.buffers, plan.loops.reduction
         if plan.rhs_mode == "constant":
             assert plan.packed is not None
             return [plan.packed.strides[axis.inner] for axis in reduction]
         if plan.rhs_mode == "packed":
-            return [frame.operand(s) for s in column_strides(plan, slack=plan.run)[:-1]]
+            return [buffers.operand(s) for s in column_strides(plan, slack=plan.run)[:-1]]
         if plan.rhs_mode == "direct":
-            return [frame.operand(plan.loops.rhs.stride(axis)) for axis in reduction]
+            return [buffers.operand(plan.loops.rhs.stride(axis)) for axis in reduction]
         return [0] * len(reduction)
 
     def _scratch(self) -> MemRef:
@@ -87,16 +87,16 @@ class ColumnReader:
                     if loop == column
                     else d.mul(start, plan.packed.strides[loop])
                 )
-                first = kernel.add(first, self.frame.operand(at))
+                first = kernel.add(first, self.buffers.operand(at))
             self.base = kernel.add(kernel.mul(panel, plan.packed.panel_stride), first)
             for axis, value in outer.items():
                 self.base = kernel.add(self.base, kernel.mul(value, plan.packed.strides.get(axis.inner, 0)))
         elif plan.rhs_mode == "direct":
             access = plan.loops.rhs.access
             assert access is not None
-            self.base = kernel.add(self.frame.operand(access.flat.constant), kernel.mul(panel, plan.width))
+            self.base = kernel.add(self.buffers.operand(access.flat.constant), kernel.mul(panel, plan.width))
             for axis, value in outer.items():
-                self.base = kernel.add(self.base, kernel.mul(value, self.frame.operand(plan.loops.rhs.stride(axis))))
+                self.base = kernel.add(self.base, kernel.mul(value, self.buffers.operand(plan.loops.rhs.stride(axis))))
         elif plan.rhs_mode == "packed":
             self.base = 0
             self._pack()
@@ -147,7 +147,7 @@ class ColumnReader:
             position = plan.view.tensors.index(plan.constant.argument)
             return self.kernel.binding(position, plan.loops.elements[1], plan.packed.elements)
         assert plan.loops.rhs.access is not None
-        return self.frame.argument(plan.loops.rhs.access.source)
+        return self.buffers.argument(plan.loops.rhs.access.source)
 
     # packing ----------------------------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class ColumnReader:
         assert self.buffer is not None
         packer = (PairPacker if plan.pairs else PanelPacker)(self.kernel, self.buffer, plan.lanes, plan.tile.vectors)
         reduction = plan.loops.reduction
-        extents = [self.frame.operand(axis.extent) for axis in reduction]
+        extents = [self.buffers.operand(axis.extent) for axis in reduction]
         strides = self.strides(plan, self.emitter)
         if plan.lanes > 1 and reduction and self._reads(reduction[-1]) > self._reads(plan.loops.column):
             packer.turn(
@@ -184,7 +184,7 @@ class ColumnReader:
     def _along(self, at: Sequence[Operand], column: Operand, active: Operand | None) -> Value:
         """A vector of steps of the innermost axis at one column; beyond the last column the last is read again."""
         kernel = self.kernel
-        extent = self.frame.operand(self.plan.loops.column.extent)
+        extent = self.buffers.operand(self.plan.loops.column.extent)
         place_ = self._column(column)
         if any(a is not None for a in self.actives):
             place_ = kernel.min(place_, kernel.sub(extent, 1))
@@ -197,9 +197,9 @@ class ColumnReader:
         loops, operand = self.plan.loops, self.plan.loops.rhs
         point: list[AnyIndex] = [Index(0)] * loops.root.rank
         for axis, value in self.outer.items():
-            place(self.frame, point, axis, Index(value))
+            place(self.buffers, point, axis, Index(value))
         for axis, index in zip(loops.reduction, at, strict=True):
-            place(self.frame, point, axis, index)
-        place(self.frame, point, loops.column, column)
+            place(self.buffers, point, axis, index)
+        place(self.buffers, point, loops.column, column)
         value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, point, lanes), lanes, active)
         return self.kernel.cast(value, loops.elements[0])

@@ -61,7 +61,7 @@ class ContractionKernel(RootKernel):
 
     def _block(self, number: Operand) -> Block:
         plan, kernel = self.plan, self.kernel
-        at = self.frame.coordinates(number, self.plan.grid)
+        at = self.buffers.coordinates(number, self.plan.grid)
         outer = dict(zip(plan.outer, at, strict=False))
         rest = at[len(plan.outer) :]
         panel, line, tile = rest if plan.blocks.columns_outer else (rest[2], rest[0], rest[1])
@@ -71,15 +71,15 @@ class ContractionKernel(RootKernel):
             (tile, plan.blocks.tiles, plan.tile_count),
             (panel, plan.blocks.panels, plan.panel_count),
         )
-        ranges = [block_of(kernel, index, size, self.frame.operand(count)) for index, size, count in counts]
+        ranges = [block_of(kernel, index, size, self.buffers.operand(count)) for index, size, count in counts]
         return Block(outer, ranges[0], ranges[1], ranges[2])
 
     # panels -----------------------------------------------------------------------------------------------------------
 
     def _panels(self, block: Block) -> None:
         """Whole panels in a loop, then the narrower one at the end."""
-        plan, kernel, columns = self.plan, self.kernel, self.frame.operand(self.plan.loops.column.extent)
-        whole = self.frame.operand(d.floor_div(plan.loops.column.extent, plan.width))
+        plan, kernel, columns = self.plan, self.kernel, self.buffers.operand(self.plan.loops.column.extent)
+        whole = self.buffers.operand(d.floor_div(plan.loops.column.extent, plan.width))
 
         def panel(number: Operand, elements: Operand) -> None:
             actives = live_lanes(kernel, elements, plan.lanes, plan.width)
@@ -161,7 +161,7 @@ class ContractionKernel(RootKernel):
         panel, all of them."""
         kernel, plan = self.kernel, self.plan
         if plan.blocks.panels == 1 and plan.blocks.columns_outer:
-            return kernel.add(kernel.mul(line, self.frame.operand(plan.tile_count)), t)
+            return kernel.add(kernel.mul(line, self.buffers.operand(plan.tile_count)), t)
         return kernel.add(
             kernel.mul(kernel.sub(line, block.lines[0]), plan.blocks.tiles), kernel.sub(t, block.tiles[0])
         )

@@ -53,23 +53,25 @@ class ResultPath:
         """What is evaluated."""
         return self.place.value
 
-    def index(self, frame: DispatchBuffers, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
+    def index(self, buffers: DispatchBuffers, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
         """The coordinates where the root's loops are at `loops`."""
-        return [_index(frame, coordinate, loops, lanes) for coordinate in self.coordinates]
+        return [_index(buffers, coordinate, loops, lanes) for coordinate in self.coordinates]
 
-    def store(self, frame: DispatchBuffers, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
+    def store(self, buffers: DispatchBuffers, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
         """Write the elements at `index`."""
-        frame.store(frame.result(self.position), frame.placed(self.place, index, value.type.lanes), value, active)
+        buffers.store(buffers.result(self.position), buffers.placed(self.place, index, value.type.lanes), value, active)
 
 
-def _index(frame: DispatchBuffers, coordinate: Coordinate, loops: Sequence[AnyIndex], lanes: int) -> AnyIndex:
+def _index(buffers: DispatchBuffers, coordinate: Coordinate, loops: Sequence[AnyIndex], lanes: int) -> AnyIndex:
     if coordinate is None:
         return Index(0)
     if isinstance(coordinate, int):
         return loops[coordinate]
     if isinstance(coordinate, DelinearizedIndex):
-        return frame.delinearize(_index(frame, coordinate.whole, loops, lanes), coordinate.sizes)[coordinate.position]
-    return frame.linear([_index(frame, part, loops, lanes) for part in coordinate.parts], coordinate.sizes, lanes)
+        return buffers.delinearize(_index(buffers, coordinate.whole, loops, lanes), coordinate.sizes)[
+            coordinate.position
+        ]
+    return buffers.linear([_index(buffers, part, loops, lanes) for part in coordinate.parts], coordinate.sizes, lanes)
 
 
 def result_paths(view: DispatchView) -> list[ResultPath] | Refusal:

@@ -32,8 +32,8 @@ class RowReader:
 
     def __init__(self, plan: ContractionPlan, emitter: BodyEmitter) -> None:
         self.plan, self.emitter = plan, emitter
-        self.kernel, self.frame = emitter.kernel, emitter.frame
-        self.edges = [Edges(plan, self.frame, segment) for segment in plan.loops.segments]
+        self.kernel, self.buffers = emitter.kernel, emitter.buffers
+        self.edges = [Edges(plan, self.buffers, segment) for segment in plan.loops.segments]
         padded = [segment.access for segment in plan.loops.segments if segment.access.bounds]
         self.pad = padded[0].pad if padded else 0
         padded_in_place = plan.lhs_mode == "linear" and bool(padded)
@@ -47,7 +47,7 @@ class RowReader:
         self.origin: tuple[Operand, Operand] = (0, 0)
         tiled = plan.tiled
         self.runtime = (
-            RuntimeRows(self.frame, tiled.extent, plan.tile.rows, self._interior())
+            RuntimeRows(self.buffers, tiled.extent, plan.tile.rows, self._interior())
             if tiled is not None and plan.split is None
             else None
         )
@@ -135,8 +135,8 @@ class RowReader:
         assert buffer is not None
         base = self._packed_row(tile, tile.start)
         reduction = plan.loops.reduction
-        extents = [self.frame.operand(axis.extent) for axis in reduction]
-        strides = [self.frame.operand(s) for s in self._row_strides()]
+        extents = [self.buffers.operand(axis.extent) for axis in reduction]
+        strides = [self.buffers.operand(s) for s in self._row_strides()]
         if not reduction:
             kernel.store(buffer, base, self._pull(tile, tile.start, {}, 1, None))
             return
@@ -180,7 +180,7 @@ class RowReader:
         operand = self.plan.loops.lhs
         loops = TileRows.loops(self.emitter, self.plan, tile, position)
         for axis, index in reduction.items():
-            place(self.frame, loops, axis, index)
+            place(self.buffers, loops, axis, index)
         value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, loops, lanes), lanes, active)
         return self.kernel.cast(value, self.plan.loops.elements[0])
 
@@ -206,7 +206,7 @@ class RowReader:
             return [self._linear(edges, tile) for edges in self.edges]
         column = self._column_strides()
         axes = [
-            ReductionAxis(self.frame.operand(axis.extent), self.frame.operand(stride), column[i])
+            ReductionAxis(self.buffers.operand(axis.extent), self.buffers.operand(stride), column[i])
             for i, (axis, stride) in enumerate(zip(self.plan.loops.reduction, self._row_strides(), strict=True))
         ]
         if self.buffer is None:
@@ -248,10 +248,10 @@ class RowReader:
             places[plan.lines] = tile.line
         if plan.tiled is not None:
             places[plan.tiled] = tile.position(kernel, row)
-        total = self.frame.operand(segment.access.flat.constant)
+        total = self.buffers.operand(segment.access.flat.constant)
         for axis, value in places.items():
-            total = kernel.add(total, kernel.mul(value, self.frame.operand(segment.operand.stride(axis))))
-        return kernel.address(self.frame.argument(segment.access.source), total)
+            total = kernel.add(total, kernel.mul(value, self.buffers.operand(segment.operand.stride(axis))))
+        return kernel.address(self.buffers.argument(segment.access.source), total)
 
     def _axes(
         self,
@@ -259,7 +259,7 @@ class RowReader:
         checks: Mapping[int | None, list[EdgeCheck]],
         terms: Mapping[int | None, list[RoundedTerm]],
     ) -> list[ReductionAxis]:
-        column, operand = self._column_strides(), self.frame.operand
+        column, operand = self._column_strides(), self.buffers.operand
         return [
             ReductionAxis(
                 operand(axis.extent), operand(segment.operand.stride(axis)), column[i],

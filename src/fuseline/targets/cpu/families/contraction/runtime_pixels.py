@@ -48,9 +48,9 @@ class RuntimePixels:
     """How a line of `extent` pixels is cut: `tiles` per width, of which one has any, or `single` pixels. Made where the
     kernel begins."""
 
-    def __init__(self, frame: DispatchBuffers, extent: Dim, pixels: int) -> None:
-        kernel = self.kernel = frame.kernel
-        self.extent: Operand = frame.operand(extent)
+    def __init__(self, buffers: DispatchBuffers, extent: Dim, pixels: int) -> None:
+        kernel = self.kernel = buffers.kernel
+        self.extent: Operand = buffers.operand(extent)
         widths = widths_of(pixels)
         costs = [self._cost(width) for width in widths]
         least = costs[0]

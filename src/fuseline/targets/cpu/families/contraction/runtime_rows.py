@@ -46,10 +46,10 @@ class RuntimeRows:
     short ones. What depends on the extent is said in minima and products, which the bounds checker follows.
     """
 
-    def __init__(self, frame: DispatchBuffers, extent: Dim, height: int, interior: Interior | None) -> None:
-        kernel = self.kernel = frame.kernel
+    def __init__(self, buffers: DispatchBuffers, extent: Dim, height: int, interior: Interior | None) -> None:
+        kernel = self.kernel = buffers.kernel
         self.height, self.short = height, short_height(height)
-        self.extent: Operand = frame.operand(extent)
+        self.extent: Operand = buffers.operand(extent)
         self.whole: Operand = kernel.div(self.extent, height)
         self.count: Operand = kernel.ceil_div(self.extent, height)
         rest = kernel.sub(self.extent, kernel.mul(self.whole, height))
@@ -60,7 +60,7 @@ class RuntimeRows:
         self.short_end: Operand = kernel.add(self.tall, kernel.mul(kernel.sub(self.count, self.tall), self.is_short))
         self.tall_end: Operand = kernel.sub(kernel.add(self.tall, self.count), self.short_end)
         self.interior = interior
-        self.interior_end: Operand = 0 if interior is None else kernel.min(frame.operand(interior.end), self.tall)
+        self.interior_end: Operand = 0 if interior is None else kernel.min(buffers.operand(interior.end), self.tall)
 
     def _at_most(self, rows: Operand, limit: int) -> Operand:
         """1 where `rows` are at most `limit`, else 0."""

@@ -64,21 +64,21 @@ class TileRows:
         if plan.tiled is not None:
             places[plan.tiled] = position
         for axis, value in places.items():
-            place(emitter.frame, loops, axis, Index(value))
+            place(emitter.buffers, loops, axis, Index(value))
         return loops
 
 
-def place(frame: DispatchBuffers, loops: list[AnyIndex], axis: Axis, value: Index) -> None:
+def place(buffers: DispatchBuffers, loops: list[AnyIndex], axis: Axis, value: Index) -> None:
     """Set the root's loops of `axis` to where `value` along it is."""
-    for loop, coordinate in zip(axis.loops, frame.delinearize(value, axis.sizes), strict=True):
+    for loop, coordinate in zip(axis.loops, buffers.delinearize(value, axis.sizes), strict=True):
         loops[loop] = coordinate
 
 
 class Edges:
     """The edge checks of tiles, from the bounds of a padded segment; and where its row addresses round."""
 
-    def __init__(self, plan: ContractionPlan, frame: DispatchBuffers, segment: RowSegment) -> None:
-        self.plan, self.frame, self.segment = plan, frame, segment
+    def __init__(self, plan: ContractionPlan, buffers: DispatchBuffers, segment: RowSegment) -> None:
+        self.plan, self.buffers, self.segment = plan, buffers, segment
         self.reduction = {axis.inner: axis for axis in segment.reduction}
         self.inner_tiled = plan.tiled.inner if plan.tiled is not None else None
 
@@ -110,7 +110,7 @@ class Edges:
             flags = [(low and tile.meets[0], high and tile.meets[1]) for low, high in flags]
         if not any(low or high for low, high in flags):
             return None
-        size = self.frame.operand(bound.size)
+        size = self.buffers.operand(bound.size)
         coefficient = self._coefficient(bound.coordinate)
         low, high = tuple(low for low, _ in flags), tuple(high for _, high in flags)
         return EdgeCheck(bases, coefficient, size, low, high, shared=not moves, ordered=self._is_ordered(bound))
@@ -124,7 +124,7 @@ class Edges:
         """A quotient in the addresses of the rows of a tile."""
         bases = self._bases(quotient.numerator, tile)
         return RoundedTerm(
-            bases, self._coefficient(quotient.numerator), quotient.divisor, self.frame.operand(quotient.stride)
+            bases, self._coefficient(quotient.numerator), quotient.divisor, self.buffers.operand(quotient.stride)
         )
 
     def loop(self, form: Linear) -> int | None:
@@ -144,17 +144,17 @@ class Edges:
         return (self._base(form, tile, 0),) * tile.height
 
     def _base(self, form: Linear, tile: RowTile, row: int) -> Operand:
-        kernel, frame = self.frame.kernel, self.frame
-        total = frame.operand(form.constant)
+        kernel, buffers = self.buffers.kernel, self.buffers
+        total = buffers.operand(form.constant)
         for loop, coefficient in form.terms.items():
             if isinstance(loop, int) and loop not in self.reduction:
-                total = kernel.add(total, kernel.mul(self._at(loop, tile, row), frame.operand(coefficient)))
+                total = kernel.add(total, kernel.mul(self._at(loop, tile, row), buffers.operand(coefficient)))
         return total
 
     def _at(self, loop: int, tile: RowTile, row: int) -> Operand:
         plan = self.plan
         if loop == self.inner_tiled:
-            return tile.position(self.frame.kernel, row)
+            return tile.position(self.buffers.kernel, row)
         if plan.lines is not None and loop == plan.lines.inner:
             return tile.line
         return next((value for axis, value in tile.outer.items() if axis.inner == loop), 0)

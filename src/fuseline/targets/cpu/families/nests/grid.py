@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.axes import Node
+from fuseline.dispatch.axes import LoopRef
 from fuseline.dispatch.fused_loops import Role
 from fuseline.ir.dim import upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
@@ -14,7 +14,7 @@ from fuseline.targets.cpu.families.nests.stages import SCRATCH_LIMIT_BYTES, Stag
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 
-def given_grid(staging: Staging) -> list[Node]:
+def given_grid(staging: Staging) -> list[LoopRef]:
     """The grid of the dispatch, in the order of the largest result, as far as all stages that are needed have it. A
     result that is an argument is made by no member: where there are no others, its dimensions are the grid."""
     needed = [stage for stage in staging.stages if stage.op is not None or any(stage.destinations.values())]
@@ -24,7 +24,7 @@ def given_grid(staging: Staging) -> list[Node]:
     return [axis for axis in given if all(axis in stage.parallel for stage in needed)]
 
 
-def out_of_grid(staging: Staging, grid: Sequence[Node]) -> SSAValue | None:
+def out_of_grid(staging: Staging, grid: Sequence[LoopRef]) -> SSAValue | None:
     """A value stored only to save work that would cost axes of the grid."""
     for stage in staging.stages:
         if stage.op is None and not any(stage.destinations.values()):
@@ -35,7 +35,7 @@ def out_of_grid(staging: Staging, grid: Sequence[Node]) -> SSAValue | None:
     return None
 
 
-def unaffordable(staging: Staging, grid: Sequence[Node]) -> SSAValue | None:
+def unaffordable(staging: Staging, grid: Sequence[LoopRef]) -> SSAValue | None:
     """A stored value that is no result and needs too much scratch beside this grid.
 
     A reduction makes all its results together; those that are not stored, or that nobody reads, take no room.
@@ -49,7 +49,7 @@ def unaffordable(staging: Staging, grid: Sequence[Node]) -> SSAValue | None:
     return None
 
 
-def scratch_elements(staging: Staging, value: SSAValue, grid: Sequence[Node]) -> int:
+def scratch_elements(staging: Staging, value: SSAValue, grid: Sequence[LoopRef]) -> int:
     """Elements of `value` that one workgroup holds; a large number where a size is unbounded."""
     total = 1
     for axis, size in zip(staging.axes.of_value(value), staging.view.shapes.dims(value), strict=True):

@@ -9,15 +9,15 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import StructuredOp
-from fuseline.dispatch.axes import Node
+from fuseline.dispatch.axes import LoopRef
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.puller import point_key
 from fuseline.targets.cpu.families.combining import combiners
-from fuseline.targets.cpu.families.nests.crossed_tiles import CrossedTiles
 from fuseline.targets.cpu.families.nests.groups import Group
-from fuseline.targets.cpu.families.nests.interleaving import Interleaved
+from fuseline.targets.cpu.families.nests.interleaved_stores import InterleavedStores
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.nests.reducing import LaneReduction, reduce_points, walk
+from fuseline.targets.cpu.families.nests.register_transpose import RegisterTranspose
 from fuseline.targets.cpu.families.nests.stages import Stage, body_cost, element_types
 from fuseline.targets.cpu.families.nests.tiling import TileRow
 from fuseline.targets.cpu.families.nests.workgroup import Coordinates, Workgroup
@@ -63,7 +63,7 @@ class GroupEmitter:
         for stage in self.group.stages:
             self.workgroup.publish(stage)
 
-    def _nest(self, outer: Sequence[Node], at: Coordinates, carried: Sequence[Value]) -> Sequence[Value]:
+    def _nest(self, outer: Sequence[LoopRef], at: Coordinates, carried: Sequence[Value]) -> Sequence[Value]:
         if outer:
             lo, hi = self.workgroup.span(outer[0])
             axis = outer[0]
@@ -76,13 +76,13 @@ class GroupEmitter:
             return self._points([at], 1, None, carried)
         return self._along_lanes(self.group.lane_axis, at, carried)
 
-    def _along_lanes(self, axis: Node, at: Coordinates, carried: Sequence[Value]) -> Sequence[Value]:
+    def _along_lanes(self, axis: LoopRef, at: Coordinates, carried: Sequence[Value]) -> Sequence[Value]:
         lo, hi = self.workgroup.span(axis)
-        if self.workgroup.schedule.crossed:
-            CrossedTiles(self.workgroup, self.group.stages, self.lane_loop).emit(axis, at, lo, hi)
+        if self.workgroup.schedule.transposed:
+            RegisterTranspose(self.workgroup, self.group.stages, self.lane_loop).emit(axis, at, lo, hi)
             return carried
         if self.workgroup.schedule.interleaved:
-            Interleaved(self.workgroup, self.group.stages, self.lane_loop).emit(at, lo, hi)
+            InterleavedStores(self.workgroup, self.group.stages, self.lane_loop).emit(at, lo, hi)
             return carried
 
         def body(
@@ -90,7 +90,7 @@ class GroupEmitter:
         ) -> Sequence[Value]:
             stride = 1 if lanes > 1 else 0
             points = [{**at, **self.workgroup.lane_coordinates(axis, Index(start, stride))} for start in starts]
-            if self.workgroup.schedule.tile_run:
+            if self.workgroup.schedule.tiled_loops:
                 self._tiles(points[0], lanes, active)
                 return state
             return self._points(points, lanes, active, state)
@@ -106,9 +106,9 @@ class GroupEmitter:
 
         def tile(t: Operand) -> None:
             for number in range(lanes):
-                self.e.frame.tile = TileRow(kernel, t, number, lanes)
+                self.e.buffers.tile = TileRow(kernel, t, number, lanes)
                 row(kernel.add(t, number))
-            self.e.frame.tile = None
+            self.e.buffers.tile = None
 
         whole = lo
         if lanes > 1 and active is None:
@@ -178,7 +178,7 @@ class GroupEmitter:
         assert stage.op is not None
         reduction = self._lane_reduction(stage, self.lane_loop)
         view, axes = StructuredOp(stage.op), self.workgroup.axes.of_op(stage.op)
-        extents = [self.e.frame.operand(size) for size in view.loops(self.e.view.shapes)]
+        extents = [self.e.buffers.operand(size) for size in view.loops(self.e.view.shapes)]
         across = self._across(stage, axes)
         base = self._loops(stage, point)
 
@@ -197,7 +197,7 @@ class GroupEmitter:
         for value, result in zip(stage.values, reduction.finish(state, base), strict=True):
             self._made(stage, value, self.workgroup.index_of(value, point), result, None)
 
-    def _across(self, stage: Stage, axes: Sequence[Node | None]) -> int:
+    def _across(self, stage: Stage, axes: Sequence[LoopRef | None]) -> int:
         """The reduction loop for the lanes: the group's choice, or the innermost one of a stage that lacks it."""
         assert stage.op is not None
         loops = StructuredOp(stage.op).reduction

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.axes import Node
+from fuseline.dispatch.axes import LoopRef
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.nests.stages import Stage, Staging, element_types
 from fuseline.targets.cpu.isa.description import Machine
@@ -17,15 +17,15 @@ from fuseline.targets.cpu.kernel_ir.types import BITS
 class Group:
     """Stages that share the loops over `inner`; `together` are those of them that reduce over exactly these loops."""
 
-    inner: list[Node]
+    inner: list[LoopRef]
     stages: list[Stage]
     together: list[Stage] = field(default_factory=list[Stage])
-    lane_axis: Node | None = None
-    lane_reduction: Node | None = None
+    lane_axis: LoopRef | None = None
+    lane_reduction: LoopRef | None = None
     lanes: int = 1
 
 
-def groups_of(staging: Staging, grid: set[Node]) -> list[Group]:
+def groups_of(staging: Staging, grid: set[LoopRef]) -> list[Group]:
     """The stages, in order, in groups that share their inner loops."""
     groups: list[Group] = []
     home: dict[SSAValue, int] = {}
@@ -42,7 +42,7 @@ def groups_of(staging: Staging, grid: set[Node]) -> list[Group]:
     return groups
 
 
-def _place(staging: Staging, groups: list[Group], stage: Stage, inner: list[Node], first: int) -> tuple[int, bool]:
+def _place(staging: Staging, groups: list[Group], stage: Stage, inner: list[LoopRef], first: int) -> tuple[int, bool]:
     """The first group from `first` on whose loops the stage can share, and whether it reduces over them; else a new
     group."""
     for at in range(first, len(groups)):
@@ -72,7 +72,7 @@ def _in_step(staging: Staging, group: Group, stage: Stage) -> bool:
 
 
 def choose_lanes(
-    staging: Staging, group: Group, weights: dict[Node, float], lane: Node | None, machine: Machine
+    staging: Staging, group: Group, weights: dict[LoopRef, float], lane: LoopRef | None, machine: Machine
 ) -> None:
     """Which axis of a group, or of what it reduces, runs across the lanes, and how many of them."""
     best = max(group.inner, key=lambda axis: weights.get(axis, 0.0), default=None)

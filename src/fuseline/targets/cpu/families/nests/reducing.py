@@ -26,7 +26,7 @@ def reduce_points(
     e: BodyEmitter, view: StructuredOp, points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None
 ) -> list[list[Value]]:
     """The results at several points of the parallel loops, each `lanes` wide, in one walk over the reduction loops."""
-    extents = [e.frame.operand(size) for size in view.loops(e.view.shapes)]
+    extents = [e.buffers.operand(size) for size in view.loops(e.view.shapes)]
     inits = [
         widened(e.kernel, e.value_at(init, e.through(map_, point, lanes), lanes, active))
         for point in points

@@ -12,14 +12,19 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-from fuseline.dispatch.axes import Node
+from fuseline.dispatch.axes import LoopRef
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.ir.rounds import rounds
+from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops
 from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of
-from fuseline.targets.cpu.families.nests.runs import fused_runs
 from fuseline.targets.cpu.families.nests.stages import Staging, cost
-from fuseline.targets.cpu.families.nests.tiling import TILES_PER_WORKGROUP, crossed_run, interleaved_channels, tile_run
+from fuseline.targets.cpu.families.nests.tiling import (
+    TILES_PER_WORKGROUP,
+    interleaved_channels,
+    tiled_loops,
+    transposed_tile_loops,
+)
 from fuseline.targets.cpu.families.nests.traffic import contiguous_traffic, elements
 from fuseline.targets.cpu.isa.description import Machine
 
@@ -31,33 +36,33 @@ WORKGROUP_WORK = 32 * 1024
 class Schedule:
     """Everything that emission needs.
 
-    `runs` are the grid's axes, outermost first, each a run of adjacent axes that are walked as one; `chunked` is the
-    lane axis when it is cut into chunks of `chunk`, `lane_run` the axes that it stands for (itself last). `tile_run` is
-    a run walked in blocks of `tile` rows; `crossed`: values are made with lanes along it and transposed before they are
-    written. `interleaved`: the extent of a short last axis of `lane_run` along which vectors made along the axis before
-    are interleaved (0: none).
+    `collapsed_loops` are the grid's axes, outermost first, each a run of adjacent axes that are walked as one;
+    `chunked` is the lane axis when it is cut into chunks of `chunk`, `vector_loops` the axes that it stands for (itself
+    last). `tiled_loops` is a run walked in blocks of `tile` rows; `transposed`: values are made with lanes along it and
+    transposed before they are written. `interleaved`: the extent of a short last axis of `vector_loops` along which
+    vectors made along the axis before are interleaved (0: none).
     """
 
     staging: Staging
-    runs: list[list[Node]]
-    chunked: Node | None
+    collapsed_loops: list[list[LoopRef]]
+    chunked: LoopRef | None
     chunk: int
-    lane_run: list[Node]
+    vector_loops: list[LoopRef]
     groups: list[Group]
-    tile_run: list[Node] = field(default_factory=list[Node])
+    tiled_loops: list[LoopRef] = field(default_factory=list[LoopRef])
     tile: int = 1
-    crossed: bool = False
+    transposed: bool = False
     interleaved: int = 0
 
     @property
     def tiles(self) -> Dim:
         """How many rows of tiles the tiled run has."""
-        return ceil_div(product(self.staging.axes.extents[axis] for axis in self.tile_run), self.tile)
+        return ceil_div(product(self.staging.axes.extents[axis] for axis in self.tiled_loops), self.tile)
 
     @property
     def lane_extent(self) -> Dim:
         """The extent of the chunked axis (all of its run)."""
-        return product(self.staging.axes.extents[axis] for axis in self.lane_run)
+        return product(self.staging.axes.extents[axis] for axis in self.vector_loops)
 
     @property
     def chunks(self) -> Dim:
@@ -68,7 +73,8 @@ class Schedule:
     def workgroups(self) -> Dim:
         """The size of the grid."""
         return mul(
-            product(self.staging.axes.extents[axis] for run in self.runs for axis in run), mul(self.tiles, self.chunks)
+            product(self.staging.axes.extents[axis] for run in self.collapsed_loops for axis in run),
+            mul(self.tiles, self.chunks),
         )
 
 
@@ -80,9 +86,9 @@ def build_schedule(staging: Staging, machine: Machine) -> Schedule:
     chunked = lane if lane in grid else None
     if chunked is not None:
         grid = [axis for axis in grid if axis != chunked]
-    runs, lane_run = fused_runs(staging, grid, chunked, machine.f32_lanes)
-    groups = groups_of(staging, {axis for run in runs for axis in run} | set(lane_run[:-1]))
-    schedule = Schedule(staging, runs, chunked, 1, lane_run, groups)
+    runs, vector_loops = collapse_loops(staging, grid, chunked, machine.f32_lanes)
+    groups = groups_of(staging, {axis for run in runs for axis in run} | set(vector_loops[:-1]))
+    schedule = Schedule(staging, runs, chunked, 1, vector_loops, groups)
     for group in groups:
         choose_lanes(staging, group, weights, lane, machine)
     _choose_tiles(schedule)
@@ -90,7 +96,7 @@ def build_schedule(staging: Staging, machine: Machine) -> Schedule:
     return schedule
 
 
-def _settled_grid(staging: Staging) -> list[Node]:
+def _settled_grid(staging: Staging) -> list[LoopRef]:
     """The grid, after everything that would cost axes of it, or more scratch than there is, has given way: each round
     stores one value less."""
     grid = given_grid(staging)
@@ -110,14 +116,14 @@ def _choose_tiles(schedule: Schedule) -> None:
         return
     if groups[0].lane_axis != schedule.chunked:
         return
-    run = crossed_run(schedule.staging, schedule.runs, schedule.lane_run, groups[0].lanes)
-    schedule.crossed = bool(run)
-    run = run or tile_run(schedule.staging, schedule.runs, schedule.lane_run, groups[0].lanes)
+    run = transposed_tile_loops(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, groups[0].lanes)
+    schedule.transposed = bool(run)
+    run = run or tiled_loops(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, groups[0].lanes)
     if run:
-        schedule.runs = [other for other in schedule.runs if other is not run]
-        schedule.tile_run, schedule.tile = run, TILES_PER_WORKGROUP * groups[0].lanes
+        schedule.collapsed_loops = [other for other in schedule.collapsed_loops if other is not run]
+        schedule.tiled_loops, schedule.tile = run, TILES_PER_WORKGROUP * groups[0].lanes
     else:
-        schedule.interleaved = interleaved_channels(schedule.staging, schedule.lane_run, groups[0].lanes)
+        schedule.interleaved = interleaved_channels(schedule.staging, schedule.vector_loops, groups[0].lanes)
 
 
 def _chunk(schedule: Schedule, machine: Machine) -> int:
@@ -127,7 +133,7 @@ def _chunk(schedule: Schedule, machine: Machine) -> int:
         return 1
     extent = upper_bound(schedule.lane_extent)
     lanes = max((group.lanes for group in schedule.groups), default=machine.f32_lanes)
-    others = elements(schedule.staging, [axis for run in schedule.runs for axis in run])
+    others = elements(schedule.staging, [axis for run in schedule.collapsed_loops for axis in run])
     work = max(1.0, _work_per_lane_point(schedule)) * schedule.tile
     step = 8 * lanes * max(1, schedule.interleaved)
     wanted = max(step, int(WORKGROUP_WORK / work) // step * step)

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, splat_value, tensor_operands
-from fuseline.dispatch.axes import Axes, Node, grid_of, is_internal, loose_dimensions
+from fuseline.dispatch.axes import Axes, LoopRef, grid_of, is_internal, non_identity_reads
 from fuseline.dispatch.derived_loops import live_ops
 from fuseline.dispatch.result_places import ResultBox, stored_places
 from fuseline.dispatch.view import DispatchView
@@ -28,7 +28,7 @@ from fuseline.targets.cpu.kernel_ir.types import BYTES
 SCRATCH_LIMIT_BYTES = 128 * 1024
 """What one stored value may take of a thread's scratch; a larger one is recomputed where it is read."""
 
-DEAR = 8
+RECOMPUTE_LIMIT_OPS = 8
 """Values that cost more than this many operations per element are stored rather than computed twice."""
 
 ELEMENTARY_COST = 15
@@ -53,8 +53,8 @@ class Stage:
 
     values: tuple[SSAValue, ...]
     op: linalg.ops.GenericOp | None
-    parallel: list[Node]
-    reduction: list[Node]
+    parallel: list[LoopRef]
+    reduction: list[LoopRef]
     destinations: dict[SSAValue, list[Destination]] = field(default_factory=dict[SSAValue, list[Destination]])
     reads: set[SSAValue] = field(default_factory=set[SSAValue])
 
@@ -68,7 +68,7 @@ class Staging:
         self.destinations = _destinations(view)
         self.live = live_ops(self.destinations)
         self.stored = self._stored()
-        self.loose = loose_dimensions(self.axes, self.stored)
+        self.loose = non_identity_reads(self.axes, self.stored)
         self.stages = self._stages()
         self._find_hosts()
 
@@ -170,7 +170,7 @@ class Staging:
         return False
 
     def _worth_storing(self, op: Operation) -> bool:
-        return cost(op, self.live, set(self.destinations), DEAR) > DEAR
+        return cost(op, self.live, set(self.destinations), RECOMPUTE_LIMIT_OPS) > RECOMPUTE_LIMIT_OPS
 
     def unstore(self, value: SSAValue) -> None:
         """Recompute `value` where it is read."""
@@ -179,7 +179,7 @@ class Staging:
 
     def _recompute(self, value: SSAValue) -> None:
         self.stored.remove(value)
-        self.loose = loose_dimensions(self.axes, self.stored)
+        self.loose = non_identity_reads(self.axes, self.stored)
         self.stages = self._stages()
 
     # stages -----------------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def _readers(value: SSAValue, live: set[Operation]) -> set[Operation]:
     return found
 
 
-def cost(op: Operation, live: set[Operation], stop: set[SSAValue], most: int = 10 * DEAR) -> int:
+def cost(op: Operation, live: set[Operation], stop: set[SSAValue], most: int = 10 * RECOMPUTE_LIMIT_OPS) -> int:
     """Operations per element of a value, with what is pulled into it; counting ends where they are more than `most`."""
     total, pending, seen = 0, [op], set[Operation]()
     while pending and total <= most:

@@ -10,7 +10,7 @@ need.
 
 A body that gathers is the other way round. Its places vary across the lanes, but at each place it may read along
 memory: then the *values* are made with lanes along that memory, one place after the other, and squares of them are
-transposed before they are written (`crossed_run`).
+transposed before they are written (`transposed_tile_loops`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
-from fuseline.dispatch.axes import Node, contiguous_axis, is_internal
+from fuseline.dispatch.axes import LoopRef, contiguous_axis, is_internal
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
@@ -35,30 +35,32 @@ from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 TILES_PER_WORKGROUP = 4
 """Tiles side by side: 4 of 8 floats use two whole cache lines of the operand before the next row is touched."""
 
-DEAREST_BODY = 60
+MAX_UNROLLED_OPS = 60
 """Bodies of more operations are not written out once per row of a tile."""
 
 MOST_CHANNELS = 4
 """Each vector written takes a shuffle of two sources per channel but the first."""
 
 
-def tile_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[Node], lanes: int) -> list[Node]:
+def tiled_loops(
+    staging: Staging, runs: Sequence[list[LoopRef]], vector_loops: Sequence[LoopRef], lanes: int
+) -> list[LoopRef]:
     """The run of grid axes along which some operand is contiguous while the lanes cross it; empty if there is none
     worth tiling."""
-    if lanes not in (4, 8, 16) or not _long_enough(staging, lane_run, lanes):
+    if lanes not in (4, 8, 16) or not _long_enough(staging, vector_loops, lanes):
         return []
     results = set(staging.destinations)
-    if any(cost(op, staging.live, results) > DEAREST_BODY for op in staging.live):
+    if any(cost(op, staging.live, results) > MAX_UNROLLED_OPS for op in staging.live):
         return []
     for axis, used in (read for op in staging.live for read in reads_of(staging, op)):
-        if lane_run[-1] in used and axis not in lane_run:
+        if vector_loops[-1] in used and axis not in vector_loops:
             for run in runs:
                 if axis == run[-1] and _long_enough(staging, run, lanes):
                     return run
     return []
 
 
-def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[Node | None, set[Node | None]]]:
+def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[LoopRef | None, set[LoopRef | None]]]:
     """Per tensor in memory that an op reads, the axis along which it is contiguous, and all axes that it varies
     with."""
     if is_generic(op):
@@ -75,39 +77,42 @@ def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[Node | None, set
             yield axes.get(moving[-1]) if moving else None, set(axes.values())
 
 
-def crossed_run(staging: Staging, runs: Sequence[list[Node]], lane_run: Sequence[Node], lanes: int) -> list[Node]:
+def transposed_tile_loops(
+    staging: Staging, runs: Sequence[list[LoopRef]], vector_loops: Sequence[LoopRef], lanes: int
+) -> list[LoopRef]:
     """The run of grid axes along which everything that is gathered at places across the lanes lies; empty if there is
     none worth it."""
     if lanes not in (4, 8, 16):
         return []
     for run in runs:
-        if _long_enough(staging, run, lanes) and _gathers_along(staging, run, lane_run):
+        if _long_enough(staging, run, lanes) and _gathers_along(staging, run, vector_loops):
             return run
     return []
 
 
-def interleaved_channels(staging: Staging, lane_run: Sequence[Node], lanes: int) -> int:
-    """The extent of the last axis of `lane_run`, where it is short and something is read along the axis before; else
-    0."""
-    if len(lane_run) < 2:
+def interleaved_channels(staging: Staging, vector_loops: Sequence[LoopRef], lanes: int) -> int:
+    """The extent of the last axis of `vector_loops`, where it is short and something is read along the axis before;
+    else 0."""
+    if len(vector_loops) < 2:
         return 0
-    channels = staging.axes.extents[lane_run[-1]]
-    pixels = upper_bound(product(staging.axes.extents[axis] for axis in lane_run[:-1]))
+    channels = staging.axes.extents[vector_loops[-1]]
+    pixels = upper_bound(product(staging.axes.extents[axis] for axis in vector_loops[:-1]))
     if not isinstance(channels, int) or not 1 < channels <= MOST_CHANNELS or (pixels is not None and pixels < lanes):
         return 0
-    along = any(axis == lane_run[-2] for op in staging.live for axis, _ in reads_of(staging, op))
+    along = any(axis == vector_loops[-2] for op in staging.live for axis, _ in reads_of(staging, op))
     return channels if along else 0
 
 
-def _gathers_along(staging: Staging, run: Sequence[Node], lane_run: Sequence[Node]) -> bool:
-    """Whether some read is gathered across `lane_run` but lies along `run`, and no other input lies across `run`."""
+def _gathers_along(staging: Staging, run: Sequence[LoopRef], vector_loops: Sequence[LoopRef]) -> bool:
+    """Whether some read is gathered across `vector_loops` but lies along `run`, and no other input lies across
+    `run`."""
     found = False
     for op in staging.live:
         if not is_generic(op):
             return False
         loops = staging.axes.of_op(op)
         for gather in gathers(op):
-            across = any(loops[i] in lane_run for i in gather.varies)
+            across = any(loops[i] in vector_loops for i in gather.varies)
             along = _last_moving(staging, gather, loops) == run[-1]
             if across and not along:
                 return False
@@ -127,14 +132,14 @@ def _inputs(op: linalg.ops.GenericOp) -> list[tuple[SSAValue, AffineMap]]:
 
 
 def _lies_across(
-    staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None], run: Sequence[Node]
+    staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[LoopRef | None], run: Sequence[LoopRef]
 ) -> bool:
     """Whether lanes along `run` would meet the elements of an input far apart."""
     used = {loops[d] for d in map_.used_dims()}
     return any(axis in used for axis in run) and contiguous_axis(staging.view.shapes, value, map_, loops) != run[-1]
 
 
-def _last_moving(staging: Staging, gather: Gather, loops: Sequence[Node | None]) -> Node | None:
+def _last_moving(staging: Staging, gather: Gather, loops: Sequence[LoopRef | None]) -> LoopRef | None:
     """The axis along which what is gathered lies in memory."""
     for loop, size in zip(reversed(gather.loops), reversed(staging.view.shapes.dims(gather.source)), strict=True):
         if size != 1:
@@ -142,7 +147,7 @@ def _last_moving(staging: Staging, gather: Gather, loops: Sequence[Node | None])
     return None
 
 
-def _long_enough(staging: Staging, run: Sequence[Node], lanes: int) -> bool:
+def _long_enough(staging: Staging, run: Sequence[LoopRef], lanes: int) -> bool:
     total: Dim = product(staging.axes.extents[axis] for axis in run)
     return (upper_bound(total) or lanes) >= lanes
 

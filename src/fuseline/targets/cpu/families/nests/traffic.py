@@ -9,7 +9,7 @@ from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
-from fuseline.dispatch.axes import Node, contiguous_axis, is_internal
+from fuseline.dispatch.axes import LoopRef, contiguous_axis, is_internal
 from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.targets.cpu.families.nests.gathers import gathers
@@ -23,11 +23,11 @@ def _count(dim: Dim) -> int:
     return upper_bound(dim) or ASSUMED_SIZE
 
 
-def contiguous_traffic(staging: Staging) -> dict[Node, float]:
+def contiguous_traffic(staging: Staging) -> dict[LoopRef, float]:
     """Per axis, how many elements are read or written with that axis contiguous in memory."""
-    weights: dict[Node, float] = {}
+    weights: dict[LoopRef, float] = {}
 
-    def vote(axis: Node | None, count: float) -> None:
+    def vote(axis: LoopRef | None, count: float) -> None:
         if axis is not None:
             weights[axis] = weights.get(axis, 0.0) + count
 
@@ -46,7 +46,7 @@ def contiguous_traffic(staging: Staging) -> dict[Node, float]:
     return weights
 
 
-def _computed(staging: Staging) -> Iterator[tuple[Node, float]]:
+def _computed(staging: Staging) -> Iterator[tuple[LoopRef, float]]:
     """Reductions along which bodies read at computed places: along no axis is that contiguous, but the extent of these
     is known to fill the lanes."""
     reduced = {axis for stage in staging.stages for axis in stage.reduction}
@@ -74,12 +74,12 @@ def is_uninitialised(value: SSAValue) -> bool:
     return isinstance(value.owner, tensor.EmptyOp)
 
 
-def _volume(staging: Staging, map_: AffineMap, loops: Sequence[Node | None]) -> float:
+def _volume(staging: Staging, map_: AffineMap, loops: Sequence[LoopRef | None]) -> float:
     used = {loops[d] for d in map_.used_dims()}
     return elements(staging, [axis for axis in used if axis is not None])
 
 
-def elements(staging: Staging, axes: Sequence[Node]) -> float:
+def elements(staging: Staging, axes: Sequence[LoopRef]) -> float:
     """How many points some axes have together; `ASSUMED_SIZE` for each without a bound."""
     total = 1.0
     for axis in axes:

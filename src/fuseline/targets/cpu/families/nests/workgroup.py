@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.axes import Node, is_internal
+from fuseline.dispatch.axes import LoopRef, is_internal
 from fuseline.ir.dim import Dim, floor_div, upper_bound
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, DelinearizedIndex, Index
@@ -19,7 +19,7 @@ from fuseline.targets.cpu.families.nests.stages import Destination, Stage
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
-Coordinates = dict[Node, AnyIndex]
+Coordinates = dict[LoopRef, AnyIndex]
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Workgroup:
         self.staging = schedule.staging
         self.axes = self.staging.axes
         self.e = BodyEmitter(kernel, self.staging.view)
-        self.bounds: dict[Node, tuple[Operand, Operand]] = {}
+        self.bounds: dict[LoopRef, tuple[Operand, Operand]] = {}
         self.grid: Coordinates = {}
         self.tile_span: tuple[Operand, Operand] = (0, 1)
         self.scratch: dict[SSAValue, Storage] = {}
@@ -61,9 +61,9 @@ class Workgroup:
         rest = number
         if schedule.chunked is not None:
             rest = self._place_chunk(number)
-        if schedule.tile_run:
+        if schedule.tiled_loops:
             rest = self._place_tiles(rest)
-        for i, run in reversed(list(enumerate(schedule.runs))):
+        for i, run in reversed(list(enumerate(schedule.collapsed_loops))):
             extent = self._run_extent(run)
             here = rest if i == 0 else kernel.rem(rest, extent)
             rest = rest if i == 0 else kernel.div(rest, extent)
@@ -74,14 +74,14 @@ class Workgroup:
         assert schedule.chunked is not None
         together = max(1, schedule.interleaved)
         extent, chunks = (
-            self.e.frame.operand(floor_div(schedule.lane_extent, together)),
-            self.e.frame.operand(schedule.chunks),
+            self.e.buffers.operand(floor_div(schedule.lane_extent, together)),
+            self.e.buffers.operand(schedule.chunks),
         )
         chunk = schedule.chunk // together
         if chunks == 1:
             self.bounds[schedule.chunked] = (0, extent)
             return number
-        last = not schedule.runs and not schedule.tile_run
+        last = not schedule.collapsed_loops and not schedule.tiled_loops
         here = number if last else kernel.rem(number, chunks)
         lo = kernel.mul(here, chunk)
         whole = isinstance(extent, int) and extent % chunk == 0
@@ -91,32 +91,32 @@ class Workgroup:
 
     def _place_tiles(self, number: Operand) -> Operand:
         kernel, schedule = self.kernel, self.schedule
-        extent, tiles = self._run_extent(schedule.tile_run), self.e.frame.operand(schedule.tiles)
-        here = kernel.rem(number, tiles) if schedule.runs else number
+        extent, tiles = self._run_extent(schedule.tiled_loops), self.e.buffers.operand(schedule.tiles)
+        here = kernel.rem(number, tiles) if schedule.collapsed_loops else number
         lo = kernel.mul(here, schedule.tile)
         self.tile_span = (lo, kernel.min(kernel.add(lo, schedule.tile), extent))
-        return kernel.div(number, tiles) if schedule.runs else number
+        return kernel.div(number, tiles) if schedule.collapsed_loops else number
 
     def tile_coordinates(self, at: Operand, stride: int = 0) -> Coordinates:
         """The coordinates that a step along the tiled run sets; stride 1: lanes run along it."""
-        return self._along(self.schedule.tile_run, Index(at, stride))
+        return self._along(self.schedule.tiled_loops, Index(at, stride))
 
-    def _run_extent(self, run: Sequence[Node]) -> Operand:
-        return self.e.frame.product([self.axes.extents[axis] for axis in run])
+    def _run_extent(self, run: Sequence[LoopRef]) -> Operand:
+        return self.e.buffers.product([self.axes.extents[axis] for axis in run])
 
-    def _along(self, run: Sequence[Node], whole: AnyIndex) -> Coordinates:
+    def _along(self, run: Sequence[LoopRef], whole: AnyIndex) -> Coordinates:
         """The coordinates of a run's axes at linear index `whole`."""
         sizes = tuple(self.axes.extents[axis] for axis in run)
-        return dict(zip(run, self.e.frame.delinearize(whole, sizes), strict=True))
+        return dict(zip(run, self.e.buffers.delinearize(whole, sizes), strict=True))
 
-    def span(self, axis: Node) -> tuple[Operand, Operand]:
+    def span(self, axis: LoopRef) -> tuple[Operand, Operand]:
         """The range of an inner axis in this workgroup."""
         found = self.bounds.get(axis)
-        return found if found is not None else (0, self.e.frame.operand(self.axes.extents[axis]))
+        return found if found is not None else (0, self.e.buffers.operand(self.axes.extents[axis]))
 
-    def lane_coordinates(self, axis: Node, index: Index) -> Coordinates:
+    def lane_coordinates(self, axis: LoopRef, index: Index) -> Coordinates:
         """The coordinates that a step along the lane axis sets: its whole run's, when it is the chunked one."""
-        return self._along(self.schedule.lane_run, index) if axis == self.schedule.chunked else {axis: index}
+        return self._along(self.schedule.vector_loops, index) if axis == self.schedule.chunked else {axis: index}
 
     def index_of(self, value: SSAValue, at: Coordinates) -> list[AnyIndex]:
         """The point `at` as coordinates of `value`."""
@@ -144,13 +144,16 @@ class Workgroup:
             self._write(host, index, result, active)
         elif not where and value in self.read_later and self.inside(value):
             storage = self._storage(value)
-            flat = self.e.frame.linear(self._local(value, index, result.type.lanes), storage.sizes, result.type.lanes)
-            self.e.frame.store(storage.memory, flat, result, active)
+            flat = self.e.buffers.linear(self._local(value, index, result.type.lanes), storage.sizes, result.type.lanes)
+            self.e.buffers.store(storage.memory, flat, result, active)
 
     def _write(self, destination: Destination, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
-        frame = self.e.frame
-        frame.store(
-            frame.result(destination.position), frame.placed(destination.place, index, value.type.lanes), value, active
+        buffers = self.e.buffers
+        buffers.store(
+            buffers.result(destination.position),
+            buffers.placed(destination.place, index, value.type.lanes),
+            value,
+            active,
         )
 
     def _storage(self, value: SSAValue) -> Storage:
@@ -167,11 +170,11 @@ class Workgroup:
 
     def _kept(self, value: SSAValue) -> list[int]:
         """The dimensions that scratch needs: a chunked run of axes is one dimension, stood for by its first."""
-        axes, run = self.axes.of_value(value), self.schedule.lane_run
+        axes, run = self.axes.of_value(value), self.schedule.vector_loops
         return [i for i in self.inside(value) if axes[i] not in run[1:]]
 
     def _in_chunk(self, value: SSAValue, dimension: int) -> bool:
-        run = self.schedule.lane_run
+        run = self.schedule.vector_loops
         return bool(run) and self.axes.of_value(value)[dimension] == run[0]
 
     def _room(self, value: SSAValue, dimension: int) -> int:
@@ -183,13 +186,13 @@ class Workgroup:
 
     def _local(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
         """Coordinates within the workgroup's part of `value`."""
-        frame, out = self.e.frame, list[AnyIndex]()
+        buffers, out = self.e.buffers, list[AnyIndex]()
         for i in self._storage(value).kept:
             at = index[i]
             if self._in_chunk(value, i):
                 whole = at.whole if isinstance(at, DelinearizedIndex) else at
-                lo = self.bounds[self.schedule.lane_run[-1]][0]
-                at = frame.plus(frame.resolve(whole, lanes), Index(self.kernel.sub(0, lo)), lanes)
+                lo = self.bounds[self.schedule.vector_loops[-1]][0]
+                at = buffers.plus(buffers.resolve(whole, lanes), Index(self.kernel.sub(0, lo)), lanes)
             out.append(at)
         return out
 
@@ -210,15 +213,15 @@ class Workgroup:
                 self.e.known[value] = lambda index, lanes, active, v=value: self._read_scratch(v, index, lanes, active)
 
     def _read(self, destination: Destination, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-        frame = self.e.frame
-        return frame.load(
-            frame.result(destination.position), frame.placed(destination.place, index, lanes), lanes, active
+        buffers = self.e.buffers
+        return buffers.load(
+            buffers.result(destination.position), buffers.placed(destination.place, index, lanes), lanes, active
         )
 
     def _read_scratch(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         storage = self.scratch[value]
-        flat = self.e.frame.linear(self._local(value, index, lanes), storage.sizes, lanes)
-        return self.e.frame.load(storage.memory, flat, lanes, active)
+        flat = self.e.buffers.linear(self._local(value, index, lanes), storage.sizes, lanes)
+        return self.e.buffers.load(storage.memory, flat, lanes, active)
 
 
 def _read_later(groups: Sequence[Group]) -> set[SSAValue]:

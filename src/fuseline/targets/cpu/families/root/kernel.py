@@ -30,7 +30,7 @@ class RootKernel(ABC):
     ) -> None:
         self.kernel, self.root = kernel, root
         self.emitter = BodyEmitter(kernel, plan.view)
-        self.frame = self.emitter.frame
+        self.buffers = self.emitter.buffers
         self.results = RootResults(self.emitter, root, paths, lanes)
 
     def emit(self) -> None:

@@ -30,7 +30,7 @@ class RootResults:
     last loop of the lanes."""
 
     def __init__(self, emitter: BodyEmitter, root: StructuredOp, paths: Sequence[ResultPath], lanes: int) -> None:
-        self.emitter, self.kernel, self.frame = emitter, emitter.kernel, emitter.frame
+        self.emitter, self.kernel, self.buffers = emitter, emitter.kernel, emitter.buffers
         self.root, self.paths, self.lanes = root, paths, lanes
         self._value: Value | None = None
         emitter.known[root.op.results[0]] = self._held
@@ -87,5 +87,5 @@ class RootResults:
         """The epilogue of one vector of the root's result, and its stores."""
         self._value = value
         for path in self.paths:
-            index = path.index(self.frame, loops, self.lanes)
-            path.store(self.frame, index, self.emitter.value_at(path.value, index, self.lanes, active), active)
+            index = path.index(self.buffers, loops, self.lanes)
+            path.store(self.buffers, index, self.emitter.value_at(path.value, index, self.lanes, active), active)

@@ -67,19 +67,19 @@ def line_loops(
 
 
 def walk_lines(
-    kernel: KernelBuilder, frame: DispatchBuffers, plan: LinesPlan, root: StructuredOp, dtype: str, walk: Walk
+    kernel: KernelBuilder, buffers: DispatchBuffers, plan: LinesPlan, root: StructuredOp, dtype: str, walk: Walk
 ) -> None:
     """Run the workgroups: `walk` each line of each block, in vectors of elements of `dtype`."""
 
     def workgroup(number: Operand) -> tuple[()]:
-        *outer, block = frame.coordinates(number, plan.grid)
+        *outer, block = buffers.coordinates(number, plan.grid)
         loops: list[AnyIndex] = [Index(0)] * root.rank
         for loop, at in zip(plan.outer, outer, strict=True):
             loops[loop] = Index(at)
         if plan.lane is None:
             walk(loops, 1, None)
         else:
-            _walk_block(kernel, frame, plan, plan.lane, loops, block, dtype, walk)
+            _walk_block(kernel, buffers, plan, plan.lane, loops, block, dtype, walk)
         return ()
 
     kernel.loop(kernel.begin, kernel.end, 1, workgroup)
@@ -87,7 +87,7 @@ def walk_lines(
 
 def _walk_block(
     kernel: KernelBuilder,
-    frame: DispatchBuffers,
+    buffers: DispatchBuffers,
     plan: LinesPlan,
     lane: int,
     loops: Sequence[AnyIndex],
@@ -96,7 +96,7 @@ def _walk_block(
     walk: Walk,
 ) -> None:
     first = kernel.mul(block, plan.block)
-    last = kernel.min(kernel.add(first, plan.block), frame.operand(plan.extents[lane]))
+    last = kernel.min(kernel.add(first, plan.block), buffers.operand(plan.extents[lane]))
 
     def lines(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
         here = list(loops)

@@ -96,7 +96,7 @@ class _RankKernel:
     def __init__(self, plan: RankPlan, kernel: KernelBuilder) -> None:
         self.plan, self.rank, self.kernel = plan, plan.rank, kernel
         self.emitter = BodyEmitter(kernel, plan.view)
-        self.frame = self.emitter.frame
+        self.buffers = self.emitter.buffers
         self.dtype = dtype_of(plan.rank.root.inputs[0].type)
 
     def emit(self) -> None:
@@ -111,10 +111,10 @@ class _RankKernel:
     def _row(self, number: Operand) -> tuple[()]:
         plan, kernel, limit = self.plan, self.kernel, self.rank.limit
         loops: list[AnyIndex] = [Index(0)] * self.rank.root.rank
-        *outer, _ = self.frame.coordinates(number, [*(plan.extents[loop] for loop in plan.outer), 1])
+        *outer, _ = self.buffers.coordinates(number, [*(plan.extents[loop] for loop in plan.outer), 1])
         for loop, at in zip(plan.outer, outer, strict=True):
             loops[loop] = Index(at)
-        count = self.frame.operand(plan.extents[self.rank.ranked])
+        count = self.buffers.operand(plan.extents[self.rank.ranked])
 
         def ranked(p: Operand) -> None:
             place = kernel.load(self.sides[0][1], p)
@@ -127,8 +127,8 @@ class _RankKernel:
         return ()
 
     def _store(self, loops: list[AnyIndex], place: Operand, rank: Operand) -> None:
-        index = self.plan.path.index(self.frame, self._at(loops, place), 1)
-        self.plan.path.store(self.frame, index, self.kernel.as_value(rank), None)
+        index = self.plan.path.index(self.buffers, self._at(loops, place), 1)
+        self.plan.path.store(self.buffers, index, self.kernel.as_value(rank), None)
 
     def _element(self, loops: list[AnyIndex], i: Operand) -> Value:
         root, here = self.rank.root, self.rank.here

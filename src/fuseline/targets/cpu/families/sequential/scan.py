@@ -106,7 +106,7 @@ class _ScanKernel:
     def __init__(self, plan: ScanPlan, kernel: KernelBuilder) -> None:
         self.plan, self.scan, self.kernel = plan, plan.scan, kernel
         self.emitter = BodyEmitter(kernel, plan.view, {self.scan.root.op.results[0]: self._held})
-        self.frame = self.emitter.frame
+        self.buffers = self.emitter.buffers
         self.total: Value | None = None
 
     def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
@@ -116,12 +116,12 @@ class _ScanKernel:
 
     def emit(self) -> None:
         """Run the workgroups."""
-        walk_lines(self.kernel, self.frame, self.plan, self.scan.root, self.scan.combiner.dtype, self._walk)
+        walk_lines(self.kernel, self.buffers, self.plan, self.scan.root, self.scan.combiner.dtype, self._walk)
 
     def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """All elements along the walked loop, in order."""
         kernel, scan = self.kernel, self.scan
-        extent = self.frame.operand(self.plan.extents[scan.form.walked])
+        extent = self.buffers.operand(self.plan.extents[scan.form.walked])
         start = self.emitter.value_at(
             scan.root.outputs[0], self.emitter.through(scan.root.output_maps[0], loops, lanes), lanes, active
         )
@@ -141,8 +141,8 @@ class _ScanKernel:
         lanes = total.type.lanes
         self.total = total
         for path in self.plan.paths:
-            index = path.index(self.frame, loops, lanes)
-            path.store(self.frame, index, self.emitter.value_at(path.value, index, lanes, active), active)
+            index = path.index(self.buffers, loops, lanes)
+            path.store(self.buffers, index, self.emitter.value_at(path.value, index, lanes, active), active)
 
 
 EXPORT = ScanFamily

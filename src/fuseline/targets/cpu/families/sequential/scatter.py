@@ -99,16 +99,16 @@ class _ScatterKernel:
     def __init__(self, plan: ScatterPlan, kernel: KernelBuilder) -> None:
         self.plan, self.scatter, self.kernel = plan, plan.scatter, kernel
         self.emitter = BodyEmitter(kernel, plan.view)
-        self.frame = self.emitter.frame
+        self.buffers = self.emitter.buffers
 
     def emit(self) -> None:
         """Run the workgroups."""
-        walk_lines(self.kernel, self.frame, self.plan, self.scatter.root, self.plan.dtype, self._walk)
+        walk_lines(self.kernel, self.buffers, self.plan, self.scatter.root, self.plan.dtype, self._walk)
 
     def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """The inits, then every update in order."""
         kernel, scatter, root = self.kernel, self.scatter, self.scatter.root
-        reduced, extent = root.reduction[0], self.frame.operand(self.plan.extents[scatter.scattered])
+        reduced, extent = root.reduction[0], self.buffers.operand(self.plan.extents[scatter.scattered])
 
         def update(e: Operand) -> None:
             turn = self._at(loops, reduced, e)
@@ -123,7 +123,7 @@ class _ScatterKernel:
             kernel.when(inside, hit)
 
         self._start(loops, lanes, active, extent)
-        kernel.loop(0, self.frame.operand(self.plan.extents[reduced]), 1, update)
+        kernel.loop(0, self.buffers.operand(self.plan.extents[reduced]), 1, update)
 
     def _start(self, loops: list[AnyIndex], lanes: int, active: Operand | None, extent: Operand) -> None:
         """The inits of a line: in vectors along it where no lanes run across."""
@@ -155,18 +155,18 @@ class _ScatterKernel:
 
     def _combine(self, here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """One update, at the place that `here` names."""
-        path, frame, combiner = self.plan.path, self.frame, self.plan.combiner
+        path, buffers, combiner = self.plan.path, self.buffers, self.plan.combiner
         element = BodyPoint(self.emitter, self.scatter.root, here, lanes, active).value(self.scatter.element)
         if combiner is None:
             self._store(here, self.kernel.splat(element, lanes), active)
             return
-        index = path.index(frame, here, lanes)
-        total = frame.load(frame.result(path.position), frame.placed(path.place, index, lanes), lanes, active)
+        index = path.index(buffers, here, lanes)
+        total = buffers.load(buffers.result(path.position), buffers.placed(path.place, index, lanes), lanes, active)
         self._store(here, combiner.combine(self.kernel, total, self.kernel.splat(element, lanes)), active)
 
     def _store(self, here: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
         lanes = value.type.lanes
-        self.plan.path.store(self.frame, self.plan.path.index(self.frame, here, lanes), value, active)
+        self.plan.path.store(self.buffers, self.plan.path.index(self.buffers, here, lanes), value, active)
 
     @staticmethod
     def _at(loops: Sequence[AnyIndex], loop: int, index: Operand) -> list[AnyIndex]:

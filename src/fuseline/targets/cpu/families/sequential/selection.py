@@ -99,7 +99,7 @@ class _SelectionKernel:
         self.plan, self.kernel, self.selection = plan, kernel, plan.selection
         self.root = plan.selection.root
         self.emitter = BodyEmitter(kernel, plan.view)
-        self.frame = self.emitter.frame
+        self.buffers = self.emitter.buffers
         self.masked = max(BITS[plan.dtype], 8) in kernel.machine.masked_bits
         reduced = plan.extents[self.root.reduction[0]]
         bound = d.upper_bound(reduced)
@@ -111,7 +111,7 @@ class _SelectionKernel:
         def workgroup(number: Operand) -> tuple[()]:
             grid = tuple(self.plan.extents[loop] for loop in self.plan.outer) or (1,)
             loops: list[AnyIndex] = [Index(0)] * self.root.rank
-            for loop, at in zip(self.plan.outer, self.frame.coordinates(number, grid), strict=False):
+            for loop, at in zip(self.plan.outer, self.buffers.coordinates(number, grid), strict=False):
                 loops[loop] = Index(at)
             self._store(loops, *self._line(loops))
             return ()
@@ -131,7 +131,7 @@ class _SelectionKernel:
                 out[at : at + 2] = self._step(loops, first, lanes, active, (out[at], out[at + 1]))
             return out
 
-        extent = self.frame.operand(plan.extents[self.root.reduction[0]])
+        extent = self.buffers.operand(plan.extents[self.root.reduction[0]])
         loop = LaneLoop(kernel, plan.lanes, unroll=plan.vectors, masked=self.masked)
         final = loop.run(0, extent, visit, [*(begin * plan.vectors), *([] if self.masked else start)])
         pairs = [(final[i], final[i + 1]) for i in range(0, len(final), 2)]
@@ -208,8 +208,8 @@ class _SelectionKernel:
         self.emitter.known[results[self.selection.kept]] = lambda index, lanes, active: value
         self.emitter.known[results[self.selection.place]] = lambda index, lanes, active: wide
         for path in self.plan.paths:
-            index = path.index(self.frame, loops, 1)
-            path.store(self.frame, index, self.emitter.value_at(path.value, index, 1), None)
+            index = path.index(self.buffers, loops, 1)
+            path.store(self.buffers, index, self.emitter.value_at(path.value, index, 1), None)
 
 
 EXPORT = SelectionFamily

@@ -18,7 +18,7 @@ from fuseline.targets.cpu.families.window.tile import Tile, Window
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Value
 
-Place = tuple[int, ...]
+WindowPosition = tuple[int, ...]
 
 
 class ColumnWindows:
@@ -68,11 +68,11 @@ class ColumnWindows:
 class Across:
     """Runs of columns combined: those of a power of two are made of halves, which neighbours share."""
 
-    def __init__(self, kernel: KernelBuilder, combiner: Combiner, columns: dict[Place, Value]) -> None:
+    def __init__(self, kernel: KernelBuilder, combiner: Combiner, columns: dict[WindowPosition, Value]) -> None:
         self.kernel, self.combiner = kernel, combiner
-        self.known: dict[tuple[Place, ...], Value] = {(place,): value for place, value in columns.items()}
+        self.known: dict[tuple[WindowPosition, ...], Value] = {(place,): value for place, value in columns.items()}
 
-    def of(self, places: tuple[Place, ...]) -> Value:
+    def of(self, places: tuple[WindowPosition, ...]) -> Value:
         """All of `places` combined."""
         found = self.known.get(places)
         if found is None:

@@ -29,7 +29,7 @@ class CopiedWindowKernel(WindowKernel):
         self.copied_plan, groups = plan, plan.loops.groups
         self.original = self.loops.images[0]
         self.image = Image(self._access(), self.original.start, self.original.channels)
-        self.copy = ImageCopy(plan, self.frame)
+        self.copy = ImageCopy(plan, self.buffers)
         self.groups = GroupColumns(kernel, groups, plan.lanes) if groups is not None else None
         self.first_line: Operand = 0
         self.first_panel: Operand = 0
@@ -70,7 +70,7 @@ class CopiedWindowKernel(WindowKernel):
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
         """Bunches of panels outside, parts of the lines inside."""
         plan, kernel = self.copied_plan, self.kernel
-        at = self.frame.coordinates(number, plan.grid)
+        at = self.buffers.coordinates(number, plan.grid)
         outer = dict(zip(self.loops.outer, at, strict=False))
         parts = block_of(kernel, at[-2], plan.blocks.lines, plan.parts)
         bunches = block_of(kernel, at[-1], plan.blocks.panels, plan.bunches)

@@ -17,7 +17,7 @@ class FilterReader:
     """Reads the filter of a plan; pooling has none."""
 
     def __init__(self, plan: WindowPlan, emitter: BodyEmitter) -> None:
-        self.plan, self.frame, self.kernel = plan, emitter.frame, emitter.kernel
+        self.plan, self.buffers, self.kernel = plan, emitter.buffers, emitter.kernel
         self.filter = plan.loops.filter
         self.staged = StagedFilter(plan, emitter) if plan.stages_filter else None
         self.uniform = is_uniform(plan.loops)
@@ -31,7 +31,7 @@ class FilterReader:
             position = plan.view.tensors.index(self.filter.value)  # pyright: ignore[reportArgumentType]
             return self.kernel.binding(position, plan.loops.dtype, plan.packed.elements)
         assert self.filter.access is not None
-        return self.frame.argument(self.filter.access.source)
+        return self.buffers.argument(self.filter.access.source)
 
     def enter(self, outer: Mapping[Axis, Operand], panels: Range) -> None:
         """Stage the panels of a workgroup, where the filter is staged."""
@@ -45,7 +45,7 @@ class FilterReader:
         if self.plan.packed is not None:
             return self.plan.packed.strides.get(axis.inner, 0)
         access = self.filter.access if self.filter is not None else None
-        return self.frame.operand(access.stride(axis.inner)) if access is not None else 0
+        return self.buffers.operand(access.stride(axis.inner)) if access is not None else 0
 
     def base(self, tile: Tile) -> Operand:
         """Where the first tap for a tile lies."""
@@ -58,8 +58,8 @@ class FilterReader:
             total: Operand = kernel.mul(kernel.add(tile.panel, before // plan.width), plan.packed.panel_stride)
         else:
             assert self.filter.access is not None
-            total = self.frame.operand(self.filter.access.flat.constant)
-            total = total if self.uniform else kernel.add(total, channel(self.frame, plan, tile, 0))
+            total = self.buffers.operand(self.filter.access.flat.constant)
+            total = total if self.uniform else kernel.add(total, channel(self.buffers, plan, tile, 0))
         for axis, value in tile.outer.items():
             total = kernel.add(total, kernel.mul(value, self.stride(axis)))
         return total

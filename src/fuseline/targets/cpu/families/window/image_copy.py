@@ -29,9 +29,9 @@ class RowsCopy:
     far: into the next row, which is written later, or the slack behind the last one."""
 
     def __init__(
-        self, frame: DispatchBuffers, image: LinearAccess, rows: Direction, memory: MemRef, shape: tuple[int, int]
+        self, buffers: DispatchBuffers, image: LinearAccess, rows: Direction, memory: MemRef, shape: tuple[int, int]
     ) -> None:
-        self.frame, self.kernel, self.image, self.rows, self.memory = frame, frame.kernel, image, rows, memory
+        self.buffers, self.kernel, self.image, self.rows, self.memory = buffers, buffers.kernel, image, rows, memory
         self.pitch, self.lanes = shape
 
     def fill_rows(
@@ -65,9 +65,9 @@ class RowsCopy:
 
     def _source(self, outer: Outer, row: Operand, offset: Operand) -> Operand:
         kernel = self.kernel
-        total = kernel.add(self.frame.operand(self.image.flat.constant), offset)
+        total = kernel.add(self.buffers.operand(self.image.flat.constant), offset)
         for axis, value in outer.items():
-            total = kernel.add(total, kernel.mul(value, self.frame.operand(self.image.stride(axis.inner))))
+            total = kernel.add(total, kernel.mul(value, self.buffers.operand(self.image.stride(axis.inner))))
         return kernel.add(total, kernel.mul(row, self.rows.stride))
 
     def pad(self, row: Operand, begin: int, end: int) -> None:
@@ -83,18 +83,18 @@ class RowsCopy:
 
     def move(self, source: Operand, to: Operand, active: Operand | None) -> None:
         """A vector of the image into the copy."""
-        found = self.kernel.load(self.frame.argument(self.image.source), source, self.lanes, active=active)
+        found = self.kernel.load(self.buffers.argument(self.image.source), source, self.lanes, active=active)
         self.kernel.store(self.memory, to, found)
 
 
 class ImageCopy(RowsCopy):
     """`memory[row][column][channel]`: some channels of every pixel."""
 
-    def __init__(self, plan: CopiedWindowPlan, frame: DispatchBuffers) -> None:
+    def __init__(self, plan: CopiedWindowPlan, buffers: DispatchBuffers) -> None:
         self.plan = plan
-        memory = frame.kernel.scratch(plan.loops.dtype, plan.copied)
+        memory = buffers.kernel.scratch(plan.loops.dtype, plan.copied)
         shape = (plan.row_columns * plan.pitch, plan.lanes)
-        super().__init__(frame, plan.loops.images[0].access, plan.rows, memory, shape)
+        super().__init__(buffers, plan.loops.images[0].access, plan.rows, memory, shape)
 
     def fill(self, outer: Outer, lines: tuple[Operand, Operand], bunch: Operand, channels: int) -> None:
         """The image under `lines`, `channels` of it from those of panel bunch `bunch` on."""

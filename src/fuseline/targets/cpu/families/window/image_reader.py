@@ -21,8 +21,14 @@ class ImageReader:
     """Reads the image of a plan, a part of which lies in `memory(part)`. Beside it there is the padding row
     (`padding_row`, of pad values), where any are read."""
 
-    def __init__(self, plan: WindowPlan, frame: DispatchBuffers, memory: Callable[[Image], MemRef]) -> None:
-        self.plan, self.loops, self.frame, self.kernel, self.memory = plan, plan.loops, frame, frame.kernel, memory
+    def __init__(self, plan: WindowPlan, buffers: DispatchBuffers, memory: Callable[[Image], MemRef]) -> None:
+        self.plan, self.loops, self.buffers, self.kernel, self.memory = (
+            plan,
+            plan.loops,
+            buffers,
+            buffers.kernel,
+            memory,
+        )
         padded = [image.access for image in self.loops.images if image.access.bounds]
         self.pad = padded[0].pad if padded else 0
         self.padding_row = self.kernel.scratch(self.loops.dtype, plan.width) if padded else None
@@ -41,17 +47,21 @@ class ImageReader:
         found = interior_of(
             [bound for image in self.loops.images for bound in image.access.bounds], pixel.inner, taps, tiles.width
         )
-        return (found.first, self.kernel.min(self.frame.operand(found.end), tiles.whole)) if found is not None else None
+        return (
+            (found.first, self.kernel.min(self.buffers.operand(found.end), tiles.whole)) if found is not None else None
+        )
 
     def clipped(self, tile: Tile, axis: Axis, bounds: Sequence[Bound]) -> tuple[Operand, Operand]:
         """The iterations of `axis` that lie in the image, where padding may be left out; else all."""
         kernel = self.kernel
-        lo, hi = 0, self.frame.operand(axis.extent)
+        lo, hi = 0, self.buffers.operand(axis.extent)
         for bound in bounds if self.loops.skips_padding else ():
             base, step = self.coordinate(tile, bound, {}, 0), bound.coordinate.terms[axis.inner]
             assert isinstance(step, int)
             lo = kernel.max(lo, kernel.ceil_div(kernel.max(kernel.sub(0, base), 0), step))
-            hi = kernel.min(hi, kernel.ceil_div(kernel.max(kernel.sub(self.frame.operand(bound.size), base), 0), step))
+            hi = kernel.min(
+                hi, kernel.ceil_div(kernel.max(kernel.sub(self.buffers.operand(bound.size), base), 0), step)
+            )
         return lo, hi
 
     def place(self, access: LinearAccess, pixel: int, tap: int) -> tuple[int, ...]:
@@ -75,7 +85,7 @@ class ImageReader:
         step = int_stride(tile.image.access, self.loops.channel)
         if step != 1:
             first = kernel.add(kernel.add(window.image, offset), v * self.plan.lanes * step)
-            return self.frame.load(self.memory(tile.image), Index(first, step), self.plan.lanes)
+            return self.buffers.load(self.memory(tile.image), Index(first, step), self.plan.lanes)
         return kernel.load_at(address, v * self.plan.lanes, self.plan.lanes, active)
 
     def _column_checks(self, tile: Tile, window: Window, user: tuple[int, int]) -> list[Value]:
@@ -111,7 +121,7 @@ class ImageReader:
         return tuple(inside for inside in found if inside is not None)
 
     def _inside(self, coordinate: Operand, bound: Bound, low: bool, high: bool) -> Value | None:
-        kernel, size = self.kernel, self.frame.operand(bound.size)
+        kernel, size = self.kernel, self.buffers.operand(bound.size)
         if not low and not high:
             return None
         if not low:
@@ -124,9 +134,9 @@ class ImageReader:
         places = {axis.inner: value for axis, value in (*tile.outer.items(), *at.items())}
         if loops.pixel is not None:
             places[loops.pixel.inner] = kernel.add(tile.start, pixel)
-        total = self.frame.operand(bound.coordinate.constant)
+        total = self.buffers.operand(bound.coordinate.constant)
         for loop, coefficient in bound.coordinate.loops.items():
-            total = kernel.add(total, kernel.mul(places.get(loop, 0), self.frame.operand(coefficient)))
+            total = kernel.add(total, kernel.mul(places.get(loop, 0), self.buffers.operand(coefficient)))
         return total
 
     def _crosses(self, tile: Tile, bound: Bound, pixel: int, tap: int) -> tuple[bool, bool]:

@@ -38,7 +38,7 @@ class WindowKernel(RootKernel):
     def __init__(self, plan: WindowPlan, kernel: KernelBuilder) -> None:
         super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes)
         self.plan, self.loops = plan, plan.loops
-        self.reader = ImageReader(plan, self.frame, self.image_memory)
+        self.reader = ImageReader(plan, self.buffers, self.image_memory)
         self.filters = FilterReader(plan, self.emitter)
         self.fused = self.loops.filter is not None and multiply_add_operands(self.loops.root.op) is not None
         self.stage = kernel.scratch(self.loops.dtype, plan.pixels * plan.width) if kernel.compact else None
@@ -51,8 +51,8 @@ class WindowKernel(RootKernel):
 
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
         """Lines outside, tiles and panels inside."""
-        plan, kernel, loops, operand = self.plan, self.kernel, self.loops, self.frame.operand
-        at = self.frame.coordinates(number, self.plan.grid)
+        plan, kernel, loops, operand = self.plan, self.kernel, self.loops, self.buffers.operand
+        at = self.buffers.coordinates(number, self.plan.grid)
         outer = dict(zip(loops.outer, at, strict=False))
         lines = block_of(kernel, at[-2], plan.blocks.lines, operand(loops.line.extent if loops.line is not None else 1))
         panels = block_of(kernel, at[-1], plan.blocks.panels, operand(plan.panel_count))
@@ -84,7 +84,7 @@ class WindowKernel(RootKernel):
         lines that are mostly edges."""
         kernel, pixel = self.kernel, self.loops.pixel
         assert pixel is not None
-        line = RuntimePixels(self.frame, pixel.extent, self.plan.pixels)
+        line = RuntimePixels(self.buffers, pixel.extent, self.plan.pixels)
         for tiles in line.tiles:
             inside = self.reader.interior(pixel, tiles) if tiles is not line.tiles[-1] else None
             kernel.loop(
@@ -110,7 +110,7 @@ class WindowKernel(RootKernel):
 
     def panels(self, one: Tile, panels: Range) -> tuple[()]:
         """The panels of every part of the image: whole ones in a loop, then the narrower one at the end."""
-        kernel, plan, operand = self.kernel, self.plan, self.frame.operand
+        kernel, plan, operand = self.kernel, self.plan, self.buffers.operand
         for part, image in enumerate(self.loops.images):
             before = operand(plan.panels_before(part))
             first, last = (kernel.sub(end, before) if part else end for end in panels)
@@ -159,8 +159,8 @@ class WindowKernel(RootKernel):
             at[axis.inner] = Index(value)
         if loops.pixel is not None:
             at[loops.pixel.inner] = Index(kernel.add(tile.start, pixel))
-        first = channel(self.frame, plan, tile, kernel.add(v, tile.first))
-        place(self.frame, at, loops.channel, Index(first, 1 if plan.lanes > 1 else 0))
+        first = channel(self.buffers, plan, tile, kernel.add(v, tile.first))
+        place(self.buffers, at, loops.channel, Index(first, 1 if plan.lanes > 1 else 0))
         return at
 
     # reduction --------------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class WindowKernel(RootKernel):
         def body(i: Operand, *carried: Value) -> Sequence[Value]:
             at = {**window.at, axis: i}
             rows = () if self.loops.skips_padding else self.reader.rows_inside(tile, bounds, at)
-            image = kernel.add(window.image, kernel.mul(i, self.frame.operand(tile.image.access.stride(axis.inner))))
+            image = kernel.add(window.image, kernel.mul(i, self.buffers.operand(tile.image.access.stride(axis.inner))))
             inner = Window(
                 image, kernel.add(window.filter, kernel.mul(i, self.filters.stride(axis))), at, (*window.rows, *rows)
             )
@@ -240,13 +240,15 @@ class WindowKernel(RootKernel):
         """Where the window of a tile's first pixel begins, in the memory of its image."""
         kernel = self.kernel
         access = tile.image.access
-        total = kernel.add(self.frame.operand(access.flat.constant), channel_of_part(self.frame, self.plan, tile, 0))
+        total = kernel.add(
+            self.buffers.operand(access.flat.constant), channel_of_part(self.buffers, self.plan, tile, 0)
+        )
         for axis, value in tile.outer.items():
-            total = kernel.add(total, kernel.mul(value, self.frame.operand(access.stride(axis.inner))))
+            total = kernel.add(total, kernel.mul(value, self.buffers.operand(access.stride(axis.inner))))
         if self.loops.pixel is not None:
             total = kernel.add(total, kernel.mul(tile.start, int_stride(access, self.loops.pixel)))
         return total
 
     def image_memory(self, image: Image) -> MemRef:
         """What holds a part of the image."""
-        return self.frame.argument(image.access.source)
+        return self.buffers.argument(image.access.source)

@@ -163,7 +163,7 @@ class PlanesKernel(WindowKernel):
         super().__init__(plan, kernel)
         self.planes = plan
         memory = kernel.scratch(self.loops.dtype, plan.copied)
-        self.copy = PlaneCopy(self.frame, plan.original, plan.rows, memory, (plan.pitch, plan.lanes))
+        self.copy = PlaneCopy(self.buffers, plan.original, plan.rows, memory, (plan.pitch, plan.lanes))
         self.first: Operand = 0
 
     def image_memory(self, image: Image) -> MemRef:
@@ -179,9 +179,11 @@ class PlanesKernel(WindowKernel):
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
         """Planes outside, bands of tiles inside."""
         plan, kernel, line = self.planes, self.kernel, self.loops.line
-        at = self.frame.coordinates(number, plan.grid)
+        at = self.buffers.coordinates(number, plan.grid)
         outer = dict(zip(self.loops.outer, at, strict=False))
-        planes = block_of(kernel, at[-2], plan.blocks.lines, self.frame.operand(line.extent if line is not None else 1))
+        planes = block_of(
+            kernel, at[-2], plan.blocks.lines, self.buffers.operand(line.extent if line is not None else 1)
+        )
         bands = block_of(kernel, at[-1], plan.blocks.panels, plan.bands)
 
         def plane(i: Operand) -> tuple[()]:

@@ -25,7 +25,7 @@ class StagedFilter:
     def __init__(self, plan: WindowPlan, emitter: BodyEmitter) -> None:
         assert plan.loops.filter is not None
         self.plan, self.emitter, self.filter = plan, emitter, plan.loops.filter
-        self.kernel, self.frame = emitter.kernel, emitter.frame
+        self.kernel, self.buffers = emitter.kernel, emitter.buffers
         self.panel = panel_steps(plan.loops) * plan.width
         self.memory = self.kernel.scratch(plan.loops.dtype, plan.staged_panels * self.panel)
         self.first: Operand = 0
@@ -42,7 +42,7 @@ class StagedFilter:
     def fill(self, outer: Mapping[Axis, Operand], panels: Range) -> None:
         """Evaluate the filter for some panels of the channels."""
         kernel, width, self.first = self.kernel, self.plan.width, panels[0]
-        channels = self.frame.operand(self.plan.loops.channel.extent)
+        channels = self.buffers.operand(self.plan.loops.channel.extent)
         whole = kernel.div(channels, width)
         cut = whole, kernel.sub(channels, kernel.mul(whole, width))
         over_panels(kernel, cut, width, panels, partial(self._fill_panel, outer))
@@ -68,7 +68,7 @@ class StagedFilter:
         plan = self.plan
         loops: list[AnyIndex] = [Index(0)] * plan.loops.root.rank
         for axis, value in (*outer.items(), *at.items()):
-            place(self.frame, loops, axis, Index(value))
+            place(self.buffers, loops, axis, Index(value))
         for loop, index in zip(plan.loops.channel.loops, self._channels(panel, v), strict=True):
             loops[loop] = index
         return loops

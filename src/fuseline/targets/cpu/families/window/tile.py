@@ -50,12 +50,12 @@ class Window:
     rows: tuple[Value, ...]
 
 
-def channel(frame: DispatchBuffers, plan: WindowPlan, tile: Tile, v: Operand) -> Operand:
+def channel(buffers: DispatchBuffers, plan: WindowPlan, tile: Tile, v: Operand) -> Operand:
     """The first channel of vector `v`, in the whole image."""
-    return frame.kernel.add(frame.operand(tile.image.start), channel_of_part(frame, plan, tile, v))
+    return buffers.kernel.add(buffers.operand(tile.image.start), channel_of_part(buffers, plan, tile, v))
 
 
-def channel_of_part(frame: DispatchBuffers, plan: WindowPlan, tile: Tile, v: Operand) -> Operand:
+def channel_of_part(buffers: DispatchBuffers, plan: WindowPlan, tile: Tile, v: Operand) -> Operand:
     """The first channel of vector `v`, in the tile's part of the image."""
-    kernel = frame.kernel
+    kernel = buffers.kernel
     return kernel.add(kernel.mul(tile.panel, plan.width), kernel.mul(v, plan.lanes))

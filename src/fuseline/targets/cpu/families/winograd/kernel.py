@@ -39,7 +39,7 @@ class WinogradKernel:
         self.plan, self.kernel, blocking = plan, kernel, plan.blocking
         self.root = plan.loops.contraction.root
         self.emitter = BodyEmitter(kernel, plan.view)
-        self.frame = self.emitter.frame
+        self.buffers = self.emitter.buffers
         self.results = RootResults(self.emitter, self.root, plan.loops.paths, plan.lanes)
         self.transformed = kernel.scratch("f32", blocking.tiles * plan.image_stride)
         self.products = kernel.scratch("f32", blocking.tiles * plan.product_stride)
@@ -73,7 +73,7 @@ class WinogradKernel:
     def _passes(self, start: Operand, group: Operand) -> tuple[Operand, ...]:
         """The columns of one workgroup."""
         kernel, plan = self.kernel, self.plan
-        tiles = self.frame.operand(plan.tile_count)
+        tiles = self.buffers.operand(plan.tile_count)
         valid = kernel.min(kernel.sub(tiles, start), plan.blocking.tiles)
 
         def one(number: Operand) -> tuple[Operand, ...]:
@@ -89,7 +89,7 @@ class WinogradKernel:
         """`body(slot in the block, number of the tile)`; in place of tiles that do not exist the last one is named
         again."""
         kernel = self.kernel
-        last = kernel.sub(self.frame.operand(self.plan.tile_count), 1)
+        last = kernel.sub(self.buffers.operand(self.plan.tile_count), 1)
 
         def one(slot: Operand) -> tuple[Operand, ...]:
             body(slot, kernel.min(kernel.add(start, slot), last))
@@ -242,7 +242,7 @@ class WinogradKernel:
         outputs = [axis.outputs for axis in plan.blocking.axes]
         extents = [
             f.outputs if isinstance(axis.outputs, int) and axis.outputs % f.outputs == 0
-            else kernel.min(kernel.sub(self.frame.operand(axis.outputs), origin), f.outputs)
+            else kernel.min(kernel.sub(self.buffers.operand(axis.outputs), origin), f.outputs)
             for axis, f, origin in zip(plan.loops.windows, plan.blocking.axes, place.origin, strict=True)
         ]  # fmt: skip
         strides = [prod(outputs[i + 1 :]) * plan.pass_width for i in range(len(outputs))]

@@ -48,7 +48,7 @@ class TileReader:
 
     def __init__(self, plan: WinogradPlan, emitter: BodyEmitter) -> None:
         self.plan, self.emitter = plan, emitter
-        self.kernel, self.frame = emitter.kernel, emitter.frame
+        self.kernel, self.buffers = emitter.kernel, emitter.buffers
         self.patch = self.kernel.scratch("f32", plan.blocking.points * plan.piece * plan.lanes)
         sizes = [axis.size for axis in plan.blocking.axes]
         self.strides = [prod(sizes[i + 1 :]) * plan.piece * plan.lanes for i in range(len(sizes))]
@@ -57,7 +57,7 @@ class TileReader:
 
     def place(self, number: Operand) -> TileOrigin:
         """The tile of this number."""
-        at = self.frame.coordinates(number, self.plan.grid)
+        at = self.buffers.coordinates(number, self.plan.grid)
         outer = self.plan.loops.outer
         origin = [self.kernel.mul(t, f.outputs) for t, f in zip(at[len(outer) :], self.plan.blocking.axes, strict=True)]
         return TileOrigin(dict(zip(outer, at, strict=False)), tuple(origin))
@@ -147,17 +147,18 @@ class TileReader:
         conditions: list[Value] = []
         for i, (axis, f, at) in enumerate(zip(self.plan.loops.windows, self.plan.blocking.axes, pixel, strict=True)):
             if not isinstance(axis.outputs, int) or axis.outputs % f.outputs:
-                conditions.append(kernel.compare("lt", at, self.frame.operand(d.add(axis.outputs, axis.taps - 1))))
+                conditions.append(kernel.compare("lt", at, self.buffers.operand(d.add(axis.outputs, axis.taps - 1))))
             for bound in source.segment.bounds[i] if source.segment is not None else ():
                 conditions.append(
-                    kernel.compare("ult", self._coordinate(bound, axis, at), self.frame.operand(bound.size))
+                    kernel.compare("ult", self._coordinate(bound, axis, at), self.buffers.operand(bound.size))
                 )
         return reduce(kernel.bitand, conditions) if conditions else kernel.const(1, "i1")
 
     def _coordinate(self, bound: Bound, axis: WindowAxis, at: Operand) -> Operand:
         kernel, coordinate = self.kernel, bound.coordinate
         return kernel.add(
-            kernel.mul(at, self.frame.operand(coordinate.terms[axis.pixel])), self.frame.operand(coordinate.constant)
+            kernel.mul(at, self.buffers.operand(coordinate.terms[axis.pixel])),
+            self.buffers.operand(coordinate.constant),
         )
 
     def _read(
@@ -166,13 +167,13 @@ class TileReader:
         if source.segment is None:
             return self._evaluated(place, pixel, channel, active)
         kernel, access = self.kernel, source.segment.access
-        flat = self.frame.operand(access.flat.constant)
+        flat = self.buffers.operand(access.flat.constant)
         for loop, value in place.outer.items():
-            flat = kernel.add(flat, kernel.mul(value, self.frame.operand(access.stride(loop))))
+            flat = kernel.add(flat, kernel.mul(value, self.buffers.operand(access.stride(loop))))
         for axis, value in zip(self.plan.loops.windows, pixel, strict=True):
-            flat = kernel.add(flat, kernel.mul(value, self.frame.operand(access.stride(axis.pixel))))
+            flat = kernel.add(flat, kernel.mul(value, self.buffers.operand(access.stride(axis.pixel))))
         return kernel.load(
-            self.frame.argument(access.source), kernel.add(flat, channel), self.plan.lanes, active=active
+            self.buffers.argument(access.source), kernel.add(flat, channel), self.plan.lanes, active=active
         )
 
     def _evaluated(

@@ -10,16 +10,16 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
-from fuseline.dispatch.axes import Node
+from fuseline.dispatch.axes import LoopRef
 from fuseline.dispatch.result_places import ResultBox
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
 from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.traffic import is_uninitialised
 
 
-def fused_runs(
-    staging: Staging, grid: list[Node], chunked: Node | None, lanes: int
-) -> tuple[list[list[Node]], list[Node]]:
+def collapse_loops(
+    staging: Staging, grid: list[LoopRef], chunked: LoopRef | None, lanes: int
+) -> tuple[list[list[LoopRef]], list[LoopRef]]:
     """The grid as runs of axes that lie side by side in every tensor, and the run that the chunked axis ends.
 
     A lane axis too short for a vector joins its neighbour where they are side by side in what is written: reads are
@@ -27,7 +27,7 @@ def fused_runs(
     """
     written = list(_written(staging))
     everything = [*written, *_orders(staging)]
-    runs: list[list[Node]] = []
+    runs: list[list[LoopRef]] = []
     for axis in [*grid, *([chunked] if chunked is not None else [])]:
         shapes = written if axis == chunked and _too_short(staging, axis, lanes) else everything
         if runs and all(_adjacent(order, runs[-1][-1], axis) for order in shapes):
@@ -41,10 +41,10 @@ def fused_runs(
     return runs[:-1], runs[-1]
 
 
-def _orders(staging: Staging) -> list[list[Node | None]]:
+def _orders(staging: Staging) -> list[list[LoopRef | None]]:
     """For every tensor that is read, the axes of its dimensions longer than 1 in memory order (None: read in another
     way)."""
-    orders: list[list[Node | None]] = []
+    orders: list[list[LoopRef | None]] = []
     for op in staging.live:
         if is_generic(op):
             structured, loops = StructuredOp(op), staging.axes.of_op(op)
@@ -57,21 +57,21 @@ def _orders(staging: Staging) -> list[list[Node | None]]:
     return orders
 
 
-def _gathered_order(staging: Staging, gather: Gather, loops: Sequence[Node | None]) -> list[Node | None]:
+def _gathered_order(staging: Staging, gather: Gather, loops: Sequence[LoopRef | None]) -> list[LoopRef | None]:
     sizes = staging.view.shapes.dims(gather.source)
     return [
         loops[loop] if loop is not None else None for loop, size in zip(gather.loops, sizes, strict=True) if size != 1
     ]
 
 
-def _too_short(staging: Staging, axis: Node, lanes: int) -> bool:
+def _too_short(staging: Staging, axis: LoopRef, lanes: int) -> bool:
     extent = staging.axes.extents[axis]
     return isinstance(extent, int) and extent < lanes and all(stage.op is None for stage in staging.stages)
 
 
-def _written(staging: Staging) -> list[list[Node | None]]:
+def _written(staging: Staging) -> list[list[LoopRef | None]]:
     """`_orders` of what the stages make."""
-    orders: list[list[Node | None]] = []
+    orders: list[list[LoopRef | None]] = []
     for stage in staging.stages:
         for value in stage.values:
             orders.append([axis for axis in staging.axes.of_value(value) if axis is not None])
@@ -84,7 +84,7 @@ def _written(staging: Staging) -> list[list[Node | None]]:
     return orders
 
 
-def _cut(staging: Staging, value: SSAValue, place: ResultBox) -> list[Node]:
+def _cut(staging: Staging, value: SSAValue, place: ResultBox) -> list[LoopRef]:
     """Axes behind which memory skips the rest of a larger tensor: those before one along which the value is a part of
     it."""
     axes, sizes = staging.axes.of_value(value), staging.view.shapes.dims(value)
@@ -93,10 +93,10 @@ def _cut(staging: Staging, value: SSAValue, place: ResultBox) -> list[Node]:
     return [moving[-1] for moving in before if moving]
 
 
-def _moved(staging: Staging, op: Operation) -> list[list[Node | None]]:
+def _moved(staging: Staging, op: Operation) -> list[list[LoopRef | None]]:
     """The orders of what a data-moving op reads and makes, in terms of its result's axes."""
     made = staging.axes.of_value(op.results[0])
-    orders: list[list[Node | None]] = [[axis for axis in made if axis is not None]]
+    orders: list[list[LoopRef | None]] = [[axis for axis in made if axis is not None]]
     pairs = list(plain_pairs(op, staging.view.shapes))
     for source in op.operands:
         if isinstance(source.type, TensorType):
@@ -106,8 +106,8 @@ def _moved(staging: Staging, op: Operation) -> list[list[Node | None]]:
     return orders
 
 
-def _order(staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[Node | None]) -> list[Node | None]:
-    order: list[Node | None] = []
+def _order(staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[LoopRef | None]) -> list[LoopRef | None]:
+    order: list[LoopRef | None] = []
     for expr, size in zip(map_.results, staging.view.shapes.dims(value), strict=True):
         if isinstance(expr, AffineDimExpr):
             if loops[expr.position] is not None:
@@ -117,7 +117,7 @@ def _order(staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[N
     return order
 
 
-def _adjacent(order: Sequence[Node | None], first: Node, second: Node) -> bool:
+def _adjacent(order: Sequence[LoopRef | None], first: LoopRef, second: LoopRef) -> bool:
     if first not in order and second not in order:
         return True
     if first not in order or second not in order:

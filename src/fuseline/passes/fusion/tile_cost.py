@@ -20,7 +20,7 @@ from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.node import HEAVY, Node, Read
 
 
-def stream_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> float:
+def reread_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> float:
     """Time to bring in the operands of the roots that have to be read more than once, nanoseconds of one thread beyond
     the first time."""
     if not group.blocked:
@@ -49,7 +49,7 @@ def direct_ns(group: Group, target: TargetDescription) -> float:
 def _cuts_filter(node: Node, group: Group, target: TargetDescription) -> bool:
     """Whether a convolution that minimal filtering is for has its output channels in the grid and its image inside:
     unit stride, a window of 3 or more, and enough input channels."""
-    if node.kind is not Kind.CONVOLUTION or node in group.pulled or not is_generic(node.op):
+    if node.kind is not Kind.CONVOLUTION or node in group.inlined or not is_generic(node.op):
         return False
     roles = convolution_dims(StructuredOp(node.op))
     if roles is None or not all(expr.stride == expr.dilation == 1 for expr in roles.spatial):
@@ -57,7 +57,7 @@ def _cuts_filter(node: Node, group: Group, target: TargetDescription) -> bool:
     channels = upper_bound(product(node.loops[loop] for loop in roles.input_channel))
     if channels is None or channels < target.costs.filtering_channels:
         return False
-    place = group.place[node]
+    place = group.grid_loop_of[node]
     windows = [node.loops[loop] for loop in roles.window_loops if node.loops[loop] != 1]
     wide = bool(windows) and all(isinstance(size, int) and size >= 3 for size in windows)
     return (
@@ -80,7 +80,7 @@ def _block_points(group: Group, target: TargetDescription) -> float:
 
 
 def _operand_ns(group: Group, graph: FusionGraph, read: Read, points: float, costs: MachineCosts) -> float:
-    place = group.place.get(read.consumer)
+    place = group.grid_loop_of.get(read.consumer)
     if place is None:
         return 0.0
     used = {place[loop] for loop in read.loops}

@@ -1,5 +1,5 @@
-"""How a part of a dispatch walks its largest argument: parts that walk one in step are made together, so that it is
-read once.
+"""How a part of a dispatch traverses its largest argument: parts that traverse one in step are made together, so that
+it is read once.
 
 %a = relu(%x); %s = sum of the rows of %x        both step along the rows of %x: together
 %a = sum of the rows; %b = sum of the columns    nothing to step along in common: apart
@@ -27,15 +27,15 @@ _ROOTS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 
 
 @dataclass(frozen=True)
-class Walk:
+class SharedTraversal:
     """An argument, and its dimensions along which a part steps with loops that it could share out."""
 
     argument: BlockArgument
     axes: frozenset[int]
 
-    def joined(self, view: DispatchView, other: Walk) -> Walk | None:
+    def joined(self, view: DispatchView, other: SharedTraversal) -> SharedTraversal | None:
         """Both at once; None where they have too little in common."""
-        common = Walk(self.argument, self.axes & other.axes)
+        common = SharedTraversal(self.argument, self.axes & other.axes)
         if self.argument is not other.argument:
             return None
         sizes = view.shapes.dims(self.argument)
@@ -43,9 +43,11 @@ class Walk:
         return common if points >= min(SHARED_POINTS, assumed_size(product(sizes))) else None
 
 
-def walk_of(view: DispatchView, members: Sequence[Operation], stored: Sequence[SSAValue]) -> Walk | None:
-    """The walk of a part that only moves, transforms or reduces its largest argument; None for any other. `stored`:
-    what it writes."""
+def shared_traversal(
+    view: DispatchView, members: Sequence[Operation], stored: Sequence[SSAValue]
+) -> SharedTraversal | None:
+    """The traversal of a part that only moves, transforms or reduces its largest argument; None for any other.
+    `stored`: what it writes."""
     if any(kind(op) in _ROOTS for op in members):
         return None
     read = {value for op in members for value in (*op.operands, *(captured_tensors(op) if op.regions else ()))} | set(
@@ -65,7 +67,7 @@ def walk_of(view: DispatchView, members: Sequence[Operation], stored: Sequence[S
             if argument in op.operands or (op.regions and argument in captured_tensors(op))
             else axes
         )
-    return Walk(argument, axes)
+    return SharedTraversal(argument, axes)
 
 
 def _steps(view: DispatchView, op: Operation, argument: BlockArgument) -> frozenset[int]:

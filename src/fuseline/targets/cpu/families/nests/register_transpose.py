@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.axes import Node
+from fuseline.dispatch.axes import LoopRef
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.nests.stages import Stage
@@ -23,7 +23,7 @@ from fuseline.targets.cpu.families.nests.workgroup import Coordinates, Workgroup
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
-class CrossedTiles:
+class RegisterTranspose:
     """Emits the stages of a group (elements only) over the workgroup's part of the tiled run times the lane axis."""
 
     def __init__(self, workgroup: Workgroup, stages: Sequence[Stage], lane_loop: LaneLoop) -> None:
@@ -31,7 +31,7 @@ class CrossedTiles:
         self.values: list[SSAValue] = [value for stage in stages for value in stage.values]
         self.destinations = {value: where for stage in stages for value, where in stage.destinations.items()}
 
-    def emit(self, axis: Node, at: Coordinates, lo: Operand, hi: Operand) -> None:
+    def emit(self, axis: LoopRef, at: Coordinates, lo: Operand, hi: Operand) -> None:
         """Squares of whole vectors along the tiled run, then one of what remains; each walks all of `lo` to `hi` along
         `axis`."""
         kernel, lanes = self.kernel, self.lane_loop.lanes
@@ -53,7 +53,7 @@ class CrossedTiles:
 
     def _square(
         self,
-        axis: Node,
+        axis: LoopRef,
         at: Coordinates,
         rows: tuple[Operand, Operand | None],
         columns: tuple[Operand, int, Operand | None],

@@ -1,4 +1,4 @@
-"""The order of units: each behind what it reads, and an internal error where there is none."""
+"""The order of regions: each behind what it reads, and an internal error where there is none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
-from fuseline.passes.dispatch.unit_order import ordered_units
+from fuseline.passes.dispatch.region_order import ordered_regions
 from fuseline.passes.fusion.driver import Partition, partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
@@ -21,16 +21,16 @@ def _chain() -> tuple[Program, FusionGraph]:
     return p, FusionGraph(p.function.body.block, ShapeAnalysis())
 
 
-def test_every_unit_comes_behind_what_it_reads() -> None:
+def test_every_region_comes_behind_what_it_reads() -> None:
     p, graph = _chain()
-    units = ordered_units(p.function.body.block, partition(graph, builtin_rules(), TARGET), graph.shapes)
-    groups = [unit for unit in units if isinstance(unit, Group)]
+    regions = ordered_regions(p.function.body.block, partition(graph, builtin_rules(), TARGET), graph.shapes)
+    groups = [region for region in regions if isinstance(region, Group)]
     places = {node: place for place, group in enumerate(groups) for node in group.members}
     assert set(places) == set(graph.nodes)
     assert all(
         places[read.producer] <= places[node] for node in places for read in node.reads if read.producer is not None
     )
-    assert all(unit.name != "func.return" for unit in units if not isinstance(unit, Group))
+    assert all(region.name != "func.return" for region in regions if not isinstance(region, Group))
 
 
 def test_groups_that_wait_for_each_other_have_no_order() -> None:
@@ -39,5 +39,5 @@ def test_groups_that_wait_for_each_other_have_no_order() -> None:
     around, between = joined([Group.of(first), Group.of(third)]), Group.of(second)
     broken = Partition([around, between], {first: around, second: between, third: around}, [])
     with pytest.raises(FuselineError, match="the partition has a cycle") as error:
-        ordered_units(p.function.body.block, broken, graph.shapes)
+        ordered_regions(p.function.body.block, broken, graph.shapes)
     assert error.value.code == "E0901"

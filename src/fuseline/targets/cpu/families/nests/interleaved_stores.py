@@ -22,7 +22,7 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
-class Interleaved:
+class InterleavedStores:
     """Emits the stages of a group (elements only) over the workgroup's part of the lane axis."""
 
     def __init__(self, workgroup: Workgroup, stages: Sequence[Stage], lane_loop: LaneLoop) -> None:
@@ -72,14 +72,14 @@ class Interleaved:
         """`where`: the first pixel, the number of the vector from there on, its lanes."""
         workgroup, (start, j, lanes) = self.workgroup, where
         place = Index(self.kernel.add(self.kernel.mul(start, self.channels), j * lanes), 1 if lanes > 1 else 0)
-        point = {**at, **workgroup.lane_coordinates(workgroup.schedule.lane_run[-1], place)}
+        point = {**at, **workgroup.lane_coordinates(workgroup.schedule.vector_loops[-1], place)}
         workgroup.keep(value, workgroup.index_of(value, point), vector, live, self.destinations.get(value, []))
 
     def _channel(self, start: Operand, lanes: int, channel: int) -> Coordinates:
         """Pixels from `start` on, one channel of each."""
-        run = self.workgroup.schedule.lane_run
+        run = self.workgroup.schedule.vector_loops
         sizes = tuple(self.workgroup.axes.extents[axis] for axis in run[:-1])
-        pixels = self.workgroup.e.frame.delinearize(Index(start, 1 if lanes > 1 else 0), sizes)
+        pixels = self.workgroup.e.buffers.delinearize(Index(start, 1 if lanes > 1 else 0), sizes)
         return {**dict(zip(run[:-1], pixels, strict=True)), run[-1]: Index(channel)}
 
 

@@ -28,7 +28,7 @@ from fuseline.analysis.structured import (
     splat_value,
     tensor_operands,
 )
-from fuseline.dispatch.axes import Axes, Grid, Node, grid_of
+from fuseline.dispatch.axes import Axes, Grid, LoopRef, grid_of
 from fuseline.dispatch.result_places import unreshaped
 from fuseline.dispatch.view import DispatchView
 
@@ -39,7 +39,7 @@ _REARRANGING = (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
 
 
 @dataclass(frozen=True)
-class Structure:
+class BlockedDispatch:
     """The parts of a dispatch. `placed` are in order; `moved` are the ops that only rearrange what placed ones make.
 
     `carried` are uninitialised tensors that a block finds filled by the one before it.
@@ -52,14 +52,14 @@ class Structure:
     carried: frozenset[SSAValue] = frozenset()
 
     @cached_property
-    def grid(self) -> tuple[Node, ...]:
+    def grid(self) -> tuple[LoopRef, ...]:
         """The loops that fusion lets all placed ops share, in the order of the last one: those that can be blocked."""
         given = [axis for axis in self.axes.grid if axis not in self.bent]
         order = self.axes.of_value(self.placed[-1].results[0]) if self.placed else []
         return tuple(sorted(given, key=lambda axis: order.index(axis) if axis in order else len(order)))
 
     @cached_property
-    def bent(self) -> frozenset[Node]:
+    def bent(self) -> frozenset[LoopRef]:
         """Axes in a coordinate that is not a sum of multiples of loops: no block of such a loop reads a box."""
         found = {self.axes.of_op(op)[loop] for op in self.placed for loop in _non_linear(StructuredOp(op))}
         return frozenset(axis for axis in found if axis is not None)
@@ -69,7 +69,7 @@ class Structure:
         """The values that leave the dispatch, reshapes looked through."""
         return frozenset(unreshaped(result) for result in self.view.results)
 
-    def parallel(self, op: linalg.ops.GenericOp) -> set[Node]:
+    def parallel(self, op: linalg.ops.GenericOp) -> set[LoopRef]:
         """The axes of the parallel loops of a placed op."""
         loops = self.axes.of_op(op)
         return {axis for loop in StructuredOp(op).parallel if (axis := loops[loop]) is not None}
@@ -84,12 +84,14 @@ class Structure:
         """Whether a placed op is one that a dispatch is built around."""
         return kind(op) in HEAVY
 
-    def meets(self, op: linalg.ops.GenericOp, axis: Node) -> bool:
+    def meets(self, op: linalg.ops.GenericOp, axis: LoopRef) -> bool:
         """Whether a placed op has a loop along `axis`."""
         return axis in self.axes.of_op(op)
 
 
-def structure_of(view: DispatchView, carried: frozenset[SSAValue] = frozenset(), grid: Grid | None = None) -> Structure:
+def blocked_dispatch(
+    view: DispatchView, carried: frozenset[SSAValue] = frozenset(), grid: Grid | None = None
+) -> BlockedDispatch:
     """The parts of a dispatch; `carried` are its values that blocks fill for each other, `grid` the loops that the
     placed ops share (those of the view, unless given)."""
     results = {unreshaped(result) for result in view.results}
@@ -108,7 +110,7 @@ def structure_of(view: DispatchView, carried: frozenset[SSAValue] = frozenset(),
     moved = _read_by(placed, moved)
     body = view.entry.body.block
     axes = Axes(body, view.shapes, grid if grid is not None else grid_of(view.loops, body), carried)
-    return Structure(view, axes, tuple(placed), frozenset(moved), carried)
+    return BlockedDispatch(view, axes, tuple(placed), frozenset(moved), carried)
 
 
 def _computes(op: linalg.ops.GenericOp, results: set[SSAValue]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.frontends.onnx.reference import evaluator
+from fuseline.interop.onnx_reference import evaluator
 from tests.conformance.disagreements import SIDES, Disagreement, known_disagreements, operator_of
 from tests.conformance.generated_calls import Variant, by_runtime, difference, variants
 from tests.conformance.node_calls import STRATEGIES

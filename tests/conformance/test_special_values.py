@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import fuseline
-from fuseline.frontends.onnx.reference import evaluator
 from fuseline.interop import onnx_host
+from fuseline.interop.onnx_reference import evaluator
 from tests.conformance.special_calls import SpecialCall, all_calls
 from tests.one_node import by_onnxruntime
 

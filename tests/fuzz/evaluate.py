@@ -12,7 +12,7 @@ import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
 
-from fuseline.frontends.onnx.reference import evaluator
+from fuseline.interop.onnx_reference import evaluator
 from tests.fuzz.tensors import BF16, STRING, Value, onnx_type
 
 IR_VERSION = 10

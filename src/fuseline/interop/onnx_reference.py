@@ -12,16 +12,23 @@ from fuseline.errors import FuselineError
 
 if TYPE_CHECKING:
     import onnx
+    from onnx.reference import ReferenceEvaluator
 
 NAME = "onnx.reference"
+
+
+def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator:
+    """What runs `model` on NumPy arrays; sequences are lists, an empty optional is None."""
+    from fuseline.frontends.onnx import reference
+    from fuseline.interop.lowered_operators import LOWERED_OPERATORS
+
+    return reference.evaluator(model, LOWERED_OPERATORS)
 
 
 class ReferenceOperator:
     """A model that `onnx.reference` runs. Raises FuselineError (E0106) for an operator or a version that it lacks."""
 
     def __init__(self, proto: onnx.ModelProto) -> None:
-        from fuseline.frontends.onnx.reference import evaluator
-
         self._op_type: str = proto.graph.node[0].op_type
         try:
             self._evaluator: Any = evaluator(proto)

@@ -80,7 +80,8 @@ class CompilerContext(Context):
     program takes for granted about sizes. `metadata`: what the model says of itself, for the artifact. `spelled`: names
     of values as the text of the program has them, where the IR's own differ. `target`: what the target says of itself;
     `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`). `to_make`: words of
-    constants that the frontend may still make (`ir.constant_budget`).
+    constants that the frontend may still make (`ir.constant_budget`). `evaluated`: the program is only evaluated in
+    NumPy, where bodies may be of any length.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
@@ -95,6 +96,7 @@ class CompilerContext(Context):
     target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))
     legal: Callable[[Any], Any] = _takes_all
     to_make: int = ALWAYS_WORDS
+    evaluated: bool = False
 
     def require(self, requirement: SizeRequirement) -> None:
         """Let the program check `requirement`; of several that ask for the same the first one's node is named."""

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fuseline
-from fuseline.frontends.onnx.reference import evaluator
+from fuseline.interop.onnx_reference import evaluator
 from tests.one_node import feeds_of, one_node
 
 INTEGERS = ("int8", "uint8", "int16", "uint32", "int64")

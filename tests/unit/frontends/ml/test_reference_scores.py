@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.frontends.onnx.reference import evaluator
+from fuseline.interop.onnx_reference import evaluator
+from tests.native import assert_as_onnxruntime
 from tests.one_node import by_onnxruntime, one_node
 from tests.unit.frontends.ml.ensembles import Ensemble, rows
 
@@ -49,3 +50,9 @@ def test_as_onnxruntime(name: str, post: str):
     labels, scores = by_onnxruntime(model, {"i0": X})
     assert ours[0].tolist() == labels.tolist()
     np.testing.assert_allclose(ours[1], scores, rtol=1e-4, atol=1e-5)
+
+
+def test_one_class_natively() -> None:
+    """Its side of 0, whatever it is called."""
+    attributes = trees([4], FOREST.each(1), -1)
+    assert_as_onnxruntime("TreeEnsembleClassifier", [X], attributes=attributes, domain="ai.onnx.ml", opset=1, outputs=2)

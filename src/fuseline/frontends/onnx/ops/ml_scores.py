@@ -205,7 +205,7 @@ def classified(
     """Labels and scores `[rows, classes]` of an ensemble. Of two classes only one may have been scored (`columns`), a
     share if no weight is negative (`positive`): its score decides. It is that of the second class; one that the model
     gives to the first class makes the other score, too, as in onnxruntime. Of more classes the largest of `ranked` (of
-    the scores where it is None) gives the label."""
+    the scores where it is None) gives the label; that of a single one is its side of 0, whatever it is called."""
     post = node.text("post_transform", "NONE")
     if len(labels) == 2 and list(columns) == [1] and len(base) < 2:
         second = above(node, column_of(node, scores, 1), 0.5 if positive else 0.0)
@@ -213,10 +213,10 @@ def classified(
     if len(labels) == 2 and len(columns) == 1 and len(base) < 2:
         return _one_of_two(node, column_of(node, scores, columns[0]), labels, base, post, positive=positive)
     based = plus_row(node, scores, base)
-    return [
-        labelled(node, best_class(node, based if ranked is None else ranked), labels),
-        cast(node, finished(node, based, post), np.dtype(np.float32)),
-    ]
+    final = cast(node, finished(node, based, post), np.dtype(np.float32))
+    if len(labels) == 1:
+        return [above(node, column_of(node, based, 0), 0.0), final]
+    return [labelled(node, best_class(node, based if ranked is None else ranked), labels), final]
 
 
 def _one_of_two(

@@ -155,7 +155,7 @@ class _Walk:
 
 
 def _walk(node: OnnxNode, x: Tensor, forest: Forest) -> _Walk:
-    if forest.depth > DEEPEST:
+    if forest.depth > DEEPEST and not node.program.ctx.evaluated:
         raise NoNativeLowering("tree-depth", f"a tree of {forest.depth} levels")
     node.program.require_at_least(x.dims[1], int(forest.feature.max(initial=0)) + 1, node.label)
     words, records = forest.words(), forest.records()

@@ -43,7 +43,7 @@ def tree_ensemble_classifier(node: OnnxNode) -> list[Any]:
     """The label that the leaves say most of, and what they say of each class."""
     x = _rows(node)
     labels = node.integers("classlabels_int64s") or node.texts("classlabels_strings")
-    if len(labels) < 2:
+    if not labels:
         raise NoNativeLowering("unsupported-labels", f"{len(labels)} classes")
     nodes, weights = _listed(node, "class", len(labels), x.dtype)
     scores = forest_scores(node, x, nodes, weights, "SUM")

@@ -4,7 +4,6 @@ Cast, CastLike          strings: numbers as onnxruntime writes and reads them
 Div                     integers: 0 divides as 1 does
 QuantizeLinear and kin  operator sets 10 to 18, infinities and NaN
 PRelu                   slopes that are not finite
-Reduce.. of integers    logarithms of sums, sums of squares
 Det, Softsign           halves, and tensors without dimensions
 DeformConv and others   halves are added up in float32
 Sum, Mean               inputs that broadcast the first one
@@ -140,56 +139,6 @@ def _along(parameter: Any, x: Any, axis: int | None) -> Any:
     return parameter.reshape(shape)
 
 
-class _Reduction(Node):
-    """Reductions of integers give the same integers; logarithms are cut to them."""
-
-    def reduced(self, x: Any, axes: Any, keep: bool) -> Any:
-        """The answer for elements that are not too narrow."""
-        raise NotImplementedError
-
-    def _run(
-        self, x: Any, axes: Any = None, keepdims: Any = None, noop_with_empty_axes: Any = None, **_: Any
-    ) -> tuple[Any, ...]:
-        chosen = (
-            None if axes is None or np.size(axes) == 0 else tuple(int(axis) for axis in np.asarray(axes).reshape(-1))
-        )
-        if chosen is None and noop_with_empty_axes:
-            chosen = ()
-        wide = x.astype(np.float64 if x.dtype.kind in "iu" or x.dtype == np.float64 else np.float32)
-        return (np.asarray(self.reduced(wide if self.in_floats else x, chosen, bool(keepdims))).astype(x.dtype),)
-
-    in_floats = True
-
-
-class ReduceLogSum(_Reduction):
-    """log(sum)."""
-
-    def reduced(self, x: Any, axes: Any, keep: bool) -> Any:
-        return np.log(x.sum(axes, keepdims=keep))
-
-
-class ReduceLogSumExp(_Reduction):
-    """log(sum of exponentials), which no large element makes infinite."""
-
-    def reduced(self, x: Any, axes: Any, keep: bool) -> Any:
-        top = x.max(axes, keepdims=True, initial=-np.inf)
-        top = np.where(np.isfinite(top), top, 0)
-        logs = np.log(np.exp(x - top).sum(axes, keepdims=True)) + top
-        return logs if keep else logs.reshape(x.sum(axes).shape)
-
-
-class ReduceSumSquare(_Reduction):
-    """Sum of squares; of integers with wrap-around."""
-
-    in_floats = False
-
-    def reduced(self, x: Any, axes: Any, keep: bool) -> Any:
-        if x.dtype.kind in "iu":
-            return (x * x).sum(axes, keepdims=keep, dtype=x.dtype)
-        wide = x.astype(np.float32 if x.dtype.itemsize < 4 else x.dtype)
-        return (wide * wide).sum(axes, keepdims=keep)
-
-
 class Det(Node):
     """Determinants of the last two axes."""
 
@@ -274,9 +223,6 @@ ELEMENTWISE: tuple[type[OpRun], ...] = (
     Div,
     PRelu,
     DequantizeLinear,
-    ReduceLogSum,
-    ReduceLogSumExp,
-    ReduceSumSquare,
     Det,
     Softsign,
     RoiAlign,

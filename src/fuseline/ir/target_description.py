@@ -10,12 +10,15 @@ TILE_ROLES = ("OH", "OW", "OC", "IC", "M", "N", "K")
 """Height, width and channels of a convolution's result, its input channels; rows, columns and summed loop of a
 contraction."""
 
+NUMERICS = ("strict", "default", "fast")
+"""How exact kernels are: every sum as the model has it, within the stated error bounds, or as fast as can be."""
+
 
 @dataclass(frozen=True, slots=True)
 class TargetDescription:
     """What passes may know of a target.
 
-    `numerics` says how exact its kernels are: `strict`, `default` or `fast`.
+    `numerics` says how exact its kernels are, one of `NUMERICS`.
 
     `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a
     dispatch may bind, `arms_limit` the independent parts it may have. `roots_limit` the roots that a workgroup may run

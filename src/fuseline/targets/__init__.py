@@ -5,13 +5,10 @@ from __future__ import annotations
 import importlib
 
 from fuseline.errors import FuselineError
+from fuseline.ir.target_description import NUMERICS
 from fuseline.targets.target import Target
 
 TARGETS = ("cpu", "interpreter", "null")
-
-
-NUMERICS = ("strict", "default", "fast")
-"""How exact kernels are: every sum as the model has it, within the stated error bounds, or as fast as can be."""
 
 
 def create_target(name: str, threads: int | None = None, numerics: str = "default") -> Target:

@@ -24,7 +24,7 @@ def read_toml(path: Path) -> dict[str, object]:
         raise FuselineError(
             "E0501", f"cannot read the target's description: {error.strerror}", node=str(path)
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FuselineError("E0501", f"the target's description is no TOML: {error}", node=str(path)) from error
 
 
@@ -50,6 +50,8 @@ def costs_of(value: object, path: Path, assumed: MachineCosts = ASSUMED_COSTS) -
             or not 1 / MOST < number < MOST
         ):
             raise FuselineError("E0501", f"costs: {name} is no positive number: {number!r}", node=str(path))
+        if fields[name].type == "int" and number != round(number):
+            raise FuselineError("E0501", f"costs: {name} is no whole number: {number!r}", node=str(path))
         given[name] = round(number) if fields[name].type == "int" else float(number)
     return dataclasses.replace(assumed, **given)
 

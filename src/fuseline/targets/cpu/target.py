@@ -56,7 +56,7 @@ class CpuTarget(Target):
     Args:
         isa: a name of `fuseline.targets.cpu.isa.ISA_NAMES`, or a machine; None for the best this CPU has.
         threads: None for the processors this process may run on.
-        numerics: how exact kernels are, one of `fuseline.targets.NUMERICS`.
+        numerics: how exact kernels are, one of `ir.target_description.NUMERICS`.
     """
 
     makes_artifacts = True

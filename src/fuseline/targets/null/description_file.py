@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fuseline.errors import FuselineError
-from fuseline.ir.target_description import TILE_ROLES, TargetDescription
+from fuseline.ir.target_description import NUMERICS, TILE_ROLES, TargetDescription
 from fuseline.targets.description_file import costs_of, is_positive, read_toml
 from fuseline.targets.null.limits import DispatchCaps, caps_of
 
@@ -56,6 +56,9 @@ def _value(name: str, value: object, path: Path) -> object:
         raise FuselineError("E0501", f"{name} is no positive integer: {value!r}", node=str(path))
     if field.type == "str" and not isinstance(value, str):
         raise FuselineError("E0501", f"{name} is no text: {value!r}", node=str(path))
+    if name == "numerics" and value not in NUMERICS:
+        hint = f"one of {', '.join(NUMERICS)}"
+        raise FuselineError("E0501", f"numerics cannot be {value!r}", node=str(path), hint=hint)
     return value
 
 

@@ -34,7 +34,7 @@ def _saved_record(path: Path) -> CompileRecord:
         table = msgspec.convert(saved.get("dispatch_table", []), list[DispatchRecord])
         decisions = msgspec.convert(saved.get("decisions", []), list[Decision])
         values = {key: value for key, value in saved.items() if key not in _ENVELOPE}
-    except (OSError, ValueError, AttributeError, msgspec.ValidationError) as problem:
+    except (OSError, ValueError, AttributeError, RecursionError, msgspec.ValidationError) as problem:
         raise FuselineError("E0501", f"no statistics: {problem}", node=str(path), hint=_SAVE) from problem
     model, graph = str(saved.get("model", "")), str(saved.get("graph", ""))
     return CompileRecord(model=model, fingerprint=graph, dispatches=table, decisions=decisions, statistics=values)

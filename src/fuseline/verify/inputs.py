@@ -63,7 +63,7 @@ def hints_of(model: onnx.ModelProto) -> Hints:
 def _json_mapping(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -82,7 +82,7 @@ def parse_plan(text: str, where: str = "<plan>") -> FusionPlan:
     """The plan that `text` spells; `where` names its source in errors (E0701)."""
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
         raise _malformed(where, f"not TOML: {problem}") from problem
     if content.get("version") != VERSION:
         raise _malformed(where, f"version is {content.get('version')!r}, this fuseline reads {VERSION}")

@@ -4,6 +4,7 @@ compiler."""
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -174,6 +175,20 @@ def test_children_answer_or_are_ended():
     assert found["value"] == Outcome("value", [1, "a"])
     assert found["time"].out_of_time and found["time"].value is None
     assert "SystemExit: 3" in found["raises"].value["error"]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_nothing_is_judged_where_a_test_file_does_not_read(tmp_path: Path, broken: bool):
+    (tmp_path / "test_right.py").write_text("def test_right(): pass\n")
+    (tmp_path / "test_other.py").write_text(f"import {'no_such_module' if broken else 'os'}\n")
+    code = (
+        "import sys; from pathlib import Path; from tools.mutants.session import start; "
+        "sys.exit(start(Path(sys.argv[1]), sys.argv[1:], lambda session: print(*session.items, file=sys.__stdout__)))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout, bool(ran.returncode)) == (("", True) if broken else ("test_right.py::test_right\n", False))
+    assert ("1 test files cannot be collected" in ran.stderr) == broken
 
 
 def test_tests_that_run_the_line_are_met_own_ones_and_quick_ones_first(root: Path):

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.printer import Printer
 
 from fuseline.dispatch.arm_entries import Arm, split_arms
-from fuseline.dispatch.arms import Output, Subgrid, subgrids
+from fuseline.dispatch.arms import Output, Subgrid, is_constant_like, subgrids
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
@@ -71,6 +71,27 @@ def test_one_piece_is_its_own_arm() -> None:
     assert arm.entry is entry and arm.operands == (0,) and [result.position for result in arm.results] == [0]
     view = DispatchView(entry)
     assert subgrids(view) == [Subgrid((Output(0, view.results[0]),), view.members)]
+
+
+def test_the_only_arm_is_the_dispatch_itself() -> None:
+    entry = _entry(
+        "%x: tensor<4x5xf32>",
+        elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32"),
+        {"%p": "tensor<4x5xf32>"},
+    )
+    (arm,) = _arms(entry)
+    assert arm.entry is entry and arm.members == DispatchView(entry).members and arm.members
+
+
+def test_every_arm_may_have_what_costs_nothing_and_reads_no_argument() -> None:
+    body = """
+    %c = arith.constant 0.0 : f32
+    %e = tensor.empty(%n) : tensor<?xf32>
+    %same = linalg.fill ins(%c : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+    %told = linalg.fill ins(%z : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>"""
+    entry = _entry("%n: index, %z: f32", body, {"%same": "tensor<?xf32>", "%told": "tensor<?xf32>"})
+    found = {str(op.results[0].name_hint): is_constant_like(op) for op in entry.body.block.ops if op.results}
+    assert found == {"c": True, "e": True, "same": True, "told": False}
 
 
 def test_a_shared_fill_links_nothing() -> None:

@@ -299,6 +299,13 @@ def test_affine_coordinates_name_what_they_cannot_say():
     assert kind.delinearized(loop, [2, 2]) == [None, None] and kind.regrouped  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def test_what_was_regrouped_once_stays_so():
+    kind, loops = AffineCoordinates(), [AffineDimExpr(0), AffineDimExpr(1)]
+    assert kind.linearized(loops, [4, 4]) is None and kind.regrouped
+    assert kind.linearized(loops, [4, 1]) == loops[0] and kind.regrouped
+    assert kind.delinearized(loops[0], [1, 4]) == [AffineConstantExpr(0), loops[0]] and kind.regrouped
+
+
 @pytest.mark.parametrize(
     ("sizes", "reduced", "kept"),
     [

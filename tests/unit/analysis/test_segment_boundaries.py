@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from xdsl.dialects import func
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import BlockArgument
+from xdsl.dialects.builtin import TensorType, f32
+from xdsl.ir import Block, BlockArgument
 from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 
-from fuseline.analysis.segment_boundaries import segment_boundaries, split_at
+from fuseline.analysis.segment_boundaries import segment_boundaries, split_at, stored_strides
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import identity_map
 from fuseline.ir.context import new_context
@@ -88,3 +88,9 @@ def test_two_loops_in_a_coordinate_cut_neither():
 def test_pieces():
     assert split_at(10, (7, 3)) == [(0, 3), (3, 7), (7, 10)]
     assert split_at(10, ()) == [(0, 10)]
+
+
+@pytest.mark.parametrize(("loop", "stride"), [(0, 12), (1, 1)])
+def test_the_stride_of_a_loop_in_what_is_stored(loop: int, stride: int):
+    x = Block(arg_types=[TensorType(f32, [8, 12])]).args[0]
+    assert stored_strides(ShapeAnalysis(), x, identity_map(2), loop, (8, 12), lambda v: v is x) == [stride]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.test import TestOp
+from xdsl.dialects import test
 
 from fuseline.ir.provenance import carry, location_of, node_names, provenance
 
 
-def op_from(*nodes: str) -> TestOp:
-    op = TestOp()
+def op_from(*nodes: str) -> test.TestOp:
+    op = test.TestOp()
     op.location = location_of(nodes)
     return op
 
@@ -19,7 +19,7 @@ def test_the_nodes_are_named_in_order_with_commas() -> None:
 
 
 def test_an_op_from_nowhere_has_no_names() -> None:
-    assert node_names(TestOp()) is None
+    assert node_names(test.TestOp()) is None
 
 
 def test_carried_nodes_are_named_beside_its_own() -> None:

@@ -87,6 +87,12 @@ def test_what_a_host_operator_gives_in_another_type_is_converted(declared: str, 
     np.testing.assert_array_equal(got, [1, 2, -3])
 
 
+def test_a_function_takes_as_many_arguments_as_it_has():
+    module = parse_module(DISPATCH, new_context())
+    with pytest.raises(FuselineError, match=r"E0305.*@main takes 1 arguments, got 2"):
+        evaluate_module(module, [X, X])
+
+
 def test_values_are_dropped_after_their_last_use():
     """A block keeps no more arrays than it still needs: of a whole model they would not fit into memory."""
     text = """func.func @main(%x: f32) -> f32 {

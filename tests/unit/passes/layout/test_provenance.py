@@ -8,7 +8,9 @@ from xdsl.ir import Block, Region, SSAValue
 
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import new_context
+from fuseline.ir.text import parse_module
 from fuseline.passes.layout.propagate_transposes import PropagateTransposesPass
+from fuseline.passes.layout.sink_expand_shapes import SinkExpandShapesPass
 
 
 def transposed(block: Block, value: SSAValue, node: str) -> SSAValue:
@@ -31,6 +33,18 @@ def test_cancelled_nodes_are_recorded() -> None:
     ctx = new_context()
     PropagateTransposesPass().apply(ctx, program(2))
     assert ctx.records.eliminated == {"transpose_0": "propagate-transposes", "transpose_1": "propagate-transposes"}
+
+
+def test_reshapes_that_cancel_are_recorded() -> None:
+    """The one is behind the other; what is returned in their place is the argument."""
+    text = """func.func @main(%x: tensor<12xf32>) -> tensor<12xf32> {
+      %e = tensor.expand_shape %x [[0, 1]] output_shape [3, 4] : tensor<12xf32> into tensor<3x4xf32> loc("wide")
+      %c = tensor.collapse_shape %e [[0, 1]] : tensor<3x4xf32> into tensor<12xf32> loc("flat")
+      return %c : tensor<12xf32>
+    }"""
+    ctx = new_context()
+    SinkExpandShapesPass().apply(ctx, parse_module(text, ctx))
+    assert ctx.records.eliminated == {"wide": "sink-expand-shapes", "flat": "sink-expand-shapes"}
 
 
 def test_a_node_that_stays_is_not() -> None:

@@ -19,7 +19,7 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation.program import evaluate_module
 from fuseline.frontends.onnx import read_onnx
-from fuseline.frontends.onnx.reference import LOWERED, evaluator
+from fuseline.frontends.onnx.reference import LOWERED, evaluator_with
 from fuseline.frontends.onnx.reference.corrections import Node
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.passes.registry import make_pass
@@ -63,7 +63,7 @@ def _on_the_host(declaration: FuncOp, operands: list[Any]) -> list[Any]:
     assert isinstance(node, StringAttr)
     model = onnx.load_model_from_string(base64.b64decode(node.data))
     feeds = {value.name: operand for value, operand in zip(model.graph.input, operands, strict=True)}
-    answers: Any = evaluator(model, LOWERED_OPERATORS).run(None, feeds)
+    answers: Any = evaluator_with(LOWERED_OPERATORS, model).run(None, feeds)
     return list(answers)
 
 

@@ -22,7 +22,7 @@ def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator:
     from fuseline.frontends.onnx import reference
     from fuseline.interop.lowered_operators import LOWERED_OPERATORS
 
-    return reference.evaluator(model, LOWERED_OPERATORS)
+    return reference.evaluator_with(LOWERED_OPERATORS, model)
 
 
 class ReferenceOperator:

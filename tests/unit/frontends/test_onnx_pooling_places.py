@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fuseline
-from fuseline.frontends.onnx.reference import evaluator
 from fuseline.interop import onnx_host
+from fuseline.interop.onnx_reference import evaluator
 from tests.native import assert_as_onnxruntime, assert_same, native
 from tests.one_node import by_onnxruntime, feeds_of, one_node
 

@@ -284,7 +284,7 @@ def evaluate(node: HostNode) -> list[Any] | None:
     ]
     if any(content is None for content in contents) or not _is_repeatable(node):
         return None
-    from fuseline.frontends.onnx.reference import LOWERED, evaluator
+    from fuseline.frontends.onnx.reference import LOWERED, evaluator_with
 
     if (node.domain, node.op_type) in LOWERED:  # only its lowering is right, and does not take it
         return None
@@ -296,7 +296,7 @@ def evaluate(node: HostNode) -> list[Any] | None:
     }
     try:
         with np.errstate(all="ignore"):
-            return list(evaluator(model.proto).run(None, feeds))  # pyright: ignore[reportArgumentType] - a list, for names None
+            return list(evaluator_with((), model.proto).run(None, feeds))  # pyright: ignore[reportArgumentType] - a list, for names None
     except _FAILURES:  # what is wrong shows when the node runs
         return None
 

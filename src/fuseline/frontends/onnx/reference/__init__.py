@@ -46,10 +46,10 @@ LOWERED = frozenset(
 layer above answers them with that (`interop/lowered_operators.py`)."""
 
 
-def evaluator(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> ReferenceEvaluator:
+def evaluator_with(more: Sequence[type[OpRun]], model: onnx.ModelProto) -> ReferenceEvaluator:
     """What runs `model` on NumPy arrays; sequences are lists, an empty optional is None. `more` are operators for those
-    of `LOWERED`, which are wrong without."""
+    of `LOWERED`, which are wrong without (`interop.onnx_reference.evaluator` has them)."""
     return ReferenceEvaluator(model, new_ops=[*OURS, *more])
 
 
-__all__ = ["LOWERED", "evaluator"]
+__all__ = ["LOWERED", "evaluator_with"]

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 Extent: TypeAlias = Any
 """A size in its schedule's or its program's form."""
 
-Segment: TypeAlias = Literal["transient", "arena", "constant", "input", "output", "held"]
+Segment: TypeAlias = Literal["transient", "arena", "constant", "input", "output", "boxed"]
 
 INDEX_TYPE = "index"
 """The `type` of an input that is a number which sizes depend on."""
@@ -22,8 +22,8 @@ class BufferRef(NamedTuple):
     """Memory of a tensor: `offset` bytes into a constant, input or output, or into the arena; `number` says which one
     (0 for the arena).
 
-    `transient` is a buffer of a schedule that has no place in the arena yet. `held` is no memory: slot `number` keeps a
-    Python value that only host operators handle (see `fuseline.runtime.held`).
+    `transient` is a buffer of a schedule that has no place in the arena yet. `boxed` is no memory: slot `number` keeps
+    a Python value that only host operators handle (see `fuseline.runtime.boxed`).
     """
 
     segment: Segment
@@ -51,7 +51,7 @@ STANDING = LoopOffset()
 
 
 class Operand(NamedTuple):
-    """A tensor that a step reads or writes: where it lies, sizes, NumPy dtype name (a held value: `object`, no sizes).
+    """A tensor that a step reads or writes: where it lies, sizes, NumPy dtype name (a boxed value: `object`, no sizes).
 
     `loop_offset` says how it moves, in a loop.
     """
@@ -62,16 +62,16 @@ class Operand(NamedTuple):
     loop_offset: LoopOffset = STANDING
 
 
-def is_held(operand: Operand | None) -> bool:
+def is_boxed(operand: Operand | None) -> bool:
     """Whether an operand or result (None: left out) does not lie in memory, but is passed to host operators by
     reference."""
-    return operand is not None and operand.buffer.segment == "held"
+    return operand is not None and operand.buffer.segment == "boxed"
 
 
 class TensorSpec(NamedTuple):
     """A tensor that crosses the border to Python: name, NumPy dtype name, sizes.
 
-    `slot` numbers the slot of a value that is held instead of lying in memory, whose type is then `type`; what is no
+    `slot` numbers the slot of a value that is boxed instead of lying in memory, whose type is then `type`; what is no
     tensor of known rank has dtype `object` and no sizes. An input of type `index` is a number without dimensions that
     sizes and offsets depend on: the one size in `dims` is not how long it is but what it is.
     """

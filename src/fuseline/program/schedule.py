@@ -28,7 +28,7 @@ _ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "object":
 
 @cache
 def element_bytes(dtype: str) -> int:
-    """Bytes of one element of a NumPy dtype name, ml_dtypes' included; 0 of what is held."""
+    """Bytes of one element of a NumPy dtype name, ml_dtypes' included; 0 of what is boxed."""
     known = _ELEMENT_BYTES.get(dtype)
     return np.dtype(dtype).itemsize if known is None else known
 
@@ -195,7 +195,7 @@ class Schedule:
 
     `constants` are the arrays behind constant slots, by index (possibly memory-mapped: never copied here).
     `arena_bytes` is the whole arena, `initial_arena_bytes` (None: the same) the part whose size the inputs alone
-    determine. `slots` is how many values are held. `transients` are the bytes of the buffers that have no place in the
+    determine. `slots` is how many values are boxed. `transients` are the bytes of the buffers that have no place in the
     arena yet, by index.
     """
 

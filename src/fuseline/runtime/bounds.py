@@ -60,7 +60,7 @@ class Bounds:
         self._found: dict[tuple[int, tuple[int, ...]], list[_Needs]] = {}
 
     def _bytes(self, spec: TensorSpec) -> int | None:
-        """Bytes of an input or output; None where it is held, or no size yet."""
+        """Bytes of an input or output; None where it is boxed, or no size yet."""
         if spec.slot is not None or not all(symbols_of(size) <= self._known.keys() for size in spec.dims):
             return None
         return prod(self._evaluate(size) for size in spec.shape) * dtype_named(spec.dtype).itemsize

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.buffers import BufferRef, Operand, TensorSpec, is_held
+from fuseline.buffers import BufferRef, Operand, TensorSpec, is_boxed
 from fuseline.runtime import abi, host
 from fuseline.runtime.bounds import Bounds
 from fuseline.runtime.command_table import Addresses, CommandTable, ThreadPlan
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
-from fuseline.runtime.ownership import Held
+from fuseline.runtime.ownership import Boxed
 from fuseline.runtime.poison import poison, poison_array
 from fuseline.runtime.program import Command, HostCall, Loop, Poison, Program
 from fuseline.runtime.sharing import cost_ns, rows_of, share_grids
@@ -49,12 +49,12 @@ def native_run(pages: CodePages, offset: int) -> NativeRun:
 
 
 class Values(NamedTuple):
-    """What one run works on: inputs, outputs (None: not allocated yet) and held values by slot (None: not there
+    """What one run works on: inputs, outputs (None: not allocated yet) and boxed values by slot (None: not there
     yet)."""
 
     inputs: Sequence[Array]
     outputs: list[Array | None]
-    held: list[Held | None]
+    boxed: list[Boxed | None]
 
 
 class Runnable(Protocol):
@@ -63,7 +63,7 @@ class Runnable(Protocol):
     threads: int
 
     def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Any]:
-        """Run on arrays of the right shapes and dtypes; answers fresh outputs: arrays, or values that were held."""
+        """Run on arrays of the right shapes and dtypes; answers fresh outputs: arrays, or values that were boxed."""
         ...
 
 
@@ -220,13 +220,13 @@ class Execution:
     def call(self, step: HostCall, values: Values) -> list[Any]:
         """What the host operator answers for the operands as they are now."""
         memory = {
-            tensor: self._view(tensor, values) for tensor in step.inputs if tensor is not None and not is_held(tensor)
+            tensor: self._view(tensor, values) for tensor in step.inputs if tensor is not None and not is_boxed(tensor)
         }
         operands = [
-            tensor and (values.held[tensor.buffer.number] if is_held(tensor) else memory[tensor])
+            tensor and (values.boxed[tensor.buffer.number] if is_boxed(tensor) else memory[tensor])
             for tensor in step.inputs
         ]
-        call = host.Call(step.executor, step.node, step.label, [is_held(tensor) for tensor in step.outputs])
+        call = host.Call(step.executor, step.node, step.label, [is_boxed(tensor) for tensor in step.outputs])
         return host.call(call, operands, list(memory.values()))
 
     def keep(self, step: HostCall, answers: Sequence[Any], values: Values) -> None:
@@ -234,8 +234,8 @@ class Execution:
         for target, answer in zip(step.outputs, answers, strict=False):
             if target is None:
                 continue
-            if is_held(target):
-                values.held[target.buffer.number] = answer
+            if is_boxed(target):
+                values.boxed[target.buffer.number] = answer
             else:
                 host.store(step.label, self._view(target, values), answer)
 

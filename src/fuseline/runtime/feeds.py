@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from fuseline.buffers import TensorSpec
 from fuseline.errors import FuselineError
+from fuseline.runtime.boxed import admit_boxed, box, is_tensor_type
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.held import admit_held, hold, is_tensor_type
 from fuseline.runtime.program import Program
 from fuseline.runtime.requirements import check_requirements
 from fuseline.runtime.sizes import Size, SizeEvaluator, symbol_of, symbols_of
@@ -48,8 +48,8 @@ def _admit_one(spec: TensorSpec, feeds: Mapping[str, Any]) -> Array:
             "E0202", f"no feed for this input of type {spec.dtype}{_shape_text(spec.shape)}", node=spec.name
         )
     if spec.slot is not None:
-        value = admit_held(spec.name, spec.type, feeds[spec.name])
-        return value if is_tensor_type(spec.type) else hold(value)
+        value = admit_boxed(spec.name, spec.type, feeds[spec.name])
+        return value if is_tensor_type(spec.type) else box(value)
     wanted = dtype_named(spec.dtype)
     array = _python_number(spec.name, feeds[spec.name], wanted)
     array = as_array(feeds[spec.name], spec.name) if array is None else array

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.errors import FuselineError
-from fuseline.runtime.ownership import Held, lend, take
+from fuseline.runtime.ownership import Boxed, lend, take
 
 Array = NDArray[Any]
 
 Executor: TypeAlias = Callable[[bytes, Sequence[Any]], Sequence[Any]]
 """Runs a serialised node on its inputs (None: left out) and answers all its outputs in order.
 
-Values are arrays, or what `fuseline.runtime.held` keeps: lists, dicts, None. Inputs are lent: read-only, and good while
-the call lasts; an answer may lie in their memory. Arrays that an executor keeps itself and answers more than once must
-be read-only.
+Values are arrays, or what `fuseline.runtime.boxed` keeps: lists, dicts, None. Inputs are lent: read-only, and good
+while the call lasts; an answer may lie in their memory. Arrays that an executor keeps itself and answers more than once
+must be read-only.
 """
 
 Chooser: TypeAlias = Callable[[bytes], str]
@@ -57,31 +57,31 @@ def _registered(name: str) -> tuple[Executor, Chooser | None]:
 
 
 class Call(NamedTuple):
-    """One call of a host operator: `label` names its node in errors, `held` says for each result whether it is to be
-    held."""
+    """One call of a host operator: `label` names its node in errors, `boxed` says for each result whether it is to be
+    boxed."""
 
     executor: str
     node: bytes
     label: str
-    held: Sequence[bool]
+    boxed: Sequence[bool]
 
 
-def call(step: Call, operands: Sequence[Held | Array | None], lent: Sequence[Array]) -> list[Any]:
-    """What the executor answers, one value per result: `Held` where it is to be held, else an array.
+def call(step: Call, operands: Sequence[Boxed | Array | None], lent: Sequence[Array]) -> list[Any]:
+    """What the executor answers, one value per result: `Boxed` where it is to be boxed, else an array.
 
-    `lent` are the operands that lie in memory which the program uses again: an answer that is to be held does not stay
+    `lent` are the operands that lie in memory which the program uses again: an answer that is to be boxed does not stay
     there, an array may, and is good until they change. Raises FuselineError that names the node: E0503 without the
     executor, E0107 where an answer is missing or is no array, E0106 for an exception in the executor, and what the
     executor raises itself.
     """
     answers = _answers(step, [lend(operand) for operand in operands])
-    if len(answers) < len(step.held):
+    if len(answers) < len(step.boxed):
         raise FuselineError(
-            "E0107", f"host operator answered {len(answers)} results of {len(step.held)}", node=step.label
+            "E0107", f"host operator answered {len(answers)} results of {len(step.boxed)}", node=step.label
         )
     return [
-        take(answer, lent) if held else _array(answer, step.label)
-        for answer, held in zip(answers, step.held, strict=False)
+        take(answer, lent) if boxed else _array(answer, step.label)
+        for answer, boxed in zip(answers, step.boxed, strict=False)
     ]
 
 

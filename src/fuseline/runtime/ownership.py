@@ -1,10 +1,10 @@
 """Who owns a value that crosses the border between a program, its host operators and the caller. Decided here, for
 every such value.
 
-    caller ──lend──> held slots ──lend──> host operator ──take──> held slots ──hand_out──> caller
+    caller ──lend──> boxed slots ──lend──> host operator ──take──> boxed slots ──hand_out──> caller
                      arena, constants, inputs, outputs ─┘
 
-What is *lent* is read-only and good while the call lasts. What is *held* is read-only and keeps its numbers while the
+What is *lent* is read-only and good while the call lasts. What is *boxed* is read-only and keeps its numbers while the
 run lasts: it lies in memory of its own, in what the caller fed or in what an executor keeps, never in what kernels
 write. What is *handed out* is the caller's alone. Nested values (sequences, maps) are made anew at every border, their
 arrays copied only where the receiver needs it.
@@ -23,12 +23,12 @@ from fuseline.runtime.memory import address_of
 
 Array = NDArray[Any]
 
-Held = NewType("Held", object)
-"""A value in a held slot: an array, a list, a dict, a plain Python value or None. Only `lend` and `take` make it, only
+Boxed = NewType("Boxed", object)
+"""A value in a boxed slot: an array, a list, a dict, a plain Python value or None. Only `lend` and `take` make it, only
 `hand_out` opens it."""
 
 
-def lend(value: Any) -> Held:
+def lend(value: Any) -> Boxed:
     """A read-only view of `value`: its arrays cannot be written through it, its lists and dicts are copies.
 
     >>> x = np.zeros(3)
@@ -36,21 +36,21 @@ def lend(value: Any) -> Held:
     >>> y.base is x, y.flags.writeable
     (True, False)
     """
-    return Held(_rebuilt(value, _read_only))
+    return Boxed(_rebuilt(value, _read_only))
 
 
-def take(answer: Any, lent: Sequence[Array]) -> Held:
-    """A host operator's answer as a value that may be held. What lies in `lent` memory is copied, a fresh array is
+def take(answer: Any, lent: Sequence[Array]) -> Boxed:
+    """A host operator's answer as a value that may be boxed. What lies in `lent` memory is copied, a fresh array is
     not."""
 
     def kept(array: Array) -> Array:
         borrowed = any(np.may_share_memory(array, memory) for memory in lent)
         return _read_only(array.copy() if borrowed else array)
 
-    return Held(_rebuilt(answer, kept))
+    return Boxed(_rebuilt(answer, kept))
 
 
-def hand_out(values: Iterable[Held | None], fed: Iterable[Held | None] = ()) -> list[Any]:
+def hand_out(values: Iterable[Boxed | None], fed: Iterable[Boxed | None] = ()) -> list[Any]:
     """`values` for the caller: writable C-contiguous arrays that share no memory with each other nor with what the
     caller `fed`.
 

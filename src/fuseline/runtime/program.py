@@ -19,7 +19,7 @@ from fuseline.runtime.strict import LARGEST, flag, mapping, text, whole, within
 
 T = TypeVar("T")
 
-SEGMENTS: tuple[Segment, ...] = ("arena", "constant", "input", "output", "held")
+SEGMENTS: tuple[Segment, ...] = ("arena", "constant", "input", "output", "boxed")
 """Those that a program's buffers lie in."""
 
 MOST_SLOTS = 1 << 20
@@ -58,7 +58,7 @@ class HostCall(NamedTuple):
     """One operator run in Python by the executor registered as `executor`; `node` is what it must run (a serialised
     ONNX node).
 
-    An operand that is None was left out in the model. A result that is held and has a size is a number which becomes
+    An operand that is None was left out in the model. A result that is boxed and has a size is a number which becomes
     known as that size. A symbol that no input has and that is the whole of one of the results' sizes becomes known by
     this call (only the run tells, say, how many elements are not zero); `arena_bytes` is what the arena must have from
     then on (0: no more than before).
@@ -102,7 +102,7 @@ class Program(NamedTuple):
     `symbols` gives inclusive bounds by symbol name (None: unbounded), `requirements` what must hold among sizes.
     `scratch_bytes` is per thread. Runs whose summed `cost_ns` is below `serial_below_ns` stay on the calling thread; a
     wave below `split_above_ns` stays on one thread. `input_alignment` (bytes, a power of two) is what kernels ask of
-    the caller's inputs; those that are not so aligned are copied. `slots` is how many values are held.
+    the caller's inputs; those that are not so aligned are copied. `slots` is how many values are boxed.
     """
 
     inputs: tuple[TensorSpec, ...]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fuseline.buffers import BufferRef, LoopOffset, Operand, TensorSpec, is_held
+from fuseline.buffers import BufferRef, LoopOffset, Operand, TensorSpec, is_boxed
 from fuseline.errors import FuselineError
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.program import Arm, Command, HostCall, Loop, Poison, Program, Step
@@ -40,7 +40,7 @@ def check_references(
         "constant": len(constant_bytes),
         "input": len(program.inputs),
         "output": len(program.outputs),
-        "held": program.slots,
+        "boxed": program.slots,
     }
     for ref in (ref for step in program.steps for ref in _refs(step)):
         if not 0 <= ref.number < counts[ref.segment]:
@@ -51,8 +51,8 @@ def check_references(
     for step in program.steps:
         if isinstance(step, HostCall):
             _check_call(step)
-        elif any(ref.segment == "held" for ref in _refs(step)):
-            raise ValueError("a kernel bound to a held value")
+        elif any(ref.segment == "boxed" for ref in _refs(step)):
+            raise ValueError("a kernel bound to a boxed value")
     _check_symbols(program)
 
 
@@ -92,7 +92,7 @@ def _check_spec(program: Program, spec: TensorSpec) -> None:
 
 def _check_call(call: HostCall) -> None:
     for tensor in (*call.inputs, *call.outputs):
-        if tensor is not None and not is_held(tensor):
+        if tensor is not None and not is_boxed(tensor):
             _check_dtype(tensor.dtype)
     for tensor in call.outputs:
         if tensor is not None and tensor.buffer.segment in ("constant", "input"):
@@ -145,7 +145,7 @@ def _require_known(sizes: Iterable[Size], known: Collection[str | None]) -> None
 def _tensor_sizes(tensors: Sequence[Operand | None]) -> Iterator[Size]:
     """Every size of the tensors that lie in memory."""
     for tensor in tensors:
-        if tensor is not None and not is_held(tensor):
+        if tensor is not None and not is_boxed(tensor):
             yield from (tensor.buffer.offset, *tensor.dims)
 
 

@@ -2,7 +2,7 @@
 zero, say).
 
 Such a program runs in stages. Each ends with a call that makes sizes known; then the arena grows, outputs of known size
-are allocated, and the next stage is bound. Programs that hold values (see `held`) run the same way.
+are allocated, and the next stage is bound. Programs that box values (see `boxed`) run the same way.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from fuseline.buffers import TensorSpec, is_held
+from fuseline.buffers import TensorSpec, is_boxed
 from fuseline.runtime.bounds import numbers_that_fit
+from fuseline.runtime.boxed import is_tensor_type, unbox
 from fuseline.runtime.execution import Array, Execution, Launch, LoadedCode, Values, Workspace, output_room
-from fuseline.runtime.held import is_tensor_type, release
 from fuseline.runtime.learned_sizes import learn_sizes, told_shape
 from fuseline.runtime.memory import aligned_empty
-from fuseline.runtime.ownership import Held, hand_out, lend
+from fuseline.runtime.ownership import Boxed, hand_out, lend
 from fuseline.runtime.program import HostCall, Program, Step
 from fuseline.runtime.sizes import Size, SizeEvaluator, symbols_of
 
@@ -44,8 +44,8 @@ def _symbols(call: HostCall) -> set[str]:
     return {symbol for tensor in call.outputs if tensor for size in tensor.dims for symbol in symbols_of(size)}
 
 
-def _held_input(spec: TensorSpec, array: Array) -> Held:
-    return lend(array if is_tensor_type(spec.type) else release(array))
+def _boxed_input(spec: TensorSpec, array: Array) -> Boxed:
+    return lend(array if is_tensor_type(spec.type) else unbox(array))
 
 
 BOUND_PER_STAGE = 8
@@ -53,7 +53,7 @@ BOUND_PER_STAGE = 8
 
 _NO_STAGE = -1
 _IN_NO_MEMORY = np.empty(0, np.uint8)
-"""Stands for an input that is held, where kernels' inputs are listed."""
+"""Stands for an input that is boxed, where kernels' inputs are listed."""
 
 
 class StagedExecution:
@@ -83,12 +83,12 @@ class StagedExecution:
         self._bound: dict[tuple[int, Size, tuple[int, ...]], Execution] = {}
 
     def run(self, launch: Launch, inputs: Sequence[Array]) -> list[Any]:
-        """Run on arrays of the right shapes and dtypes (held values as `hold` wraps them); answers fresh outputs, held
+        """Run on arrays of the right shapes and dtypes (boxed values as `box` wraps them); answers fresh outputs, boxed
         ones as they are."""
         sizes = dict(self._values)
         arena: Size = self._program.arena_bytes
         outputs: list[Array | None] = [None] * len(self._program.outputs)
-        values = Values(self._in_memory(inputs), outputs, self._held(inputs))
+        values = Values(self._in_memory(inputs), outputs, self._boxed(inputs))
         reader = self._bind(_NO_STAGE, arena, sizes)  # keeps the copies of inputs that kernels cannot read in place
         addresses = reader.input_addresses(values.inputs)
         for stage, (_, call) in enumerate(self._stages):
@@ -98,9 +98,9 @@ class StagedExecution:
             if call is not None:
                 arena = call.arena_bytes or arena
                 self._call(call, execution, arena, sizes, values)
-        held = iter(self._held_outputs(values))
+        boxed = iter(self._boxed_outputs(values))
         return [
-            array if spec.slot is None else next(held)
+            array if spec.slot is None else next(boxed)
             for spec, array in zip(self._program.outputs, outputs, strict=True)
         ]
 
@@ -110,18 +110,18 @@ class StagedExecution:
             for spec, array in zip(self._program.inputs, inputs, strict=True)
         ]
 
-    def _held(self, inputs: Sequence[Array]) -> list[Held | None]:
+    def _boxed(self, inputs: Sequence[Array]) -> list[Boxed | None]:
         """The slots, those of inputs filled."""
-        held: list[Held | None] = [None] * self._program.slots
+        boxed: list[Boxed | None] = [None] * self._program.slots
         for spec, array in zip(self._program.inputs, inputs, strict=True):
             if spec.slot is not None:
-                held[spec.slot] = _held_input(spec, array)
-        return held
+                boxed[spec.slot] = _boxed_input(spec, array)
+        return boxed
 
-    def _held_outputs(self, values: Values) -> list[Any]:
-        """The outputs that were held, as the caller's own."""
+    def _boxed_outputs(self, values: Values) -> list[Any]:
+        """The outputs that were boxed, as the caller's own."""
         fed, left = (
-            [values.held[spec.slot] for spec in side if spec.slot is not None]
+            [values.boxed[spec.slot] for spec in side if spec.slot is not None]
             for side in (self._program.inputs, self._program.outputs)
         )
         return hand_out(left, fed)
@@ -157,7 +157,7 @@ class StagedExecution:
         """Run the call, learn the sizes of what it answers, make room for it, keep it."""
         answers = before.call(call, values)
         for tensor, answer in zip(call.outputs, answers, strict=False):
-            if tensor is not None and (tensor.dims or not is_held(tensor)):
+            if tensor is not None and (tensor.dims or not is_boxed(tensor)):
                 learn_sizes(self._program, call.label, tensor.dims, told_shape(answer), sizes)
         self._allocate(values.outputs, sizes)
         self._bind(_NO_STAGE, arena, sizes).keep(call, answers, values)

@@ -207,7 +207,7 @@ WRONG: list[tuple[Program, str]] = [
     (_program(_arm(workgroups=UNKNOWN)), "nothing determines the size m"),
     (_program(_arm(), arena_bytes=UNKNOWN), "nothing determines the size m"),
     (_program(_arm(), outputs=(TensorSpec("y", "float32", (UNKNOWN,)),)), "nothing determines the size m"),
-    (_program(_arm(bindings=(X, BufferRef("held", 0))), slots=1), "a kernel bound to a held value"),
+    (_program(_arm(bindings=(X, BufferRef("boxed", 0))), slots=1), "a kernel bound to a boxed value"),
     (_program(_arm(bindings=(X, BufferRef("output", 1)))), "output 1 does not exist"),
     (_program(_arm(loop_offsets=(LoopOffset(), LoopOffset()))), "a loop offset outside of a loop"),
     (_program(Loop(3, (_arm(),))), "without a loop offset"),

@@ -1,4 +1,4 @@
-"""Who owns what crosses the border: nothing that is held or handed out lies in memory that somebody else writes."""
+"""Who owns what crosses the border: nothing that is boxed or handed out lies in memory that somebody else writes."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def test_what_lies_in_lent_memory_is_copied(way: Callable[[Any], Any]) -> None:
     memory = _random()
     answer = way(lend(memory))
     wanted = _leaf(answer).copy()
-    held: Any = take(answer, [memory])
+    boxed: Any = take(answer, [memory])
     memory[:] = 7
-    np.testing.assert_array_equal(_leaf(held), wanted)
+    np.testing.assert_array_equal(_leaf(boxed), wanted)
 
 
 def test_what_is_fresh_is_not_copied_and_comes_out_writable() -> None:
     fresh = _random()
-    held = take([fresh], [_random(1)])
-    [[out]] = hand_out([held])
+    boxed = take([fresh], [_random(1)])
+    [[out]] = hand_out([boxed])
     assert np.shares_memory(out, fresh)
     out[0] = 1
 
@@ -69,7 +69,7 @@ def test_each_array_handed_out_is_the_callers_alone() -> None:
     inputs = [lend(fed)]
     kept = _random(2)
     kept.flags.writeable = False  # as an executor keeps a constant
-    held = [
+    boxed = [
         take(x, [])
         for x in (
             inputs[0],
@@ -81,7 +81,7 @@ def test_each_array_handed_out_is_the_callers_alone() -> None:
             np.broadcast_to(np.float32(3), (2, 2)),
         )
     ]
-    outputs = hand_out(held, inputs)
+    outputs = hand_out(boxed, inputs)
     leaves = [outputs[0], *outputs[1], *outputs[2:]]
     wanted = [array.copy() for array in (fed, fresh, fresh[1:], fresh.reshape(-1), kept, kept[1:], fresh.T)] + [
         np.full((2, 2), 3, np.float32)
@@ -113,7 +113,7 @@ def _tensor(place: BufferRef) -> Operand:
     return Operand(place, (64,), "float32")
 
 
-HELD = Operand(BufferRef("held", 0), (), "object")
+BOXED = Operand(BufferRef("boxed", 0), (), "object")
 
 
 def _program(kit: Any, steps: Sequence[Any], outputs: Sequence[TensorSpec], **more: Any) -> Session:
@@ -129,14 +129,14 @@ NUMBERS = TensorSpec("y", "float32", (64,))
 
 @pytest.mark.parametrize("place", [ARENA, CONSTANT, X, Y], ids=lambda place: place.segment)
 def test_a_held_view_keeps_its_numbers_when_memory_is_used_again(kit: Any, place: BufferRef) -> None:
-    """a = 2x; the host holds `place`; a = a + 1: what was held is what `place` was when it was held, also in the next
+    """a = 2x; the host holds `place`; a = a + 1: what was boxed is what `place` was when it was boxed, also in the next
     run."""
     host.register("test-view", lambda node, inputs: [inputs[0][:]])  # pyright: ignore[reportOptionalSubscript]
     number = HELD_OUTPUT._replace(slot=0)
     steps = [
         kit.command("double", [X, ARENA], 64),
         kit.command("copy", [ARENA, BufferRef("output", 1)], 256, 1),
-        HostCall("test-view", b"", (_tensor(place if place is not Y else BufferRef("output", 1)),), (HELD,), "View_1"),
+        HostCall("test-view", b"", (_tensor(place if place is not Y else BufferRef("output", 1)),), (BOXED,), "View_1"),
         kit.command("increment", [ARENA, BufferRef("output", 1)], 64),
         kit.command("copy", [BufferRef("output", 1), ARENA], 256, 1),
     ]

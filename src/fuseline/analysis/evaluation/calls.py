@@ -14,13 +14,13 @@ from fuseline.analysis.evaluation.program import (
     Array,
     Program,
     Scope,
+    box,
     call_function,
     evaluates,
     failure,
-    hold,
     is_integer,
     lookup,
-    release,
+    unbox,
 )
 from fuseline.ir import flow
 from fuseline.ir.declared_types import operand_dtypes
@@ -48,7 +48,7 @@ def _host(op: Operation, callee: func.FuncOp, operands: list[Array], program: Pr
         )
     types = callee.function_type.inputs
     arguments = [
-        release(x) if isinstance(t, flow.HostType) else _as_declared(x, name)
+        unbox(x) if isinstance(t, flow.HostType) else _as_declared(x, name)
         for x, t, name in zip(operands, types, operand_dtypes(callee), strict=True)
     ]
     results = program.host_call(callee, arguments)
@@ -66,7 +66,7 @@ def _as_declared(array: Array, name: str | None) -> Array:
 
 def _stored(result: Any, type_: Any, program: Program) -> Array:
     if isinstance(type_, flow.HostType):
-        return hold(result)
+        return box(result)
     array, dtype = np.asarray(result), program.dtype(type_)
     if is_integer(array.dtype) and is_integer(dtype) and array.dtype.itemsize == dtype.itemsize:
         return np.ascontiguousarray(array).view(dtype).reshape(array.shape)

@@ -196,28 +196,28 @@ def evaluate_function(
     program = Program(resources if resources is not None else {}, double, host_call)
     with np.errstate(all="ignore"):
         results = call_function(
-            func, [hold(arg) if _is_held(func.args, i) else np.asarray(arg) for i, arg in enumerate(args)], program
+            func, [box(arg) if _is_boxed(func.args, i) else np.asarray(arg) for i, arg in enumerate(args)], program
         )
     types = func.function_type.outputs
     return [
-        release(r) if isinstance(t, HostType) else _own(r, name)
+        unbox(r) if isinstance(t, HostType) else _own(r, name)
         for r, t, name in zip(results, types, _dtype_names(func), strict=True)
     ]
 
 
-def hold(value: Any) -> Array:
+def box(value: Any) -> Array:
     """A value of type `!flow.host` as an array without dimensions, which is what scopes keep."""
-    box = np.empty((), object)
-    box[()] = value
-    return box
+    array = np.empty((), object)
+    array[()] = value
+    return array
 
 
-def release(box: Array) -> Any:
-    """What `hold` was given."""
-    return box.item()
+def unbox(boxed: Array) -> Any:
+    """What `box` was given."""
+    return boxed.item()
 
 
-def _is_held(arguments: Sequence[SSAValue], position: int) -> bool:
+def _is_boxed(arguments: Sequence[SSAValue], position: int) -> bool:
     return position < len(arguments) and isinstance(arguments[position].type, HostType)
 
 

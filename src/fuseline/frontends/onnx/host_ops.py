@@ -1,8 +1,8 @@
 """Operators without a native lowering: calls that run on the host at run time, counted and named in the records.
 
-    func.call @host.<OpType>.<n>(tensors and held values) -> tensors and held values
+    func.call @host.<OpType>.<n>(tensors and boxed values) -> tensors and boxed values
 
-A value that a tensor of the IR cannot be is held on the host: it passes from call to call as `!flow.host`, by
+A value that a tensor of the IR cannot be is boxed on the host: it passes from call to call as `!flow.host`, by
 reference.
 """
 
@@ -40,7 +40,7 @@ from fuseline.ir.dim_json import to_name
 from fuseline.ir.flow import HostType
 from fuseline.report.records import HostOpRecord
 
-HELD = HostType()
+BOXED = HostType()
 CONTROL_FLOW = ("Loop", "Scan", "If")
 
 
@@ -106,7 +106,7 @@ class HostOps:
         """A call that gives `outputs` their SSA values."""
         operands = [self.ssa(value, emit) for value in model.operands]
         types = [
-            HELD if isinstance(value, HostValue) else tensor_type(mlir_element(value.dtype), value.dims)
+            BOXED if isinstance(value, HostValue) else tensor_type(mlir_element(value.dtype), value.dims)
             for value in outputs
         ]
         declaration = _declaration(f"host.{op_type}.{len(self.declarations)}", op_type, model, operands, types, outputs)
@@ -137,13 +137,13 @@ class HostOps:
         self.program.on_rollback(lambda: self.ctx.records.host_ops.remove(record))
 
 
-def held_inputs(node: HostNode) -> NoNativeLowering:
-    """Why a node with held inputs is not native."""
+def boxed_inputs(node: HostNode) -> NoNativeLowering:
+    """Why a node with boxed inputs is not native."""
     return NoNativeLowering("host-value", describe(node.inputs))
 
 
 def border_attributes(value: HostValue, name: str) -> dict[str, Attribute]:
-    """What an argument or result of `@main` says of a held value."""
+    """What an argument or result of `@main` says of a boxed value."""
     texts: dict[str, Attribute] = {
         key: StringAttr(text)
         for key, text in (("name", name), ("type", type_text(value)), ("dtype", dtype_text(value)))

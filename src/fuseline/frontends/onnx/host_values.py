@@ -98,7 +98,7 @@ def element_dtype(type_: TypeProto) -> np.dtype[Any] | None:
 
 
 def type_text(value: HostValue) -> str:
-    """The type as the runtime writes it; see `fuseline.runtime.held`."""
+    """The type as the runtime writes it; see `fuseline.runtime.boxed`."""
     text = _text(value.type)
     return f"any_rank({text})" if value.dims is None and value.type.HasField("tensor_type") else text
 
@@ -129,7 +129,7 @@ def dtype_text(value: HostValue) -> str:
 
 
 def describe(values: Sequence[Value | None]) -> str:
-    """Which of a node's inputs are held on the host, in words."""
+    """Which of a node's inputs are boxed on the host, in words."""
     return ", ".join(
         f"input {i} is {type_text(value)}" for i, value in enumerate(values) if isinstance(value, HostValue)
     )

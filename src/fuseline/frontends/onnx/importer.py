@@ -24,7 +24,7 @@ from fuseline.frontends.onnx.folding import fold
 from fuseline.frontends.onnx.foreign_operators import is_foreign
 from fuseline.frontends.onnx.function_bodies import as_its_body_takes_it, function_body
 from fuseline.frontends.onnx.host_models import HostNode, check_known
-from fuseline.frontends.onnx.host_ops import HostOps, border_attributes, held_inputs
+from fuseline.frontends.onnx.host_ops import HostOps, border_attributes, boxed_inputs
 from fuseline.frontends.onnx.host_values import HostValue, Value, content_of, known_value
 from fuseline.frontends.onnx.main_arguments import MainArguments, with_dtype
 from fuseline.frontends.onnx.model_file import LoadedModel
@@ -221,7 +221,7 @@ class Importer:
             return self._call_local(local, inputs, attributes, label)
         alone = self._host_node(node, label, inputs, attributes, frame)
         check_known(alone)
-        return self.host.run(alone, held_inputs(alone))
+        return self.host.run(alone, boxed_inputs(alone))
 
     def _host_node(
         self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: Frame

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_unsigned, mlir_element
-from fuseline.frontends.onnx.host_ops import HELD, border_attributes
+from fuseline.frontends.onnx.host_ops import BOXED, border_attributes
 from fuseline.frontends.onnx.host_values import HostValue, Value, without_sizes
 from fuseline.frontends.onnx.model_file import LoadedModel
 from fuseline.frontends.onnx.program import Program
@@ -50,7 +50,7 @@ class MainArguments:
         name = str(value.name)
         dims = sizes.of(value) if isinstance(value.type, ir.TensorType) else None
         if value.dtype is None or not holds(value.dtype) or dims is None:
-            return self._held_input(value, dims)
+            return self._boxed_input(value, dims)
         dtype = from_onnx(value.dtype)
         argument = self.program.block.insert_arg(tensor_type(mlir_element(dtype), dims), len(self.program.block.args))
         self.program.bind_symbols(argument, dims)
@@ -60,7 +60,7 @@ class MainArguments:
         self.attributes.append(with_dtype(attributes, dtype))
         return Tensor(dtype, dims, value=argument, name=name)
 
-    def _held_input(self, value: ir.Value, dims: tuple[Dim, ...] | None) -> HostValue:
+    def _boxed_input(self, value: ir.Value, dims: tuple[Dim, ...] | None) -> HostValue:
         """An input that only host operators handle."""
         name = str(value.name)
         type_ = self.loaded.types.get(name) or (ir.serde.serialize_type(value.type) if value.type is not None else None)
@@ -70,10 +70,10 @@ class MainArguments:
             self.ctx.records.notes.append(
                 f"the rank of input {name} is not declared: what reads it runs on the host; give its sizes with --shape"
             )
-        argument = self.program.block.insert_arg(HELD, len(self.program.block.args))
-        held = HostValue(without_sizes(type_), dims, value=argument, name=name)
-        self.attributes.append(border_attributes(held, name))
-        return held
+        argument = self.program.block.insert_arg(BOXED, len(self.program.block.args))
+        boxed = HostValue(without_sizes(type_), dims, value=argument, name=name)
+        self.attributes.append(border_attributes(boxed, name))
+        return boxed
 
 
 def with_dtype(attributes: dict[str, Attribute], dtype: np.dtype[np.generic]) -> dict[str, Attribute]:

@@ -48,9 +48,9 @@ def results_of(function: func.FuncOp) -> list[Described]:
 def spec_of(
     value: SSAValue, said: Described, default: str, shapes: ShapeAnalysis, slot: BufferRef | None
 ) -> TensorSpec:
-    """An input or output of the program called `default` where nothing is said; `slot`: of a value that is held.
+    """An input or output of the program called `default` where nothing is said; `slot`: of a value that is boxed.
 
-    Raises FuselineError (E0305) for a value that is neither a tensor nor held, nor a number.
+    Raises FuselineError (E0305) for a value that is neither a tensor nor boxed, nor a number.
     """
     name = said.text("name") or default
     if slot is not None:

@@ -33,7 +33,7 @@ _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat
 @dataclass(eq=False)
 class Storage:
     """What all functions of a program take together: constants (by number), bytes of the transients, how many values
-    are held."""
+    are boxed."""
 
     ctx: CompilerContext
     constants: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
@@ -47,9 +47,9 @@ class Storage:
         return BufferRef("transient", len(self.transients) - 1)
 
     def slot(self) -> BufferRef:
-        """A new slot for a value that is held."""
+        """A new slot for a value that is boxed."""
         self.slots += 1
-        return BufferRef("held", self.slots - 1)
+        return BufferRef("boxed", self.slots - 1)
 
     def constant(self, array: NDArray[Any]) -> BufferRef:
         """A new constant."""

@@ -33,10 +33,10 @@ def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
         _declared(operand, type_) for operand, type_ in zip(operands, declaration.function_type.inputs, strict=True)
     ]
     label = node_names(declaration) or declaration.sym_name.data
-    held = [isinstance(type_, HostType | IndexType) for type_ in declaration.function_type.outputs]
+    boxed = [isinstance(type_, HostType | IndexType) for type_ in declaration.function_type.outputs]
     name = declaration.attributes.get("fuseline.executor")
     executor = name.data if isinstance(name, StringAttr) else HOST_EXECUTOR
-    return host.call(host.Call(executor, base64.b64decode(node.data), label, held), operands, ())
+    return host.call(host.Call(executor, base64.b64decode(node.data), label, boxed), operands, ())
 
 
 def _declared(operand: Any, type_: Attribute) -> Any:

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_function
-from fuseline.buffers import BufferRef, Operand, is_held
+from fuseline.buffers import BufferRef, Operand, is_boxed
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.program.schedule import CopyStep, HostStep, LoopStep, PoisonStep, Schedule, SizesStep, Step
 from fuseline.runtime import host
+from fuseline.runtime.boxed import is_tensor_type, unbox
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.feeds import admit, bind_sizes, shapes_of
-from fuseline.runtime.held import is_tensor_type, release
 from fuseline.runtime.learned_sizes import learn_sizes, told_shape
-from fuseline.runtime.ownership import Held, hand_out, lend
+from fuseline.runtime.ownership import Boxed, hand_out, lend
 from fuseline.runtime.poison import PATTERN, poison, poison_array
 from fuseline.runtime.program import Program
 from fuseline.targets.runtime_form import runtime_form
@@ -98,9 +98,9 @@ class InterpretedSession:
 
     def _call(self, step: HostStep, memory: _Memory) -> list[Any]:
         operands = [memory.read(operand) for operand in step.operands]
-        lent = [array for operand, array in zip(step.operands, operands, strict=True) if not is_held(operand)]
+        lent = [array for operand, array in zip(step.operands, operands, strict=True) if not is_boxed(operand)]
         return host.call(
-            host.Call(step.executor, step.node, step.label, [is_held(operand) for operand in step.results]),
+            host.Call(step.executor, step.node, step.label, [is_boxed(operand) for operand in step.results]),
             operands,
             lent,
         )
@@ -114,10 +114,10 @@ class _Memory:
         schedule = self.schedule = program.schedule
         self.inputs, self.sizes, self.program = inputs, dict(sizes), program.program
         self.iteration = 0
-        self.held: list[Held | None] = [None] * schedule.slots
+        self.boxed: list[Boxed | None] = [None] * schedule.slots
         for boundary, array in zip(schedule.inputs, inputs, strict=True):
             if boundary.slot is not None:
-                self.held[boundary.slot] = lend(array if is_tensor_type(boundary.type) else release(array))
+                self.boxed[boundary.slot] = lend(array if is_tensor_type(boundary.type) else unbox(array))
         initial = schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes
         self.arena = np.full(d.evaluate(initial, sizes), PATTERN, np.uint8)
         self._outputs: dict[int, Array] = {}
@@ -125,12 +125,12 @@ class _Memory:
     def results(self) -> list[Any]:
         """The outputs, as the caller's own."""
         fed, left = (
-            [self.held[border.slot] for border in side if border.slot is not None]
+            [self.boxed[border.slot] for border in side if border.slot is not None]
             for side in (self.schedule.inputs, self.schedule.outputs)
         )
-        held = iter(hand_out(left, fed))
+        boxed = iter(hand_out(left, fed))
         return [
-            self._output(i) if border.slot is None else next(held) for i, border in enumerate(self.schedule.outputs)
+            self._output(i) if border.slot is None else next(boxed) for i, border in enumerate(self.schedule.outputs)
         ]
 
     def _output(self, index: int) -> Array:
@@ -147,12 +147,12 @@ class _Memory:
         """Put the answers of a host operator where they belong, in an arena that has grown to the sizes which they make
         known."""
         for operand, answer in zip(step.results, answers, strict=True):
-            if operand.dims or not is_held(operand):
+            if operand.dims or not is_boxed(operand):
                 learn_sizes(self.program, step.label, runtime_form(operand.dims), told_shape(answer), self.sizes)
         self._grow(step)
         for operand, answer in zip(step.results, answers, strict=True):
-            if is_held(operand):
-                self.held[operand.buffer.number] = answer
+            if is_boxed(operand):
+                self.boxed[operand.buffer.number] = answer
             else:
                 host.store(step.label, self._view(operand), answer)
 
@@ -183,8 +183,8 @@ class _Memory:
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
     def read(self, operand: Operand) -> Any:
-        """A copy-free view of an operand's bytes as its tensor, or the value that is held."""
-        return self.held[operand.buffer.number] if is_held(operand) else self._view(operand)
+        """A copy-free view of an operand's bytes as its tensor, or the value that is boxed."""
+        return self.boxed[operand.buffer.number] if is_boxed(operand) else self._view(operand)
 
     def _view(self, operand: Operand) -> Array:
         shape = [d.evaluate(dim, self.sizes) for dim in operand.dims]

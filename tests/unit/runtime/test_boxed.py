@@ -1,4 +1,4 @@
-"""Values that are held instead of lying in memory: strings, small floats, sequences, optionals and maps."""
+"""Values that are boxed instead of lying in memory: strings, small floats, sequences, optionals and maps."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec, host, load
-from fuseline.runtime.held import admit_held
+from fuseline.runtime.boxed import admit_boxed
 from fuseline.runtime.program import HostCall, program_from_json, program_to_json
 from fuseline.runtime.references import check_references
 
 N = ("sum", ((1, "n"),))
-HELD = [Operand(BufferRef("held", i), (), "object") for i in range(3)]
+BOXED = [Operand(BufferRef("boxed", i), (), "object") for i in range(3)]
 X, Y = BufferRef("input", 1), BufferRef("output", 1)
 
 
@@ -44,8 +44,8 @@ def _session(kit: Any) -> Session:
     grid = ("sum", ((1, ("div", ("sum", ((1, "n"), (15,))), 16)),))
     steps = [
         kit.command("double", [X, first], N, grid),
-        HostCall("test-repeat", b"", (HELD[0],), (HELD[1],)),
-        HostCall("test-join", b"", (HELD[1], _vector(first)), (HELD[2], _vector(second))),
+        HostCall("test-repeat", b"", (BOXED[0],), (BOXED[1],)),
+        HostCall("test-join", b"", (BOXED[1], _vector(first)), (BOXED[2], _vector(second))),
         kit.command("copy", [second, Y], ("sum", ((4, "n"),)), 1),
     ]
     inputs = [TensorSpec("words", "object", (N,), 0, "tensor(string)"), TensorSpec("x", "float32", (N,))]
@@ -85,7 +85,7 @@ TAKEN: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("type_", "feed", "wanted"), TAKEN)
 def test_feeds_that_fit(type_: str, feed: Any, wanted: Any) -> None:
-    found = admit_held("x", type_, feed)
+    found = admit_boxed("x", type_, feed)
     plain = (
         found.tolist()
         if isinstance(found, np.ndarray)
@@ -101,7 +101,7 @@ def test_small_types_come_as_ml_dtypes_or_as_npy_files_hold_them(tmp_path: Path)
     np.save(tmp_path / "x.npy", x)
     read = np.load(tmp_path / "x.npy")
     for feed in (x, read):
-        assert admit_held("x", "tensor(float8_e4m3fn)", feed).astype(np.float32).tolist() == [1.5, -2]
+        assert admit_boxed("x", "tensor(float8_e4m3fn)", feed).astype(np.float32).tolist() == [1.5, -2]
 
 
 def _endless() -> list[Any]:
@@ -129,7 +129,7 @@ REFUSED: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("type_", "feed"), REFUSED)
 def test_feeds_that_do_not_fit(type_: str, feed: Any) -> None:
     with pytest.raises(FuselineError, match=r"E0204 \[x\]"):
-        admit_held("x", type_, feed)
+        admit_boxed("x", type_, feed)
 
 
 def test_slots_survive_the_file_format_and_must_exist(kit: Any) -> None:

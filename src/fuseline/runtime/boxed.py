@@ -33,19 +33,19 @@ def is_tensor_type(type_: str) -> bool:
     return type_.startswith("tensor(")
 
 
-def hold(value: Any) -> Array:
+def box(value: Any) -> Array:
     """Any value as an array without dimensions."""
-    box = np.empty((), object)
-    box[()] = value
-    return box
+    array = np.empty((), object)
+    array[()] = value
+    return array
 
 
-def release(box: Array) -> Any:
-    """What `hold` was given."""
-    return box.item() if box.dtype == object and box.ndim == 0 else box
+def unbox(boxed: Array) -> Any:
+    """What `box` was given."""
+    return boxed.item() if boxed.dtype == object and boxed.ndim == 0 else boxed
 
 
-def admit_held(name: str, type_: str, feed: Any) -> Any:
+def admit_boxed(name: str, type_: str, feed: Any) -> Any:
     """A fed value as host operators take it: strings in object arrays, sequences as lists; an optional may be None.
 
     Raises FuselineError (E0204) for a value of another type, named by the feed.
@@ -53,13 +53,13 @@ def admit_held(name: str, type_: str, feed: Any) -> Any:
     kind, _, rest = type_.partition("(")
     inner = rest[:-1]
     if kind == "seq":
-        return [admit_held(name, inner, item) for item in _checked(name, type_, feed, list | tuple)]
+        return [admit_boxed(name, inner, item) for item in _checked(name, type_, feed, list | tuple)]
     if kind == "optional":
-        return None if feed is None else admit_held(name, inner, feed)
+        return None if feed is None else admit_boxed(name, inner, feed)
     if kind == "map":
         return dict(_checked(name, type_, feed, Mapping))
     if kind == "any_rank":
-        return admit_held(name, inner, feed)
+        return admit_boxed(name, inner, feed)
     return _tensor(name, inner, feed) if kind == "tensor" else _untyped(name, feed)
 
 

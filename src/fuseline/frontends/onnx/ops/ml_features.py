@@ -151,7 +151,7 @@ def feature_vectorizer(node: OnnxNode) -> Tensor:
     """`[rows, features]`: all inputs side by side in f32, each cut or filled with zeros to its declared width; one
     without a batch is one row."""
     parts, widths = node.present(), node.integers("inputdimensions")
-    if len(widths) != len(parts) or not widths or min(widths) < 1:
+    if len(widths) != len(parts) or not widths or min(widths) < 0:
         raise FuselineError("E0105", f"inputdimensions {widths} for {len(parts)} inputs", node=node.label)
     columns = [_of_width(node, x, width) for x, width in zip(parts, widths, strict=True)]
     for other in columns[1:]:

@@ -48,6 +48,8 @@ def svm_classifier(node: OnnxNode) -> list[Value]:
         return _one_for_each(node, x, labels, post)
     if len(vectors) < 2 or len(labels) != len(vectors):
         raise FuselineError("E0105", f"{len(labels)} labels for {len(vectors)} classes", node=node.label)
+    if min(vectors) < 0:
+        raise FuselineError("E0105", f"vectors_per_class {vectors}: fewer than none", node=node.label)
     decisions = _decisions(node, x, vectors)
     best = best_class(node, _votes(node, decisions, len(vectors)))
     return [labelled(node, best, labels), _scores(node, decisions, len(vectors), post)]

@@ -38,9 +38,9 @@ def segment_boundaries(
     extent = extents[loop]
     if coordinates is None or not isinstance(extent, int):
         return ()
-    walk = _Walk(Tracer(shapes, tuple(extents), is_stored), shapes, loop)
-    walk.visit(Path(value, tuple(coordinates)))
-    return tuple(sorted(cut for cut in walk.cuts if 0 < cut < extent))
+    visitor = _Visitor(Tracer(shapes, tuple(extents), is_stored), shapes, loop)
+    visitor.visit(Path(value, tuple(coordinates)))
+    return tuple(sorted(cut for cut in visitor.cuts if 0 < cut < extent))
 
 
 def stored_strides(
@@ -56,12 +56,12 @@ def stored_strides(
     coordinates = coordinates_of(map_)
     if coordinates is None:
         return []
-    walk = _Walk(Tracer(shapes, tuple(extents), is_stored), shapes, loop)
-    walk.visit(Path(value, tuple(coordinates)))
-    return walk.strides
+    visitor = _Visitor(Tracer(shapes, tuple(extents), is_stored), shapes, loop)
+    visitor.visit(Path(value, tuple(coordinates)))
+    return visitor.strides
 
 
-class _Walk:
+class _Visitor:
     """Collects the borders along one loop of everything that a value is computed from, and its steps in what is
     stored."""
 

@@ -19,7 +19,7 @@ from fuseline.passes.fusion.edge_records import Outcome, apart_records, arms_rec
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
-from fuseline.passes.fusion.horizontal import CONCAT_SLICES, HorizontalMerge, concat_join, level_joins
+from fuseline.passes.fusion.horizontal import CONCAT_SLICES, HorizontalMerge, concat_merge, level_merges
 from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
@@ -274,7 +274,7 @@ class Driver:
         """Groups that do not depend on each other become arms: first those that write into one concat, then level by
         level."""
         for group in self._joinable():
-            join = self._restricted(concat_join(group, self.order)) if group in self.alive else None
+            join = self._restricted(concat_merge(group, self.order)) if group in self.alive else None
             if isinstance(join, WhyNot):
                 self._tell(group, Outcome(CONCAT_SLICES, join))
             elif join is not None:
@@ -284,7 +284,7 @@ class Driver:
                     self._join(join)
                 else:
                     self._tell(group, Outcome(CONCAT_SLICES, refusal))
-        for join in level_joins(self._joinable(), self.order, self.target, self._takes_arms):
+        for join in level_merges(self._joinable(), self.order, self.target, self._takes_arms):
             kept = self._restricted(join)
             if isinstance(kept, HorizontalMerge) and (kept is join or self._takes_arms(kept)):
                 self._join(kept)

@@ -26,7 +26,7 @@ from fuseline.passes.fusion.node import HEAVY, Node, Read
 CONCAT_SLICES, SHARED_OPERAND, SAME_SPACE, SMALL = "concat-slices", "shared-operand", "same-space", "small-ops"
 
 Takes = Callable[["HorizontalMerge"], bool]
-"""Whether a target takes the arms of a join in one dispatch."""
+"""Whether a target takes the arms of a merge in one dispatch."""
 
 Keys = Callable[[Group], "list[Hashable]"]
 """What groups must have in common to become arms of one dispatch."""
@@ -68,7 +68,7 @@ class Levels:
 # concats --------------------------------------------------------------------------------------------------------------
 
 
-def concat_join(group: Group, order: GroupOrder) -> HorizontalMerge | WhyNot | None:
+def concat_merge(group: Group, order: GroupOrder) -> HorizontalMerge | WhyNot | None:
     """The producers of a concat (or of concats of concats) that stands alone, with it; None for any other group."""
     if any(node.kind is not Kind.CONCAT for node in group.members):
         return None
@@ -120,17 +120,17 @@ def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group
 # levels ---------------------------------------------------------------------------------------------------------------
 
 
-def level_joins(
+def level_merges(
     groups: Sequence[Group], order: GroupOrder, target: TargetDescription, takes: Takes
 ) -> list[HorizontalMerge]:
-    """Disjoint joins of groups at equal depth: roots that share an operand, then what runs over one space, then what is
-    small. `takes`: whether the target takes a join that is within its numbers."""
+    """Disjoint merges of groups at equal depth: roots that share an operand, then what runs over one space, then what
+    is small. `takes`: whether the target takes a merge that is within its numbers."""
     depth = Levels(groups, order).depth
     levels: dict[int, list[Group]] = defaultdict(list)
     for group in sorted(groups, key=lambda g: g.key):
         if group.fusable:
             levels[depth[group]].append(group)
-    joins: list[HorizontalMerge] = []
+    merges: list[HorizontalMerge] = []
     for level in levels.values():
         rest = list(level)
         for rule, keys in (
@@ -139,10 +139,10 @@ def level_joins(
             (SMALL, lambda group: _small(group, target)),
         ):
             found = _bucketed(rule, rest, keys, target, takes)
-            taken = {node for join in found for arm in join.groups for node in arm.members}
+            taken = {node for merge in found for arm in merge.groups for node in arm.members}
             rest = [group for group in rest if taken.isdisjoint(group.members)]
-            joins += found
-    return joins
+            merges += found
+    return merges
 
 
 def _bucketed(
@@ -152,14 +152,14 @@ def _bucketed(
     for group in groups:
         for key in keys(group):
             buckets.setdefault(key, []).append(group)
-    joins: list[HorizontalMerge] = []
+    merges: list[HorizontalMerge] = []
     taken: set[Group] = set()
     for bucket in sorted(buckets.values(), key=len, reverse=True):
         rest = [group for group in bucket if group not in taken]
         for chosen in _within_limits(rest, target, lambda run: takes(HorizontalMerge(rule, tuple(_flat(run))))):
             taken.update(chosen)
-            joins.append(HorizontalMerge(rule, tuple(_flat(chosen))))
-    return joins
+            merges.append(HorizontalMerge(rule, tuple(_flat(chosen))))
+    return merges
 
 
 def _within_limits(

@@ -48,7 +48,7 @@ class DispatchLimits:
         return over_limit(group, self.target, self.graph.code_limits)
 
     def arms(self, merge: HorizontalMerge) -> WhyNot | None:
-        """The refusal of a join of too many arms; a concat that the others write into is none."""
+        """The refusal of a horizontal merge of too many arms; a concat that the others write into is none."""
         count, limit = len(merge.groups) - 1, self.target.arms_limit
         if count <= limit and limit > 1:
             return None

@@ -21,7 +21,7 @@ from fuseline.passes.fusion.driver import Driver, Pair, Partition, partition
 from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.horizontal import HorizontalMerge, concat_join
+from fuseline.passes.fusion.horizontal import HorizontalMerge, concat_merge
 from fuseline.passes.fusion.limits import Veto, no_veto
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
@@ -189,7 +189,7 @@ class PlannedDriver(Driver):
         )
 
     def _writes_into(self, piece: Group, concat: Group) -> bool:
-        join = concat_join(concat, self.order) if _is_lone_concat(concat) else None
+        join = concat_merge(concat, self.order) if _is_lone_concat(concat) else None
         return isinstance(join, HorizontalMerge) and set(piece.arms or (piece,)) <= set(join.groups)
 
     # refusals ---------------------------------------------------------------------------------------------------------

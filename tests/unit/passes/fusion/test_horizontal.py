@@ -7,7 +7,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
-from fuseline.passes.fusion.horizontal import HorizontalMerge, Levels, concat_join
+from fuseline.passes.fusion.horizontal import HorizontalMerge, Levels, concat_merge
 
 from .programs import TARGET, Program
 
@@ -70,7 +70,7 @@ def test_a_concat_of_arguments_has_nobody_to_write_it():
     p = Program((4, 8), (4, 8))
     groups, order = _order(p.done(p.concat(p.x[0], p.x[1])))
     (concat,) = groups["concat"]
-    refusal = concat_join(concat, order)
+    refusal = concat_merge(concat, order)
     assert isinstance(refusal, WhyNot)
     words = "no part of the concat is made by a dispatch that could write it in place"
     assert (refusal.code, refusal.detail, refusal.at) == ("no-rule", words, concat.root.name)
@@ -81,7 +81,7 @@ def test_parts_that_all_wait_for_each_other_are_told():
     first = p.unary(p.x[0])
     groups, order = _order(p.done(p.concat(first, p.unary(first))))
     (concat,) = groups["concat"]
-    assert concat_join(concat, order) == WhyNot(
+    assert concat_merge(concat, order) == WhyNot(
         "cycle", "the parts of the concat depend on each other", concat.root.name
     )
 
@@ -102,11 +102,11 @@ def test_a_concat_is_written_by_those_that_no_path_connects():
     first, other = p.unary(p.x[0]), p.unary(p.x[1])
     groups, order = _order(p.done(p.concat(first, p.unary(first), other)))
     (concat,) = groups["concat"]
-    join = concat_join(concat, order)
+    join = concat_merge(concat, order)
     assert isinstance(join, HorizontalMerge)
     assert {group.root.nodes for group in join.groups[:-1]} == {("n2",)}
     assert join.groups[-1] is concat
-    assert all(concat_join(group, order) is None for group in groups["elementwise"])
+    assert all(concat_merge(group, order) is None for group in groups["elementwise"])
 
 
 def test_depth_is_the_longest_way_from_the_inputs():

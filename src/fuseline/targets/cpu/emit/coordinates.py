@@ -86,20 +86,21 @@ def stays_in_run(whole: Index, innermost: Dim, lanes: int) -> bool:
 
 
 def whole_split(index: Sequence[AnyIndex], dims: Sequence[Dim], at: int) -> int:
-    """How many coordinates from `at` on are all the digits of one number in these very sizes; 0 if they are not.
+    """How many coordinates from `at` on are all that one linear index delinearizes to over these very sizes; 0 if they
+    are not.
 
-    The first size may differ (a box of a larger tensor): no digit counts in it.
+    The first size may differ (a box of a larger tensor): no coordinate counts in it.
     """
     first = index[at]
     if not isinstance(first, DelinearizedIndex) or first.position != 0:
         return 0
     count = len(first.sizes)
-    digits = index[at : at + count]
+    parts = index[at : at + count]
     same = all(
         isinstance(d, DelinearizedIndex) and d.position == i and d.whole.key == first.whole.key
-        for i, d in enumerate(digits)
+        for i, d in enumerate(parts)
     )
-    return count if same and len(digits) == count and tuple(dims[at + 1 : at + count]) == first.sizes[1:] else 0
+    return count if same and len(parts) == count and tuple(dims[at + 1 : at + count]) == first.sizes[1:] else 0
 
 
 def static_upper_bound(dims: Sequence[Dim]) -> int | None:

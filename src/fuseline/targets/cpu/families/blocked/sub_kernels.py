@@ -19,7 +19,8 @@ from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch
 
 @dataclass(eq=False)
 class SubKernel:
-    """Placed ops that one small kernel computes; `root` is the heavy one, None for a nest."""
+    """Placed ops that one kernel computes on a block, in program order; `root` is the heavy op, None for a loop
+    nest."""
 
     root: linalg.ops.GenericOp | None
     members: list[linalg.ops.GenericOp] = field(default_factory=list[linalg.ops.GenericOp])
@@ -130,7 +131,7 @@ def live_ranges(dispatch: BlockedDispatch, sub_kernels: Sequence[SubKernel]) -> 
 
 
 def peak_live(live: Sequence[LiveRange], sizes: Sequence[float]) -> float:
-    """The most that is needed at a time, where `sizes` are those of the kept values."""
+    """The peak of the sum of `sizes` (bytes, one per live range) over all sub-kernels; 0 without live ranges."""
     sub_kernels = range(1 + max((one.last for one in live), default=0))
     return max(
         sum(size for one, size in zip(live, sizes, strict=True) if one.first <= sub_kernel <= one.last)

@@ -1,4 +1,7 @@
-"""Runs of axes: those that lie side by side in every tensor are walked as one."""
+"""Collapsed loops: neighbouring axes that are contiguous in every tensor become one loop, so that vectors cross them.
+
+x[i, j, k], y[i, j, k], bias[k]      (i, j) is one loop, k another: the bias does not have i and j
+"""
 
 from __future__ import annotations
 
@@ -20,25 +23,26 @@ from fuseline.targets.cpu.families.nests.traffic import is_uninitialised
 def collapse_loops(
     staging: Staging, grid: list[LoopRef], chunked: LoopRef | None, lanes: int
 ) -> tuple[list[list[LoopRef]], list[LoopRef]]:
-    """The grid as runs of axes that lie side by side in every tensor, and the run that the chunked axis ends.
+    """The grid's axes, collapsed where they lie side by side in every tensor, and the collapsed loop that the chunked
+    axis ends.
 
     A lane axis too short for a vector joins its neighbour where they are side by side in what is written: reads are
     then gathered.
     """
     written = list(_written(staging))
     everything = [*written, *_orders(staging)]
-    runs: list[list[LoopRef]] = []
+    collapsed: list[list[LoopRef]] = []
     for axis in [*grid, *([chunked] if chunked is not None else [])]:
         shapes = written if axis == chunked and _too_short(staging, axis, lanes) else everything
-        if runs and all(_adjacent(order, runs[-1][-1], axis) for order in shapes):
-            runs[-1].append(axis)
+        if collapsed and all(_adjacent(order, collapsed[-1][-1], axis) for order in shapes):
+            collapsed[-1].append(axis)
         else:
-            runs.append([axis])
+            collapsed.append([axis])
     if chunked is None:
-        return runs, []
-    if runs[-1][-1] != chunked:
+        return collapsed, []
+    if collapsed[-1][-1] != chunked:
         raise AssertionError("the chunked axis ends the last run")
-    return runs[:-1], runs[-1]
+    return collapsed[:-1], collapsed[-1]
 
 
 def _orders(staging: Staging) -> list[list[LoopRef | None]]:

@@ -44,7 +44,7 @@ class InterleavedStores:
                 )
                 for c in range(self.channels)
             ]
-            rows = interleaved(kernel, made)
+            rows = interleave(kernel, made)
             if active is None or lanes == 1:
                 for j, vector in enumerate(rows):
                     self._write(value, at, (start, j, lanes), vector, None)
@@ -83,7 +83,7 @@ class InterleavedStores:
         return {**dict(zip(run[:-1], pixels, strict=True)), run[-1]: Index(channel)}
 
 
-def interleaved(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
+def interleave(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
     """Lane 0 of every row, then lane 1 of every row, and so on, in as many vectors as there are rows."""
     count, lanes = len(rows), rows[0].type.lanes
     if lanes == 1:

@@ -43,7 +43,7 @@ MOST_CHANNELS = 4
 
 
 def tiled_loops(
-    staging: Staging, runs: Sequence[list[LoopRef]], vector_loops: Sequence[LoopRef], lanes: int
+    staging: Staging, collapsed: Sequence[list[LoopRef]], vector_loops: Sequence[LoopRef], lanes: int
 ) -> list[LoopRef]:
     """The run of grid axes along which some operand is contiguous while the lanes cross it; empty if there is none
     worth tiling."""
@@ -54,7 +54,7 @@ def tiled_loops(
         return []
     for axis, used in (read for op in staging.live for read in reads_of(staging, op)):
         if vector_loops[-1] in used and axis not in vector_loops:
-            for run in runs:
+            for run in collapsed:
                 if axis == run[-1] and _long_enough(staging, run, lanes):
                     return run
     return []
@@ -78,13 +78,13 @@ def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[LoopRef | None, 
 
 
 def transposed_tile_loops(
-    staging: Staging, runs: Sequence[list[LoopRef]], vector_loops: Sequence[LoopRef], lanes: int
+    staging: Staging, collapsed: Sequence[list[LoopRef]], vector_loops: Sequence[LoopRef], lanes: int
 ) -> list[LoopRef]:
     """The run of grid axes along which everything that is gathered at places across the lanes lies; empty if there is
     none worth it."""
     if lanes not in (4, 8, 16):
         return []
-    for run in runs:
+    for run in collapsed:
         if _long_enough(staging, run, lanes) and _gathers_along(staging, run, vector_loops):
             return run
     return []

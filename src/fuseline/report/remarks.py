@@ -101,11 +101,6 @@ def _kept(decisions: Iterable[Decision], ops: Iterable[OpRemark], keep: RemarkFi
     yield from (_of_op(remark) for remark in ops if keep is None or keep.keeps_op(remark))
 
 
-def yaml_remark(decision: Decision) -> str:
-    """One YAML document in LLVM's layout."""
-    return _yaml(_of_decision(decision))
-
-
 def _yaml(remark: _Remark) -> str:
     lines = [
         f"--- !{remark.kind}",

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import gcd
 
 from fuseline.ir.costs import ASSUMED_SIZE
-from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.isa.core_rates import (
     FMA_LATENCY,
     FMA_PER_CYCLE,
@@ -214,8 +213,3 @@ def _cache_groups(work: BlockedWork, units: int, machine: Machine) -> int:
     that cores share."""
     groups = -(-2 * work.lhs_bytes // machine.l2_bytes)
     return groups if units >= groups * TILES_PER_PANEL else -(-2 * work.lhs_bytes // SHARED_CACHE_BYTES)
-
-
-def estimate(dim: Dim) -> int:
-    """`dim` where it is known, `ASSUMED_SIZE` otherwise."""
-    return dim if isinstance(dim, int) else ASSUMED_SIZE

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 import fuseline
+from fuseline.passes.schedule.record_statistics import record_statistics
+from fuseline.program.schedule import PackedConstants, Schedule
+from fuseline.report.records import CompileRecord, DispatchRecord, MemberRecord
+from fuseline.targets.target import CompiledKernel, KernelArm
 
 MATMUL = """func.func @main(%x: tensor<64x32xf32>, %w: tensor<32x48xf32>) -> tensor<64x48xf32> {
   %zero = arith.constant 0.0 : f32
@@ -29,3 +36,38 @@ def test_a_dispatch_says_which_family_took_it(tmp_path: Path) -> None:
     assert (program.stats["barriers"], program.stats["host_ops"], program.stats["copies"]) == (0, 0, 0)
     assert program.stats["transient_bytes"] == program.stats["scratch_bytes_max"] * program.record.threads
     assert program.stats["constant_bytes"] == {"original": 0, "packed": 0}
+
+
+def _kernel(family: str, **notes: dict[str, str]) -> CompiledKernel:
+    return CompiledKernel("k", b"", family, 1, notes=notes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernels", "expected"),
+    [
+        (
+            "contraction",
+            [_kernel("loop-nest", refused={"blocked": "a"}, refused_units={"window": "b"})],
+            {"blocked": "a"},
+        ),
+        ("contraction", [_kernel("blocked", refused={"window": "a"}, refused_units={"window": "b"})], {"window": "b"}),
+        ("convolution", [_kernel("blocked")], {}),
+        (
+            "pooling",
+            [_kernel("loop-nest", refused={"blocked": "a"}), _kernel("blocked", refused_units={"window": "b"})],
+            {"blocked": "a", "window": "b"},
+        ),
+        ("elementwise", [_kernel("loop-nest", refused={"blocked": "a"})], {}),
+    ],
+    ids=["whole", "unit", "none", "arms", "no-root"],
+)
+def test_a_dispatch_says_which_families_refused_it_or_a_part(
+    kind: str, kernels: list[CompiledKernel], expected: dict[str, str]
+) -> None:
+    record, schedule, constants = CompileRecord(), Schedule((), (), (), (), 0), PackedConstants([], {}, {})
+    arms = [KernelArm(kernel, (), (), ()) for kernel in kernels]
+    whole = replace(kernels[0], arms=arms if len(arms) > 1 else ())
+    member = MemberRecord(id="m", kind=kind, role="root")
+    record.dispatches = [DispatchRecord(name="d", executable="e", root=kind, members=[member])]
+    record_statistics(record, {"e": whole}, schedule, constants)
+    assert record.dispatches[0].fallback == expected

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.combinators.peel import peel
@@ -129,13 +128,21 @@ class ContractionKernel(RootKernel):
         assert rows is not None
 
         def tile(
-            t: Operand, height: int, start: Operand, valid: Operand | None = None, **known: Any
+            t: Operand,
+            height: int,
+            start: Operand,
+            valid: Operand | None = None,
+            start_range: tuple[int, int] | None = None,
+            meets: tuple[bool, bool] = (True, True),
         ) -> tuple[Operand, ...]:
-            make(RowTile(block.outer, line, start, height, valid, number=self._number(block, line, t), **known))
+            number = self._number(block, line, t)
+            make(RowTile(block.outer, line, start, height, valid, start_range, number, meets))
             return ()
 
-        def whole(t: Operand, **known: Any) -> tuple[Operand, ...]:
-            return tile(t, rows.height, rows.start(t), **known)
+        def whole(
+            t: Operand, meets: tuple[bool, bool] = (True, True), start_range: tuple[int, int] | None = None
+        ) -> tuple[Operand, ...]:
+            return tile(t, rows.height, rows.start(t), start_range=start_range, meets=meets)
 
         def cut(t: Operand) -> tuple[Operand, ...]:
             return tile(t, rows.height, rows.start(t), rows.valid(rows.start(t), rows.height))
@@ -144,9 +151,9 @@ class ContractionKernel(RootKernel):
             return tile(t, rows.short, rows.short_start(t), rows.valid(rows.short_start(t), rows.short))
 
         def told_apart(t: Operand) -> tuple[Operand, ...]:
-            low = {"meets": (True, False), "spread": (0, rows.last_low)}
-            otherwise = partial(kernel.when, rows.is_low(t), lambda: whole(t, **low), lambda: cut(t))
-            return kernel.when(rows.is_inside(t), lambda: whole(t, meets=(False, False)), otherwise)
+            low = partial(whole, t, (True, False), (0, rows.last_low))
+            otherwise = partial(kernel.when, rows.is_low(t), low, lambda: cut(t))
+            return kernel.when(rows.is_inside(t), lambda: whole(t, (False, False)), otherwise)
 
         if rows.interior is not None:
             kernel.loop(first, kernel.min(last, rows.tall_end), 1, told_apart)

@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
+from fuseline import targets
 from fuseline.compile_options import CompileOptions
 from fuseline.interop import onnx_host
 from fuseline.pipeline import lower, prepare, run_phases
@@ -57,11 +58,11 @@ class _Kept(CpuTarget):
 
     def __init__(self) -> None:
         super().__init__(threads=1)
-        self.by_symbol: dict[str, list[Kernel]] = {}
+        self.by_code: dict[tuple[str, bytes], list[Kernel]] = {}
         self.compiled: list[_Compiled] = []
 
     def note(self, built: Any, symbol: str, code: bytes) -> CompiledKernel:
-        self.by_symbol.setdefault(symbol, []).append(built.kernel)  # equal code may leave other sizes unread
+        self.by_code.setdefault((symbol, code), []).append(built.kernel)  # equal code may leave other sizes unread
         return _compiled(built, symbol, code)
 
     def assemble(
@@ -76,8 +77,8 @@ class _Kept(CpuTarget):
         _, places = _link(kernels, self.machine)
         by_offset = {
             (offset, len(kernel.sizes)): kernel
-            for (_, symbol), offset in places.items()
-            for kernel in self.by_symbol[symbol]
+            for (code, symbol), offset in places.items()
+            for kernel in self.by_code[symbol, code]
         }
         artifact = super().assemble(schedule, kernels, constants, records=records, metadata=metadata)
         self.compiled.append(_Compiled(artifact.program, by_offset, artifact.constants))
@@ -91,7 +92,8 @@ class ProvedProgram:
         options = CompileOptions(target="cpu", threads=1, poison=True, shapes=shapes)
         self._target = _Kept()
         in_this_process = mock.patch.object(cpu_target, "PARALLEL_THRESHOLD", 1 << 30)
-        with in_this_process, mock.patch.object(cpu_target, "_compiled", self._target.note):
+        branches = mock.patch.object(targets, "create_target", lambda *_: self._target)
+        with in_this_process, branches, mock.patch.object(cpu_target, "_compiled", self._target.note):
             module, ctx = prepare(model, options, self._target)
             run_phases(module, ctx, options)
             artifact = lower(module, ctx, options, self._target)

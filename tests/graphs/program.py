@@ -1,7 +1,4 @@
-"""Programs of linalg on tensors for tests, written op by op: as a module with `@main`, or as the view of one dispatch.
-
-`tests/graphs/notation.py` reads them from a few lines of text.
-"""
+"""Programs of linalg on tensors for tests, written op by op: as a module with `@main`, or as the view of one dispatch."""
 
 from __future__ import annotations
 

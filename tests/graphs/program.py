@@ -1,4 +1,4 @@
-"""Programs of linalg on tensors for tests, written op by op: as a module with `@main`, or as the view of one dispatch."""
+"""Programs of linalg on tensors for tests, written op by op: as a module with `@main`, or as a view of one dispatch."""
 
 from __future__ import annotations
 

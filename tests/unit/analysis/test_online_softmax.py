@@ -138,8 +138,8 @@ def test_a_softmax_and_its_product():
     (Text(weigh="%v = arith.mulf %i0, %i1 : f32"), 6, 1),
     (Text(weigh="%n = arith.negf %i0 : f32\n%v = arith.divf %n, %i1 : f32"), 6, 1),
     (Text(choose=CHOOSE), 7, 2),
-    (Text(factor="%k = arith.constant 1.0 : f32\n%v = arith.divf %k, %i0 : f32", divide="%v = arith.mulf %i0, %i1 : "
-                                                                                        "f32"), 6, 1),
+    (Text(factor="%k = arith.constant 1.0 : f32\n%v = arith.divf %k, %i0 : f32",
+          divide="%v = arith.mulf %i0, %i1 : f32"), 6, 1),
     (Text(choose=CHOOSE, nan="%v = arith.cmpf une, %i0, %i0 : f32"), 7, 2),
     (Text(results=("%o", "%s")), 5, 1),
 ])  # fmt: skip

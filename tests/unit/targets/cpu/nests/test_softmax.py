@@ -87,9 +87,8 @@ def logits(quotient: str) -> str:
         generic("%p", [("%x", t), ("%m", r)], [("%e", t)], ["d0, d1", "d0", "d0, d1"], "pp", EXP, [("%v", "f32")]),
         generic("%s", [("%p", t)], [("%z", r)], ["d0, d1", "d0"], "pr", "%q = arith.addf %i0, %o0 : f32",
             [("%q", "f32")]),
-        generic("%y", [("%p", t), ("%s", r)], [("%e", t)], ["d0, d1", "d0", "d0, d1"], "pp", "%v = arith.divf %i0, "
-                                                                                             "%i1 : f32",
-                                                                                             [("%v", "f32")]),
+        generic("%y", [("%p", t), ("%s", r)], [("%e", t)], ["d0, d1", "d0", "d0, d1"], "pp",
+            "%v = arith.divf %i0, %i1 : f32", [("%v", "f32")]),
         generic("%w", [("%p", t), ("%s", r)], [("%e", t)], ["d0, d1", "d0", "d0, d1"], "pp", quotient, [("%v", "f32")]),
     ]  # fmt: skip
     return function([("x", (4, 40000), "f32")], [], "\n".join(lines), [("%y", t), ("%w", t)])

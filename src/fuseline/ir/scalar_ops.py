@@ -1,4 +1,4 @@
-"""Scalar ops of `arith` and `math` that xDSL lacks and MLIR programs contain."""
+"""Scalar ops of `arith` and `math` that xDSL lacks and MLIR programs contain, and those that divide integers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,17 @@ from xdsl.dialects.builtin import AnyFloatConstr, IndexType, IntegerType, i1
 from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, VarConstraint, base, eq, irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import Pure
+
+INTEGER_DIVISIONS = (
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.FloorDivSIOp,
+    arith.CeilDivSIOp,
+    arith.CeilDivUIOp,
+)
+"""Ops on integers that have no result where the divisor is 0."""
 
 
 @irdl_op_definition

@@ -11,35 +11,18 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, yielded
 from fuseline.analysis.walks import Rank, Scatter, Selection, loops_behind, rank_of, selection_of
 from tests.unit.analysis.generics import view_of
+from tests.unit.analysis.idiom_bodies import RANK, SCATTER
 
 
 def walk_of(view: StructuredOp) -> Idiom | None:
     return idiom_of(view, view.loops(ShapeAnalysis()))
 
 
-SCATTER = """%i = linalg.index 0 : index
-  %ic = arith.index_cast %i : index to i64
-  %hit = arith.cmpi eq, %ic, %a0 : i64
-  %n = arith.constant 0.0 : f32
-  %v = arith.select %hit, %a1, %n : f32
-  %s = arith.addf %a2, %v : f32
-  linalg.yield %s : f32"""
-
 LAST = """%i = linalg.index 0 : index
   %ic = arith.index_cast %i : index to i64
   %hit = arith.cmpi eq, %ic, %a0 : i64
   %v = arith.select %hit, %a1, %a2 : f32
   linalg.yield %v : f32"""
-
-RANK = """%i = linalg.index 0 : index
-  %j = linalg.index 1 : index
-  %first = arith.cmpi slt, %j, %i : index
-  %le = arith.cmpi sle, %a0, %a1 : i32
-  %lt = arith.cmpi slt, %a0, %a1 : i32
-  %before = arith.select %first, %le, %lt : i1
-  %one = arith.extui %before : i1 to i64
-  %s = arith.addi %a2, %one : i64
-  linalg.yield %s : i64"""
 
 LIMITED = RANK.replace(
     "linalg.yield %s : i64", "%most = arith.constant 7 : i64\n %l = arith.minsi %s, %most : i64\n linalg.yield %l : i64"

@@ -15,20 +15,11 @@ from fuseline.ir.fast.direct import operands_of, ops_of
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
 from fuseline.ir.rounds import rounds
+from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.ir.text import place_of
 
 MAX_INLINED_CALLS = 10_000
 """Calls that are inlined at most: functions that call each other in turn would go on for ever."""
-
-_DIVISIONS = (
-    arith.DivSIOp,
-    arith.DivUIOp,
-    arith.RemSIOp,
-    arith.RemUIOp,
-    arith.FloorDivSIOp,
-    arith.CeilDivSIOp,
-    arith.CeilDivUIOp,
-)
 
 
 def join_blocks(function: func.FuncOp) -> None:
@@ -160,7 +151,7 @@ def _choice(condition: SSAValue, yes: SSAValue, no: SSAValue) -> Operation:
 
 def _check_speculatable(op: scf.IfOp) -> None:
     for inner in ops_inside(op):
-        if isinstance(inner, _DIVISIONS) and not _divides_by_a_number(inner):
+        if isinstance(inner, INTEGER_DIVISIONS) and not _divides_by_a_number(inner):
             raise unsupported(
                 op, f"{inner.name} must not be computed where it was not meant to be", "choose with arith.select"
             )

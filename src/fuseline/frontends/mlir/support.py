@@ -26,6 +26,7 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp, HostType
 from fuseline.ir.flow import ReturnOp as FlowReturnOp
+from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.ir.tensor_ops import GenerateOp
 from fuseline.ir.text import place_of
 
@@ -41,15 +42,6 @@ _STRUCTURE = (
     ExecutableOp,
     FlowReturnOp,
     GenerateOp,
-)
-_INDEX_DIVISIONS = (
-    arith.DivSIOp,
-    arith.DivUIOp,
-    arith.RemSIOp,
-    arith.RemUIOp,
-    arith.FloorDivSIOp,
-    arith.CeilDivSIOp,
-    arith.CeilDivUIOp,
 )
 _ENDS = (linalg.ops.YieldOp, tensor.YieldOp)
 
@@ -80,7 +72,7 @@ def check_supported(main: func.FuncOp) -> None:
             _check_places(op)
         elif isinstance(op, DispatchOp):
             _check_callee(op)
-        elif isinstance(op, _INDEX_DIVISIONS) and isinstance(op.result.type, IndexType) and _number(op.rhs) == 0:
+        elif isinstance(op, INTEGER_DIVISIONS) and isinstance(op.result.type, IndexType) and _number(op.rhs) == 0:
             raise FuselineError("E0302", f"{op.name}: divides by zero", node=place_of(op.location))
 
 

@@ -14,7 +14,7 @@ from fuseline.analysis.evaluation.program import Program, Scope, is_evaluable, r
 from fuseline.ir.build import scalar_attribute
 from fuseline.ir.fast.create import create_constant
 from fuseline.ir.fast.direct import operand_of, operands_of, result_of
-from fuseline.ir.scalar_ops import Arith, Math
+from fuseline.ir.scalar_ops import INTEGER_DIVISIONS, Arith, Math
 from fuseline.passes.cleanup.folds.expansions import EXPANSIONS
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -57,19 +57,8 @@ def _is_scalar(op: Operation) -> bool:
     )
 
 
-_DIVISIONS = (
-    arith.DivSIOp,
-    arith.DivUIOp,
-    arith.RemSIOp,
-    arith.RemUIOp,
-    arith.FloorDivSIOp,
-    arith.CeilDivSIOp,
-    arith.CeilDivUIOp,
-)
-
-
 def _is_undefined(op: Operation) -> bool:
-    return isinstance(op, _DIVISIONS) and constant_value(operand_of(op, 1)) == 0
+    return isinstance(op, INTEGER_DIVISIONS) and constant_value(operand_of(op, 1)) == 0
 
 
 def _same_bits(value: SSAValue, number: float) -> bool:

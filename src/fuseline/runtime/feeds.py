@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,7 +55,8 @@ def _admit_one(spec: TensorSpec, feeds: Mapping[str, Any]) -> Array:
     array = _python_number(spec.name, feeds[spec.name], wanted)
     array = as_array(feeds[spec.name], spec.name) if array is None else array
     if spec.is_index and array.dtype.kind in "iu" and array.shape == () and array.dtype != wanted:
-        array = array.astype(wanted)  # how wide the caller's integer is says nothing
+        array = _python_number(spec.name, int(array), wanted)  # how wide the caller's integer is says nothing
+        assert array is not None
     if array.dtype != wanted:
         raise FuselineError(
             "E0204",
@@ -68,18 +70,29 @@ def _admit_one(spec: TensorSpec, feeds: Mapping[str, Any]) -> Array:
 def _python_number(name: str, feed: Any, wanted: np.dtype[Any]) -> Array | None:
     """A Python number, which has no dtype of its own, as one of dtype `wanted`; None for any other feed.
 
-    Raises FuselineError (E0204) for a number that the dtype cannot hold: a fraction where integers are wanted, an
-    integer out of range.
+    Raises FuselineError (E0204) for a number that the dtype cannot hold: a fraction where integers are wanted, a number
+    out of range.
     """
     if type(feed) not in (bool, int, float):
         return None
     kinds = {bool: "b", int: "iuf", float: "f"}[type(feed)]
     if wanted.kind in kinds or (wanted.kind == "V" and type(feed) is not bool):
-        try:
-            return np.asarray(feed, wanted)
-        except OverflowError:
-            pass
+        array = _in_range(feed, wanted)
+        if array is not None:
+            return array
     raise FuselineError("E0204", f"{feed!r} is no {wanted}", node=name, hint="give a number of that kind and range")
+
+
+def _in_range(number: float, wanted: np.dtype[Any]) -> Array | None:
+    """A Python number as `wanted`, None where it lies beyond its range: NumPy makes an infinity of one that a float
+    cannot hold."""
+    try:
+        with np.errstate(over="ignore"):
+            array = np.asarray(number, wanted)
+        lost = math.isfinite(number) and not math.isfinite(array)
+    except OverflowError:
+        return None
+    return None if lost else array
 
 
 def shapes_of(inputs: Sequence[TensorSpec], arrays: Sequence[Array]) -> tuple[tuple[int, ...], ...]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fuseline.buffers import BufferRef
+from fuseline.buffers import INDEX_TYPE, BufferRef
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec
+from fuseline.runtime.feeds import admit
 
 N = ("sum", ((1, "n"),))
 DOUBLE = ("sum", ((2, "n"),))
@@ -113,3 +115,47 @@ def test_a_size_too_large_for_memory_is_coded(kit: Any, scale: int) -> None:
     assert _error(session, {"x": np.ones(1000, np.uint8)}).code == "E0405"
     session = Session(kit.artifact([spec], [TensorSpec("y", "uint8", (huge,))], []))
     assert _error(session, {"x": np.ones(1000, np.uint8)}).code == "E0405"
+
+
+HELD = {  # the largest number that each type holds, and one that it does not
+    "float16": (65504.0, 70000.0),
+    "bfloat16": (2.0**127, 3.4e38 * 1.1),
+    "float32": (3.4e38, 1e39),
+    "float64": (10**308, 10**309),
+    "int8": (127, 128),
+    "uint8": (255, -1),
+    "int64": (2**63 - 1, 2**63),
+    "uint64": (2**64 - 1, 2**64),
+}
+
+
+@pytest.mark.parametrize("dtype", HELD)
+def test_a_python_number_is_held_or_refused(dtype: str) -> None:
+    spec, (fits, large) = TensorSpec("x", dtype, ()), HELD[dtype]
+    assert float(admit([spec], {"x": fits})[0]) == pytest.approx(float(fits))
+    for number in (large, -2 * abs(large)):
+        with pytest.raises(FuselineError) as caught:
+            admit([spec], {"x": number})
+        assert (caught.value.code, caught.value.node) == ("E0204", "x")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_python_numbers_that_are_not_finite_stay_so(dtype: str) -> None:
+    spec = TensorSpec("x", dtype, ())
+    assert [float(admit([spec], {"x": float(text)})[0]) for text in ("inf", "-inf")] == [math.inf, -math.inf]
+    assert math.isnan(float(admit([spec], {"x": math.nan})[0]))
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype"), [(2, "bool"), (1, "bool"), (True, "int64"), (True, "bfloat16"), (0.5, "int32")]
+)
+def test_a_python_number_of_another_kind_is_refused(number: Any, dtype: str) -> None:
+    with pytest.raises(FuselineError, match="E0204"):
+        admit([TensorSpec("x", dtype, ())], {"x": number})
+
+
+def test_a_wide_integer_that_an_index_cannot_hold_is_refused() -> None:
+    spec = TensorSpec("n", "int64", ("n",), type=INDEX_TYPE)
+    assert admit([spec], {"n": np.uint64(5)})[0].tolist() == 5
+    with pytest.raises(FuselineError, match="E0204"):
+        admit([spec], {"n": np.uint64(2**64 - 1)})

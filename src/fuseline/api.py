@@ -266,10 +266,11 @@ def compile(
     Args:
         target: `cpu`, `cpu:<isa>`, `interpreter` (NumPy) or `null` (counts only). threads: threads per run; None: the
         processors this process may use. shapes: extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol
-        (`128`, `"1..512"`). dedup: `none` or `exact`. plan: the file of a fusion plan to follow; `plan_strict` refuses
-        one with entries that do not match (docs/plans.md). rules: files with further fusion rules. fusion: `none` (one
-        op per dispatch) or `default`. numerics: `strict` (no kernel trades accuracy), `default` (only within its stated
-        bound) or `fast` (beyond it, where that is faster). progress: called with a phase, steps done, steps in all.
+        (`128`, `"1..512"`). dedup: `none`, `exact`, `constants` or `shapes` (docs/dedup.md). plan: the file of a fusion
+        plan to follow; `plan_strict` refuses one with entries that do not match (docs/plans.md). rules: files with
+        further fusion rules. fusion: `none` (one op per dispatch) or `default`. numerics: `strict` (no kernel trades
+        accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). progress:
+        called with a phase, steps done, steps in all.
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """

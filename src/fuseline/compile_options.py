@@ -13,7 +13,7 @@ from fuseline.arguments import mapping, path_option, paths, thread_count, wrong
 Progress = Callable[[str, int, int], None]
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "dedup": ("none", "exact"),
+    "dedup": ("none", "exact", "constants", "shapes"),
     "fusion": ("none", "default", "aggressive"),
     "numerics": ("strict", "default", "fast"),
 }
@@ -28,9 +28,10 @@ class CompileOptions:
     the option.
 
     `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for
-    the processors this process may use. `dedup`: `none` or `exact`. `numerics`: `strict`, `default` (within the stated
-    error bounds) or `fast`. `fusion`: `none`, `default` or `aggressive`. `progress(phase, done, total)` is called as
-    work proceeds. `poison` is for tests: the program overwrites memory that nothing needs any more after every step.
+    the processors this process may use. `dedup`: which dispatches share code, `none`, `exact`, `constants` or
+    `shapes`. `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`, `default` or
+    `aggressive`. `progress(phase, done, total)` is called as work proceeds. `poison` is for tests: the program
+    overwrites memory that nothing needs any more after every step.
     """
 
     target: str = "cpu"

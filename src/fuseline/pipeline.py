@@ -109,6 +109,9 @@ run again. From `codegen` on they are the steps of `lowering.py`, which leave th
 
 PASS_PHASES = {phase: names for phase, names in PHASES.items() if not set(names) <= STEPS.keys()}
 
+_OF_A_LEVEL = frozenset(PHASES["dedup"]) - {"record-dispatches"}
+"""Passes that are told how much dispatches may share."""
+
 PLAN_STAGE = "plan"
 
 STAGES = ("input", *PASS_PHASES, PLAN_STAGE)
@@ -164,7 +167,7 @@ def _chosen(name: str, options: CompileOptions) -> dict[str, Any]:
             "plan": str(options.plan or ""),
             "plan_strict": options.plan_strict,
         }
-    if name == "deduplicate-executables":
+    if name in _OF_A_LEVEL:
         return {"level": options.dedup}
     return {}
 

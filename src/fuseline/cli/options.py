@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from fuseline.compile_options import CHOICES
 from fuseline.errors import FuselineError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -73,7 +74,7 @@ def compile_options(function: Function) -> Function:
         ),
         click.option(
             "--dedup",
-            type=click.Choice(["none", "exact"]),
+            type=click.Choice(CHOICES["dedup"]),
             default="exact",
             show_default=True,
             help="Share code between dispatches.",

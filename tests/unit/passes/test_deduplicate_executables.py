@@ -6,11 +6,13 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from fuseline.compile_options import CHOICES
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.text import parse_module
-from fuseline.passes.dedup.deduplicate_executables import LEVELS, DeduplicateExecutablesPass
+from fuseline.passes.dedup.deduplicate_executables import DeduplicateExecutablesPass
+from fuseline.passes.dedup.levels import LEVELS, contains
 
 EXECUTABLE = """flow.executable private @{name} {{
   flow.executable.export public @{name}
@@ -74,3 +76,10 @@ def test_a_level_that_is_none_is_refused_with_those_there_are():
         DeduplicateExecutablesPass(level="some").apply(new_context(), ModuleOp([]))
     assert (caught.value.code, caught.value.node) == ("E0304", "deduplicate-executables")
     assert "'some'" in str(caught.value) and all(level in str(caught.value.hint) for level in LEVELS)
+
+
+def test_a_level_contains_those_before_it_and_the_option_names_them():
+    assert CHOICES["dedup"] == LEVELS
+    assert [[contains(level, wanted) for wanted in LEVELS] for level in LEVELS] == [
+        [before <= i for before in range(len(LEVELS))] for i in range(len(LEVELS))
+    ]

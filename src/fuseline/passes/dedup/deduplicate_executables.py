@@ -1,8 +1,8 @@
 """deduplicate-executables: executables with equal code become one.
 
-`level=exact`: structural equality; names and locations are ignored, constants that are operands do not matter,
-the loops that fusion lets the members share do: other loops are other code. `none` keeps one per dispatch.
-Source: iree-org/iree#1144, #4000.
+From level `exact` on: structural equality; names and locations are ignored, constants that are operands do not matter,
+the loops that fusion lets the members share do: other loops are other code. What higher levels share beyond that, the
+passes before this one have made equal. `none` keeps one per dispatch. Source: iree-org/iree#1144, #4000.
 """
 
 from __future__ import annotations
@@ -16,30 +16,24 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
-from fuseline.errors import FuselineError
 from fuseline.ir import flow
 from fuseline.ir.fast.direct import erase
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
+from fuseline.passes.dedup.levels import checked, contains
 from fuseline.passes.dispatch.outline_executables import entry_of
-
-LEVELS = ("none", "exact")
 
 
 @dataclass(frozen=True)
 class DeduplicateExecutablesPass(ModulePass):
-    """`level`: one of `LEVELS`."""
+    """`level`: one of `levels.LEVELS`."""
 
     name = "deduplicate-executables"
     level: str = "exact"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         del ctx
-        if self.level not in LEVELS:
-            raise FuselineError(
-                "E0304", f"level is {self.level!r}", node=self.name, hint=f"use one of {', '.join(LEVELS)}"
-            )
-        if self.level == "exact":
+        if contains(checked(self.level, self.name), "exact"):
             _redirect(op, _merge(op))
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fuseline.ir import dim as d
@@ -35,7 +35,7 @@ def record_statistics(
     shared: bool = True,
 ) -> None:
     """Fill `record.statistics`, and each dispatch's family, traffic and scratch. `shared`: whether equal executables
-    count once."""
+    count once, in number and in bytes."""
     steps = [step for step in flat_steps(schedule.steps) if isinstance(step, DispatchStep)]
     for dispatch in record.dispatches:
         _complete(record, dispatch, kernels.get(dispatch.executable))
@@ -54,7 +54,7 @@ def record_statistics(
         "fills": sum(moving[kind] for kind in FILLS),
         "copies": figures.copies + sum(moving[kind] for kind in COPIES),
         "standalone_transposes": sum(moving[kind] for kind in TRANSPOSES),
-        "code_bytes": sum(len(code) for code in {body.object_code for body in bodies}),
+        "code_bytes": sum(len(code) for code in _emitted(bodies, shared)),
         "bytes_moved": _number(_total(d.mul(trips, _moved(step, kernels)) for trips, step in _repeated(schedule))),
         "transient_bytes": (_number(figures.transient_bytes) or 0) + scratch * threads,
         "constant_bytes": {"original": constants.original_bytes, "packed": constants.packed_bytes},
@@ -69,6 +69,12 @@ def record_statistics(
         "forms": dict(Counter(dispatch.form for dispatch in record.dispatches if dispatch.form)),
         "phase_seconds": record.phase_seconds,
     }
+
+
+def _emitted(bodies: Sequence[CompiledKernel], shared: bool) -> Collection[bytes]:
+    """The code of a program: that of each body, equal ones once where they are `shared`."""
+    codes = [body.object_code for body in bodies]
+    return set(codes) if shared else codes
 
 
 def _repeated(schedule: Schedule) -> Iterator[tuple[Dim, DispatchStep]]:

@@ -71,3 +71,24 @@ def test_a_dispatch_says_which_families_refused_it_or_a_part(
     record.dispatches = [DispatchRecord(name="d", executable="e", root=kind, members=[member])]
     record_statistics(record, {"e": whole}, schedule, constants)
     assert record.dispatches[0].fallback == expected
+
+
+TWO_OF_ONE_KIND = """func.func @main(%a: tensor<64x32xf32>, %w: tensor<32x32xf32>, %v: tensor<32x32xf32>)
+    -> tensor<64x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x32xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %b = linalg.matmul ins(%a, %w : tensor<64x32xf32>, tensor<32x32xf32>) outs(%f : tensor<64x32xf32>)
+      -> tensor<64x32xf32>
+  %c = linalg.matmul ins(%b, %v : tensor<64x32xf32>, tensor<32x32xf32>) outs(%f : tensor<64x32xf32>)
+      -> tensor<64x32xf32>
+  return %c : tensor<64x32xf32>
+}"""
+
+
+def test_code_that_is_not_shared_counts_for_each_dispatch(tmp_path: Path) -> None:
+    path = tmp_path / "products.mlir"
+    path.write_text(TWO_OF_ONE_KIND)
+    stats = {level: fuseline.compile(path, fusion="none", dedup=level).stats for level in ("none", "exact")}
+    assert {level: found["executables"] for level, found in stats.items()} == {"none": 2, "exact": 1}
+    assert stats["none"]["code_bytes"] == 2 * stats["exact"]["code_bytes"] > 0

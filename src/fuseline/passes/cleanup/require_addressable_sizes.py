@@ -49,20 +49,18 @@ def _check(value: SSAValue, op: Operation) -> None:
     shape = value.type.get_shape()
     if prod(max(size, 1) for size in shape) >= LARGEST:  # 0 beside 2^62 would leave 64 bits in a stride
         sizes = "x".join("?" if size < 0 else str(size) for size in shape)
-        node = node_names(op) or _name(value, op)
+        node = _feed_name(value, op) or node_names(op) or value.name_hint
         raise OutOfMemoryError(
             "E0405", f"a tensor of {sizes} elements is larger than memory can be", node=node, hint="use smaller sizes"
         )
 
 
-def _name(value: SSAValue, op: Operation) -> str | None:
-    """What a feed is called."""
-    given = (
-        argument_attribute(op, value.index, "fuseline.name")
-        if isinstance(value, BlockArgument) and isinstance(op, FuncOp)
-        else None
-    )
-    return given.data if isinstance(given, StringAttr) else value.name_hint
+def _feed_name(value: SSAValue, op: Operation) -> str | None:
+    """What a feed is called; None for what is no argument of a function."""
+    if not isinstance(value, BlockArgument) or not isinstance(op, FuncOp):
+        return None
+    given = argument_attribute(op, value.index, "fuseline.name")
+    return given.data if isinstance(given, StringAttr) else None
 
 
 EXPORT = RequireAddressableSizesPass

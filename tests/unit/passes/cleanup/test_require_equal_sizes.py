@@ -8,7 +8,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.text import parse_module, print_module
-from fuseline.passes.registry import make_pass
+from fuseline.passes.cleanup.require_equal_sizes import RequireEqualSizesPass
 
 N, M = d.symbol("n"), d.symbol("m")
 
@@ -46,7 +46,7 @@ def noted(text: str, **bounds: d.Dim) -> CompilerContext:
     ctx.symbols |= {"n": N, "m": M} | bounds
     before = print_module(module)
     for _ in range(2):
-        make_pass("require-equal-sizes").apply(ctx, module)
+        RequireEqualSizesPass().apply(ctx, module)
     assert print_module(module) == before
     return ctx
 
@@ -66,7 +66,7 @@ def test_what_follows_from_the_symbols_needs_no_check():
 
 def test_a_program_without_symbols_needs_none():
     ctx = new_context()
-    make_pass("require-equal-sizes").apply(ctx, parse_module(ADD.replace("?x4", "3x4").replace("(%n)", "()"), ctx))
+    RequireEqualSizesPass().apply(ctx, parse_module(ADD.replace("?x4", "3x4").replace("(%n)", "()"), ctx))
     assert not ctx.requirements
 
 
@@ -140,7 +140,7 @@ def test_programs_without_symbols_are_looked_at_as_well(offset: int, size: int, 
     }}"""
     ctx = new_context()
     module = parse_module(text, ctx)
-    step = make_pass("require-equal-sizes")
+    step = RequireEqualSizesPass()
     if ok:
         step.apply(ctx, module)
         assert not ctx.requirements

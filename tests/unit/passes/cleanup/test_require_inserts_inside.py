@@ -10,9 +10,11 @@ import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
-from fuseline.ir.context import CompilerContext, SizeRequirement
-from fuseline.ir.dim import symbol
+from fuseline.ir.context import CompilerContext, SizeRequirement, new_context
+from fuseline.ir.dim import Dim, add, symbol
+from fuseline.ir.text import parse_module, print_module
 from fuseline.passes.cleanup.inside_requirements import require_of_symbols
+from fuseline.passes.cleanup.require_inserts_inside import RequireInsertsInsidePass
 
 PUT = """
 func.func @main(%t: tensor<?x3xELEMENT>, %s: ELEMENT, %i: index, %j: index) -> tensor<?x3xELEMENT> {
@@ -66,3 +68,53 @@ def test_what_no_run_can_check_is_not_asked_for() -> None:
     require_of_symbols(ctx, SizeRequirement(symbol("n"), 3, "node", at_least=True))
     require_of_symbols(ctx, SizeRequirement(symbol("m"), symbol("n"), "node"))
     assert len(ctx.requirements) == 1
+
+
+NAMED = """func.func @main(%t: tensor<?xf32> {fuseline.dims = ["n"]}, %s: f32, %i: index {fuseline.name = "i"})
+    -> tensor<?xf32> {
+  %two = arith.constant 2 : index
+  %at = arith.OP
+  %r = tensor.insert %s into %t[%at] : tensor<?xf32> loc("put")
+  return %r : tensor<?xf32>
+}"""
+
+
+def _noted(op: str, n: Dim, i: Dim) -> list[tuple[Dim, Dim, str]]:
+    """What is asked for where `op` names the place, once or twice; the program stays as it is."""
+    ctx = new_context()
+    module = parse_module(NAMED.replace("OP", op), ctx)
+    ctx.symbols |= {"n": n, "i": i}
+    before = print_module(module)
+    for _ in range(2):
+        RequireInsertsInsidePass().apply(ctx, module)
+    assert print_module(module) == before
+    assert all(found.at_least for found in ctx.requirements.values())
+    return [(found.left, found.right, found.node) for found in ctx.requirements.values()]
+
+
+ANY, SIZE = symbol("i", 0), symbol("n", 0)
+
+
+@pytest.mark.parametrize(
+    ("op", "i", "expected"),
+    [
+        ("addi %i, %two : index", ANY, [(SIZE, add(ANY, 3), "put")]),
+        ("subi %i, %two : index", ANY, [(add(ANY, -2), 0, "put"), (SIZE, add(ANY, -1), "put")]),
+        ("addi %two, %two : index", ANY, [(SIZE, 5, "put")]),
+        ("subi %two, %two : index", ANY, [(SIZE, 1, "put")]),
+    ],
+    ids=["behind", "before", "a number", "the first"],
+)
+def test_a_place_of_named_sizes_is_asked_for(op: str, i: Dim, expected: list[tuple[Dim, Dim, str]]) -> None:
+    assert _noted(op, SIZE, i) == expected
+
+
+def test_a_place_that_symbols_keep_inside_needs_nothing() -> None:
+    assert not _noted("addi %i, %two : index", symbol("n", 8), symbol("i", 0, 5))
+
+
+@pytest.mark.parametrize(("n", "i"), [(symbol("n", 0, 4), symbol("i", 2)), (symbol("n", 0, 1), symbol("i", 0))])
+def test_a_place_that_is_never_there_is_refused(n: Dim, i: Dim) -> None:
+    with pytest.raises(FuselineError, match="it writes element") as error:
+        _noted("addi %i, %two : index", n, i)
+    assert (error.value.code, error.value.node) == ("E0107", "put")

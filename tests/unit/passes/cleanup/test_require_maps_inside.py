@@ -8,7 +8,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.text import parse_module, print_module
-from fuseline.passes.registry import make_pass
+from fuseline.passes.cleanup.require_maps_inside import RequireMapsInsidePass
 
 N, M, K = d.symbol("n", 0), d.symbol("m", 0), d.symbol("k", 0)
 
@@ -29,7 +29,7 @@ def noted(place: str, **bounds: d.Dim) -> CompilerContext:
     module = parse_module(READ.replace("PLACE", place), ctx)
     ctx.symbols |= {"n": N, "m": M, "k": K} | bounds
     before = print_module(module)
-    make_pass("require-maps-inside").apply(ctx, module)
+    RequireMapsInsidePass().apply(ctx, module)
     assert print_module(module) == before
     return ctx
 

@@ -8,7 +8,8 @@ from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.text import parse_module, print_module
-from fuseline.passes.registry import make_pass
+from fuseline.passes.cleanup.clamp_unproven_places import ClampUnprovenPlacesPass
+from fuseline.passes.cleanup.require_readable_places import RequireReadablePlacesPass
 
 N, M = d.symbol("n", 0), d.symbol("m", 0)
 
@@ -55,7 +56,7 @@ def noted(place: str, **bounds: d.Dim) -> CompilerContext:
     module = parse_module(READ.replace("PLACE", place), ctx)
     ctx.symbols |= {"n": N, "m": M} | bounds
     before = print_module(module)
-    make_pass("require-readable-places").apply(ctx, module)
+    RequireReadablePlacesPass().apply(ctx, module)
     assert print_module(module) == before
     return ctx
 
@@ -101,8 +102,8 @@ def test_what_is_clamped_asks_for_some_place(place: str):
     ctx = new_context()
     module = parse_module(READ.replace("PLACE", place), ctx)
     ctx.symbols |= {"n": N, "m": M}
-    for name in ("clamp-unproven-places", "require-readable-places"):
-        make_pass(name).apply(ctx, module)
+    for step in (ClampUnprovenPlacesPass(), RequireReadablePlacesPass()):
+        step.apply(ctx, module)
     assert not any(refused(ctx, n, m) for n, m in [(1, 5), (0, 0), (3, 0), (5, 9)])
     assert refused(ctx, 0, 1)
 
@@ -111,3 +112,15 @@ def test_places_that_are_never_inside():
     with pytest.raises(FuselineError, match="it reads element") as error:
         noted(BEHIND, n=d.symbol("n", 0, 4), m=d.symbol("m", 3))
     assert (error.value.code, error.value.node) == ("E0107", "read")
+
+
+def test_a_size_in_32_bits_must_fit_them():
+    """A place that is computed in fewer bits than a size has is what the size says only where that fits."""
+    ctx = noted("""%z = arith.constant 0 : i32
+    %l = arith.index_cast %last : index to i32
+    %f = arith.trunci %p : i64 to i32
+    %low = arith.maxsi %f, %z : i32
+    %high = arith.minsi %low, %l : i32
+    %at = arith.index_cast %high : i32 to index""")
+    assert not any(refused(ctx, n, m) for n, m in [(1, 3), (5, 5), (2**31, 3), (0, 0)])
+    assert all(refused(ctx, n, m) for n, m in [(2**31 + 1, 3), (0, 1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +12,28 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from xdsl.dialects import arith, linalg
+from xdsl.dialects.func import FuncOp
 
 import fuseline
 from fuseline.analysis.idiom_watch import IdiomWatch
+from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, yielded
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
+from fuseline.ir.context import new_context
+from fuseline.ir.text import parse_module
+from fuseline.passes.fusion.driver import Partition, partition
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.idiom_remarks import IDIOM, idiom_name, near_idiom_remarks, near_stream_remarks
+from fuseline.passes.fusion.rule import builtin_rules
 from fuseline.pipeline import prepare, run_phases
 from fuseline.report.explain import explain_model, explain_node
 from fuseline.report.op_remarks import op_remarks
 from fuseline.report.remarks import RemarkFilter, jsonl_remarks, yaml_remarks
 from fuseline.targets import create_target
+
+from .programs import TARGET
+from .test_streamed_softmax import attention
 
 NEAR_SCAN = """
 func.func @main(%x: tensor<6x32xf32>, %n: tensor<6x32xf32>) -> tensor<6x32xf32> {
@@ -208,3 +220,39 @@ def test_a_softmax_that_nearly_streams(keys: int | str, also: list[str], target:
     found = [remark for remark in record.remarks if remark.code == "near-online-softmax"]
     assert [remark.detail.startswith("something needs the weights as a whole") for remark in found] == [True] * remarked
     assert all("softmax" in remark.nodes for remark in found)
+
+
+def _graph(change: str) -> FusionGraph:
+    (function,) = [op for op in parse_module(NEAR_SCAN.replace("CHANGE", change), new_context()).ops]
+    assert isinstance(function, FuncOp)
+    return FusionGraph(function.body.block, ShapeAnalysis())
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "codes"), [("linalg.yield %t : f32", "scan", []), (NEAR, "", ["near-scan"])]
+)
+def test_a_node_says_what_it_is_or_nearly_is(change: str, name: str, codes: list[str]):
+    graph = _graph(change)
+    (node,) = graph.nodes
+    assert idiom_name(node) == name
+    remarks = near_idiom_remarks([node, node])
+    assert [(remark.rule, remark.code) for remark in remarks] == [(IDIOM, code) for code in codes] * 2
+    for remark in remarks:
+        assert (remark.op, remark.nodes) == (node.name, node.nodes) and "used or changed" in remark.detail
+    assert not near_idiom_remarks([])
+
+
+@pytest.mark.parametrize("also", [[], ["scores"], ["weights"]], ids=["alone", "scores too", "weights too"])
+def test_a_softmax_apart_from_its_product_is_near(also: list[str]):
+    """Only what needs the weights as a whole keeps a softmax from its product for good."""
+    graph = FusionGraph(attention("q", "k", also=also).function.body.block, ShapeAnalysis())
+    result = partition(graph, builtin_rules(), replace(TARGET, streamed_points=64))
+    remarks = near_stream_remarks(graph, result)
+    assert [remark.code for remark in remarks] == ["near-online-softmax"] * (also == ["weights"])
+    for remark in remarks:
+        (maximum,) = [node for node in graph.nodes if node.name == remark.op]
+        (product,) = [node for node in graph.nodes if f"(before {node.name})" in remark.detail]
+        assert maximum.iterators.count("reduction") == 1 and result.group_of[maximum] is not result.group_of[product]
+        assert remark.nodes == maximum.nodes and product.heavy
+    together = Partition(result.groups, dict.fromkeys(graph.nodes, result.groups[0]))
+    assert not near_stream_remarks(graph, together)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fuseline
+from fuseline.errors import FuselineError
 from tests.errors.test_hostile_indices import MICROSOFT, ML, Array, Case, answer, floats, numbers
 from tests.errors.test_hostile_parameters import MOST, NAN, agrees
 from tests.one_node import by_onnxruntime, feeds_of, one_node
@@ -17,7 +18,7 @@ from tests.proved import ProvedProgram
 EMPTY, WILD_ROWS = floats(0, 3), np.array([[NAN, 0, 1], [1e4, -1e4, 3e4], [0, -0.0, 1e-40]], np.float32)
 ROWS = {"no rows": EMPTY, "one row": floats(1, 3), "wild rows": WILD_ROWS, "a row alone": floats(3)}
 ON_ML: dict[str, Any] = {**ML}
-TWO_LABELS = ON_ML | {"outputs": 2}
+TWO_LABELS: dict[str, Any] = ON_ML | {"outputs": 2}
 VECTORS = [float(x) for x in np.random.default_rng(3).standard_normal(12)]
 
 
@@ -113,6 +114,54 @@ def test_parameters_that_do_not_fit(name: str):
     native = answer(lambda: ProvedProgram(model).run(feeds))
     reference = answer(lambda: list(fuseline.compile(model, target="interpreter").run(feeds).values()))
     assert isinstance(native, str) and native == reference and native != "E0901"
+
+
+SVM_UNFIT = {name: case for name, case in UNFIT.items() if name.startswith("SVM")} | {
+    "SVMRegressor without an offset": Case(
+        "SVMRegressor", [ROW], {key: value for key, value in regression().items() if key != "rho"}, ML
+    ),
+    "SVMRegressor support_vectors": Case("SVMRegressor", [ROW], regression(support_vectors=VECTORS[:11]), ML),
+    "SVMClassifier prob_b": Case(
+        "SVMClassifier", [ROW], machine("RBF") | {"prob_a": [1.0] * 3, "prob_b": [1.0]}, TWO_LABELS
+    ),
+}
+
+
+@pytest.mark.parametrize("given", ["known", "symbolic"])
+@pytest.mark.parametrize("name", SVM_UNFIT)
+def test_machines_whose_attributes_do_not_fit_are_refused_when_compiled(name: str, given: str):
+    """By their attributes alone, whether or not the number of features is known."""
+    case = SVM_UNFIT[name]
+    model = one_node(case.op_type, case.inputs, case.attributes, **case.options)
+    if given == "symbolic":
+        for axis, symbol in enumerate("nf"):
+            model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = symbol
+    with pytest.raises(FuselineError, match=r"E0105 \[node\]"):
+        fuseline.compile(model, threads=1)
+
+
+def test_a_machine_of_other_features_is_refused_when_compiled():
+    model = one_node("SVMRegressor", [floats(2, 4)], regression(), **ON_ML)
+    with pytest.raises(FuselineError, match=r"E0105 \[node\].*12 support_vectors are no 4 rows of 4"):
+        fuseline.compile(model, threads=1)
+
+
+NAN_ROW = np.array([[0.5, NAN, 1.0]], np.float32)
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities_of_a_row_of_nan(classes: int, target: str):
+    """Are NaN beside a label that is onnxruntime's, which shares them out evenly."""
+    pairs = classes * (classes - 1) // 2
+    given = machine("RBF") | {"vectors_per_class": [2] * classes, "rho": [0.1] * pairs}
+    given |= {"support_vectors": (2 * VECTORS)[: 6 * classes], "coefficients": VECTORS[: 2 * classes * (classes - 1)]}
+    given |= {"prob_a": [-1.0] * pairs, "prob_b": [0.1] * pairs, "classlabels_ints": [7, 5, 9][:classes]}
+    model = one_node("SVMClassifier", [NAN_ROW], given, **TWO_LABELS)
+    label, scores = fuseline.compile(model, threads=1, target=target).run({"i0": NAN_ROW}).values()
+    wanted = by_onnxruntime(model, {"i0": NAN_ROW})
+    assert label.tolist() == wanted[0].tolist() and np.isnan(scores).all()
+    np.testing.assert_allclose(wanted[1], 1 / classes, rtol=1e-6)
 
 
 @pytest.mark.parametrize("widths", [[3, 2], [5, 1], [0, 2], [3, 0]])

@@ -6,6 +6,7 @@ import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
+from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, reduce, reshape
@@ -24,6 +25,7 @@ from fuseline.frontends.onnx.ops.ml_scores import (
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size, view
 from fuseline.ir.build import Body
+from fuseline.ir.dim import Dim, to_text
 
 ML = "ai.onnx.ml"
 FLOAT32 = np.dtype(np.float32)
@@ -88,9 +90,12 @@ def linear_classifier(node: OnnxNode) -> list[Value]:
 def svm_regressor(node: OnnxNode) -> Tensor:
     """The sum of the kernels of all support vectors; of one class only on which side it lies."""
     x, count = float_rows(node), node.integer("n_supports")
-    weights = node.numbers("coefficients")
+    weights, rho = node.numbers("coefficients"), node.numbers("rho")
+    if not rho:
+        raise FuselineError("E0105", "it needs an offset (rho)", node=node.label)
+    require_table(node, "coefficients", 1, count or x.dims[1])
     scores = product_with(node, kernels(node, x, count), weights, 1) if count else product_with(node, x, weights, 1)
-    scores = plus_row(node, scores, np.asarray(node.numbers("rho")[:1], np.float32))
+    scores = plus_row(node, scores, np.asarray(rho[:1], np.float32))
     if node.integer("one_class"):
         number = mlir_element(FLOAT32)
         side = {True: 1.0, False: -1.0}
@@ -104,12 +109,14 @@ def svm_regressor(node: OnnxNode) -> Tensor:
 
 
 def kernels(node: OnnxNode, x: Tensor, count: int) -> Tensor:
-    """`[rows, vectors]`: the kernel of each row and each support vector."""
+    """`[rows, vectors]`: the kernel of each row and each support vector.
+
+    Raises:
+        FuselineError: E0105 for support vectors that do not fit their number, or the features.
+    """
+    require_table(node, "support_vectors", count, x.dims[1])
     features, kind = static_size(x.dims[1]), node.text("kernel_type", "LINEAR")
-    given = node.numbers("support_vectors")
-    if len(given) != count * features:
-        raise NoNativeLowering("malformed-scores", f"{len(given)} numbers for {count} vectors of {features} features")
-    vectors = np.asarray(given, np.float32).reshape(count, features)
+    vectors = np.asarray(node.numbers("support_vectors"), np.float32).reshape(count, features)
     gamma, shift, degree = [*node.numbers("kernel_params"), 0.0, 0.0, 0.0][:3]
     if kind == "RBF":
         return _radial(node, x, known(vectors, name=f"{node.label}_vectors"), gamma)
@@ -125,6 +132,19 @@ def kernels(node: OnnxNode, x: Tensor, count: int) -> Tensor:
         return b.op(math.TanhOp, inner) if kind == "SIGMOID" else b.op(math.PowFOp, inner, b.constant(degree, number))
 
     return elementwise(node, [products], FLOAT32, body)
+
+
+def require_table(node: OnnxNode, name: str, rows: int, width: Dim) -> None:
+    """Refuse an attribute whose numbers are no table of `rows` times `width`; around a symbolic width, one that is a
+    table of no width at all.
+
+    Raises:
+        FuselineError: E0105, with both numbers.
+    """
+    found = len(node.numbers(name))
+    fits = found == rows * width if isinstance(width, int) else rows > 0 and found > 0 and found % rows == 0
+    if rows < 0 or not fits:
+        raise FuselineError("E0105", f"{found} {name} are no {rows} rows of {to_text(width)}", node=node.label)
 
 
 def _radial(node: OnnxNode, x: Tensor, vectors: Tensor, gamma: float) -> Tensor:

@@ -50,6 +50,7 @@ def svm_classifier(node: OnnxNode) -> list[Value]:
         raise FuselineError("E0105", f"{len(labels)} labels for {len(vectors)} classes", node=node.label)
     if min(vectors) < 0:
         raise FuselineError("E0105", f"vectors_per_class {vectors}: fewer than none", node=node.label)
+    _require_fit(node, vectors)
     decisions = _decisions(node, x, vectors)
     best = best_class(node, _votes(node, decisions, len(vectors)))
     return [labelled(node, best, labels), _scores(node, decisions, len(vectors), post)]
@@ -71,15 +72,23 @@ def _decisions(node: OnnxNode, x: Tensor, vectors: Sequence[int]) -> Tensor:
     """`[rows, pairs]`: above 0 for the first class of the pair."""
     total, pairs = sum(vectors), list(combinations(range(len(vectors)), 2))
     weights, rho = node.numbers("coefficients"), np.asarray(node.numbers("rho"), np.float32)
-    if len(weights) != total * (len(vectors) - 1) or len(rho) != len(pairs):
-        found = (
-            f"{len(weights)} coefficients and {len(rho)} offsets for {len(pairs)} pairs of classes of {total} vectors"
-        )
-        raise FuselineError("E0105", found, node=node.label)
     table = _weights(np.asarray(weights, np.float32).reshape(-1, total), vectors, pairs)
     return plus_row(
         node, matmul_of(node, kernels(node, x, total), known(table, name=f"{node.label}_coefficients")), rho
     )
+
+
+def _require_fit(node: OnnxNode, vectors: Sequence[int]) -> None:
+    """Refuse numbers of coefficients, offsets and probabilities that do not fit the classes (E0105), before anything
+    asks for the features."""
+    total, pairs = sum(vectors), len(vectors) * (len(vectors) - 1) // 2
+    weights, rho, *fit = (len(node.numbers(name)) for name in ("coefficients", "rho", "prob_a", "prob_b"))
+    if weights != total * (len(vectors) - 1) or rho != pairs:
+        found = f"{weights} coefficients and {rho} offsets for {pairs} pairs of classes of {total} vectors"
+        raise FuselineError("E0105", found, node=node.label)
+    if fit[0] and fit != [pairs, pairs]:
+        found = f"{fit[0]} of prob_a and {fit[1]} of prob_b for {pairs} pairs of classes"
+        raise FuselineError("E0105", found, node=node.label)
 
 
 def _weights(weights: Array, vectors: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Array:
@@ -117,9 +126,6 @@ def _votes(node: OnnxNode, decisions: Tensor, classes: int) -> Tensor:
 def _scores(node: OnnxNode, decisions: Tensor, classes: int, post: str) -> Tensor:
     slopes, offsets = (np.asarray(node.numbers(name), np.float32) for name in ("prob_a", "prob_b"))
     if len(slopes):
-        if len(slopes) != len(offsets) or len(slopes) != decisions.dims[1]:
-            message = f"{len(slopes)} of prob_a and {len(offsets)} of prob_b for {decisions.dims[1]} pairs of classes"
-            raise FuselineError("E0105", message, node=node.label)
         return finished(node, coupled(node, _shares(node, decisions, slopes, offsets), classes), post)
     if classes > 2:
         return finished(node, decisions, post)

@@ -12,9 +12,11 @@ import onnx_ir as ir
 from fuseline.frontends.onnx.contrib_bodies import contrib_body
 from fuseline.frontends.onnx.dtypes import to_onnx
 from fuseline.frontends.onnx.emission import cast
+from fuseline.frontends.onnx.foreign_operators import is_foreign
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.subgraphs import node_proto
 from fuseline.frontends.onnx.tensors import Tensor
+from fuseline.frontends.onnx.wide_halves import with_wide_inputs
 
 WRONG = frozenset(("AffineGrid",))
 """Operators whose body in the standard does not compute them: of a batch of one it drops the batch too."""
@@ -23,9 +25,10 @@ MASK = 3
 """The place of the mask among the inputs of Attention."""
 
 
-def as_its_body_takes_it(node: OnnxNode) -> OnnxNode:
-    """`node`, with inputs of types that its body computes right: a mask of integers, into which the body of Attention
-    would put minus infinity, is numbers of the queries' type."""
+def as_its_body_takes_it(node: OnnxNode, domain: str) -> OnnxNode:
+    """`node`, with inputs of types that its body computes right: halves in f32, for the body is one operator; a mask of
+    integers, into which the body of Attention would put minus infinity, is numbers of the queries' type."""
+    node = node if is_foreign(domain) else with_wide_inputs(node)
     mask = node.get(MASK) if node.op_type == "Attention" else None
     if mask is None or mask.dtype.kind not in "iu":
         return node

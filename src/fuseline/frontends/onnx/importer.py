@@ -37,6 +37,7 @@ from fuseline.frontends.onnx.sizes import ShapeOption
 from fuseline.frontends.onnx.subgraphs import captured_names
 from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, Tensor, known
 from fuseline.frontends.onnx.unreadable import unreadable
+from fuseline.frontends.onnx.wide_halves import as_sequence, rounded
 from fuseline.ir.build import Emitter
 from fuseline.ir.constant_budget import words_of, words_to_make
 from fuseline.ir.context import CompilerContext, new_context
@@ -182,7 +183,7 @@ class Importer:
         if lowering is not None:
             mark = self.program.mark()
             try:
-                return settled(node, _sequence(lowering(node)), mark)
+                return settled(node, as_sequence(lowering(node)), mark)
             except NoNativeLowering as error:
                 self.program.rollback(mark)
                 refusal = error
@@ -195,20 +196,20 @@ class Importer:
         if not is_foreign(domain):  # of those that are, onnxruntime is asked last
             check_known(alone)
         mark, known_problems, calls = self.program.mark(), len(self.problems), len(self.host.declarations)
-        node = as_its_body_takes_it(node)
+        taken = as_its_body_takes_it(node, domain)
         try:
-            body = function_body(node, domain, version)
+            body = function_body(taken, domain, version)
         except NoNativeLowering as error:
             body, refusal = None, error
         if body is not None:
             try:
-                outputs = self._call(body[0], node.inputs, node.attributes, node.label, body[1])
+                outputs = self._call(body[0], taken.inputs, node.attributes, node.label, body[1])
                 if not self.host.loops_since(calls):
-                    return outputs
+                    return rounded(node, domain, outputs)
             except NoNativeLowering:
                 pass
-            self.program.rollback(mark)
             del self.problems[known_problems:]
+        self.program.rollback(mark)
         check_known(alone)
         return self.host.run(alone, refusal)
 
@@ -291,10 +292,6 @@ class Importer:
             raise first
         listed = "; ".join(f"[{error.node}] {error.message}" for error in self.problems)
         raise FuselineError(first.code, f"{len(self.problems)} problems: {listed}", node=first.node, hint=first.hint)
-
-
-def _sequence(out: Value | Sequence[Value | None]) -> Sequence[Value | None]:
-    return out if isinstance(out, Sequence) else [out]
 
 
 def _domain(node: ir.Node) -> str:

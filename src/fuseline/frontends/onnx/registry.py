@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.wide_halves import as_sequence, rounded, with_wide_inputs
 
 if TYPE_CHECKING:
     from fuseline.frontends.onnx.host_values import Value
@@ -23,7 +24,7 @@ _TABLE: dict[tuple[str, str], list[tuple[int, Lowering]]] = {}
 
 
 def onnx_op(
-    op_type: str, *, since: int = 1, domain: str = "", ranks: Sequence[int] = ()
+    op_type: str, *, since: int = 1, domain: str = "", ranks: Sequence[int] = (), in_f32: bool = False
 ) -> Callable[[LoweringT], LoweringT]:
     """Register a function as the lowering of an operator from operator-set version `since` on (until a later
     registration).
@@ -31,6 +32,8 @@ def onnx_op(
     Args:
         ranks: how many dimensions the standard gives each input, where it fixes them; the function is only called with
         such inputs.
+        in_f32: whether it computes more than sums of halves, which it gets as f32; its results are rounded once
+        (`wide_halves.py`).
 
     Raises:
         KeyError: the operator has a lowering for this version already.
@@ -40,7 +43,8 @@ def onnx_op(
         versions = _TABLE.setdefault((domain, op_type), [])
         if any(version == since for version, _ in versions):
             raise KeyError(f"two lowerings for {op_type} since {since}")
-        versions.append((since, _with_ranks(function, ranks) if ranks else function))
+        lowering = _with_ranks(function, ranks) if ranks else function
+        versions.append((since, _in_f32(lowering, domain) if in_f32 else lowering))
         versions.sort(key=lambda entry: entry[0])
         return function
 
@@ -59,6 +63,13 @@ def _with_ranks(function: Lowering, ranks: Sequence[int]) -> Lowering:
         return function(node)
 
     return checked
+
+
+def _in_f32(function: Lowering, domain: str) -> Lowering:
+    def widened(node: OnnxNode) -> Value | Sequence[Value | None]:
+        return rounded(node, domain, as_sequence(function(with_wide_inputs(node))))
+
+    return widened
 
 
 @cache

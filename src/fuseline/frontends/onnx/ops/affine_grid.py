@@ -20,7 +20,7 @@ MOST_PLACES = 1 << 20
 """Larger grids would be large constants; their places are computed on the host."""
 
 
-@onnx_op("AffineGrid", since=20)
+@onnx_op("AffineGrid", since=20, in_f32=True)
 def affine_grid(node: OnnxNode) -> Tensor:
     """`theta` [batch, rank, rank + 1] and sizes [batch, channels, *sizes] give [batch, *sizes, rank]; the last axis of
     an image comes first."""

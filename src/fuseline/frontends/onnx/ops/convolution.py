@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
@@ -37,20 +39,21 @@ def conv(node: OnnxNode) -> Tensor:
     window = window_of(node, x.dims[2:], kernel)
     padded = pad_spatial(node, x, window, 0)
     out = convolve(node, padded, w, window, node.integer("group", 1))
-    return add_bias(node, out, node.get(2))
+    return add_bias(node, out, node.get(2), x.dtype)
 
 
-def add_bias(node: OnnxNode, x: Tensor, bias: Tensor | None) -> Tensor:
-    """`x` plus one number per channel (axis 1)."""
+def add_bias(node: OnnxNode, x: Tensor, bias: Tensor | None, dtype: np.dtype[Any]) -> Tensor:
+    """`x` plus one number per channel (axis 1), then as `dtype`."""
     if bias is None:
-        return x
+        return cast(node, x, dtype)
     if bias.rank != 1:
         raise FuselineError("E0107", f"the bias has {bias.rank} dimensions, not one", node=node.label)
 
     def add(b: Body, e: SSAValue, c: SSAValue) -> SSAValue:
         return b.op(arith.AddfOp, e, c)
 
-    return mapped(node, [(x, list(range(x.rank))), (bias, [1])], x.dims, x.dtype, add)
+    operands = [(x, list(range(x.rank))), (cast(node, bias, x.dtype), [1])]
+    return cast(node, mapped(node, operands, x.dims, x.dtype, add), dtype)
 
 
 def _static(dims: Sequence[Dim]) -> tuple[int, ...]:
@@ -60,7 +63,8 @@ def _static(dims: Sequence[Dim]) -> tuple[int, ...]:
 
 
 def convolve(node: OnnxNode, x: Tensor, w: Tensor, window: Window, groups: int) -> Tensor:
-    """The convolution of an image that is padded already; without bias. `w` is `[out, in / groups, *window]`."""
+    """The convolution of an image that is padded already, in the accumulator's type; without bias. `w` is `[out, in /
+    groups, *window]`."""
     channels, filters = x.dims[1], w.dims[0]
     if groups == 1:
         return _plain(node, x, w, window)
@@ -81,7 +85,7 @@ def _emit(
     iterators = [PARALLEL] * len(dims) + [REDUCTION] * reductions
     body = multiply_add_body(x.dtype, w.dtype, wide)
     op = node.emit.generic([node.ssa(x), node.ssa(w)], [filled(node, 0, dims, wide)], maps, iterators, body)
-    return cast(node, result(op.results[0], dims, wide), x.dtype)
+    return result(op.results[0], dims, wide)
 
 
 def _plain(node: OnnxNode, x: Tensor, w: Tensor, window: Window) -> Tensor:
@@ -140,12 +144,12 @@ def conv_transpose(node: OnnxNode) -> Tensor:
     low, high = _transposed_padding(node, x.dims[2:], kernel, strides, dilations)
     out = _without_zeros(node, x, w, strides, low, high) if w.is_constant and max(dilations) == 1 else None
     if out is not None:
-        return add_bias(node, out, node.get(2))
+        return add_bias(node, out, node.get(2), x.dtype)
     spread = _spread(node, x, strides, low, high)
     flipped = _flipped(node, w, groups)
     out = tuple(sub(size, (k - 1) * step) for size, k, step in zip(spread.dims[2:], kernel, dilations, strict=True))
     window = Window(kernel, (1,) * n, tuple(dilations), (0,) * n, (0,) * n, out)
-    return add_bias(node, convolve(node, spread, flipped, window, groups), node.get(2))
+    return add_bias(node, convolve(node, spread, flipped, window, groups), node.get(2), x.dtype)
 
 
 def _keeps_infinities(node: OnnxNode, kernel: Sequence[int], strides: Sequence[int]) -> bool:

@@ -53,6 +53,9 @@ _FLOAT_UNARY: dict[str, Scalar] = {
     "Ceil": _math(math.CeilOp),
     "Round": _math(math.RoundEvenOp),
     "Reciprocal": lambda b, t, x: b.op(arith.DivfOp, constant(b, t, 1.0), x),
+}
+
+_COMPOSED: dict[str, Scalar] = {
     "Sigmoid": lambda b, t, x: sigmoid(b, t, x),
     "Softplus": lambda b, t, x: softplus(b, t, x),
     "Softsign": lambda b, t, x: b.op(arith.DivfOp, x, b.op(arith.AddfOp, constant(b, t, 1.0), b.op(math.AbsFOp, x))),
@@ -62,10 +65,10 @@ _FLOAT_UNARY: dict[str, Scalar] = {
 
 
 def _register_unary(name: str, body: Scalar) -> None:
-    onnx_op(name)(lambda node: unary(node, body, float_only=True))
+    onnx_op(name, in_f32=name in _COMPOSED)(lambda node: unary(node, body, float_only=True))
 
 
-for _name, _body in _FLOAT_UNARY.items():
+for _name, _body in {**_FLOAT_UNARY, **_COMPOSED}.items():
     _register_unary(_name, _body)
 
 
@@ -145,7 +148,7 @@ def sign(node: OnnxNode) -> Tensor:
     return unary(node, body)
 
 
-@onnx_op("LeakyRelu")
+@onnx_op("LeakyRelu", in_f32=True)
 def leaky_relu(node: OnnxNode) -> Tensor:
     """x, or alpha * x below 0."""
     alpha = node.number("alpha", 0.01)
@@ -160,7 +163,7 @@ def _exp_minus_one(b: Body, t: DType, x: SSAValue) -> SSAValue:
     return b.op(arith.SubfOp, b.op(math.ExpOp, x), constant(b, t, 1.0))
 
 
-@onnx_op("Elu")
+@onnx_op("Elu", in_f32=True)
 def elu(node: OnnxNode) -> Tensor:
     """x, or alpha * (exp(x) - 1) below 0."""
     alpha = node.number("alpha", 1.0)
@@ -173,7 +176,7 @@ def elu(node: OnnxNode) -> Tensor:
     )
 
 
-@onnx_op("Selu")
+@onnx_op("Selu", in_f32=True)
 def selu(node: OnnxNode) -> Tensor:
     """gamma * elu(x)."""
     alpha, gamma = node.number("alpha", 1.67326319217681884765625), node.number("gamma", 1.05070102214813232421875)
@@ -185,7 +188,7 @@ def selu(node: OnnxNode) -> Tensor:
     return unary(node, body, float_only=True)
 
 
-@onnx_op("Celu")
+@onnx_op("Celu", in_f32=True)
 def celu(node: OnnxNode) -> Tensor:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
     alpha = node.number("alpha", 1.0)
@@ -200,7 +203,7 @@ def celu(node: OnnxNode) -> Tensor:
     return unary(node, body, float_only=True)
 
 
-@onnx_op("ThresholdedRelu")
+@onnx_op("ThresholdedRelu", in_f32=True)
 def thresholded_relu(node: OnnxNode) -> Tensor:
     """x above alpha, else 0."""
     alpha = node.number("alpha", 1.0)
@@ -211,7 +214,7 @@ def thresholded_relu(node: OnnxNode) -> Tensor:
     )
 
 
-@onnx_op("Shrink")
+@onnx_op("Shrink", in_f32=True)
 def shrink(node: OnnxNode) -> Tensor:
     """x + bias below -lambd, x - bias above lambd, else 0."""
     bias, lambd = node.number("bias"), node.number("lambd", 0.5)
@@ -225,14 +228,14 @@ def shrink(node: OnnxNode) -> Tensor:
     return unary(node, body, float_only=True)
 
 
-@onnx_op("HardSigmoid")
+@onnx_op("HardSigmoid", in_f32=True)
 def hard_sigmoid_op(node: OnnxNode) -> Tensor:
     """`max(0, min(1, alpha * x + beta))`."""
     alpha, beta = node.number("alpha", 0.2), node.number("beta", 0.5)
     return unary(node, lambda b, t, x: hard_sigmoid(b, t, x, alpha, beta), float_only=True)
 
 
-@onnx_op("Gelu")
+@onnx_op("Gelu", in_f32=True)
 def gelu(node: OnnxNode) -> Tensor:
     """x * Phi(x), exact (erf) or with tanh."""
     if node.text("approximate", "none") == "tanh":
@@ -356,7 +359,7 @@ def _signs_differ(b: Body, t: DType, x: SSAValue, y: SSAValue, zero: SSAValue) -
     return s.compare(b, t, "lt", b.op(arith.XOrIOp, x, y), zero)
 
 
-@onnx_op("Pow", since=7)
+@onnx_op("Pow", since=7, in_f32=True)
 def power(node: OnnxNode) -> Tensor:
     """x to the power y; small constant exponents become products."""
     a, c = node[0], node[1]
@@ -465,10 +468,10 @@ def _fold_inputs(node: OnnxNode, body: Callable[[Body, DType, SSAValue, SSAValue
 
 
 for _name, _fold in {"Sum": s.add, "Max": s.maximum, "Min": s.minimum}.items():
-    onnx_op(_name, since=6)(lambda node, body=_fold: _fold_inputs(node, body))
+    onnx_op(_name, since=6, in_f32=_name == "Sum")(lambda node, body=_fold: _fold_inputs(node, body))
 
 
-@onnx_op("Mean", since=6)
+@onnx_op("Mean", since=6, in_f32=True)
 def mean(node: OnnxNode) -> Tensor:
     """The mean of all inputs."""
     inputs = node.present()

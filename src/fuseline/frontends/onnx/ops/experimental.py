@@ -25,13 +25,13 @@ from fuseline.ir.dim import sub
 onnx_op("DynamicSlice")(slice_op)
 
 
-@onnx_op("Affine")
+@onnx_op("Affine", in_f32=True)
 def affine(node: OnnxNode) -> Tensor:
     """alpha * x + beta."""
     return _line(node, node.number("alpha", 1.0), node.number("beta", 0.0))
 
 
-@onnx_op("Scale")
+@onnx_op("Scale", in_f32=True)
 def scale(node: OnnxNode) -> Tensor:
     """x * scale."""
     return _line(node, node.number("scale", 1.0), 0.0)
@@ -44,7 +44,7 @@ def _line(node: OnnxNode, factor: float, offset: float) -> Tensor:
     return unary(node, body, float_only=True)
 
 
-@onnx_op("ParametricSoftplus")
+@onnx_op("ParametricSoftplus", in_f32=True)
 def parametric_softplus(node: OnnxNode) -> Tensor:
     """alpha * log(1 + exp(beta * x))."""
     alpha, beta = _required(node, "alpha"), _required(node, "beta")
@@ -55,7 +55,7 @@ def parametric_softplus(node: OnnxNode) -> Tensor:
     return unary(node, body, float_only=True)
 
 
-@onnx_op("ScaledTanh")
+@onnx_op("ScaledTanh", in_f32=True)
 def scaled_tanh(node: OnnxNode) -> Tensor:
     """alpha * tanh(beta * x)."""
     alpha, beta = _required(node, "alpha"), _required(node, "beta")
@@ -72,7 +72,7 @@ def _required(node: OnnxNode, name: str) -> float:
     return node.number(name)
 
 
-@onnx_op("ImageScaler")
+@onnx_op("ImageScaler", in_f32=True)
 def image_scaler(node: OnnxNode) -> Tensor:
     """scale * x + bias of the channel, for images [batch, channels, height, width]."""
     x, factor = node[0], node.number("scale", 1.0)

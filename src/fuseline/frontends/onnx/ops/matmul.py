@@ -6,8 +6,8 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx.broadcasting import broadcast_dims, equal_dim, loops_of
-from fuseline.frontends.onnx.dtypes import mlir_element
-from fuseline.frontends.onnx.emission import contract, elementwise
+from fuseline.frontends.onnx.dtypes import accumulator, mlir_element
+from fuseline.frontends.onnx.emission import cast, contract, elementwise
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.spreading import spread
 from fuseline.frontends.onnx.registry import onnx_op
@@ -51,22 +51,23 @@ def gemm(node: OnnxNode) -> Tensor:
     b_axes = (1, 2) if node.integer("transB") else (2, 1)
     rows, left = (a.dims[1], a.dims[0]) if node.integer("transA") else a.dims
     columns, right = b.dims if node.integer("transB") else (b.dims[1], b.dims[0])
-    product = contract(node, (a, a_axes), (b, b_axes), [rows, columns, equal_dim(left, right)], [0, 1], a.dtype)
+    wide = accumulator(a.dtype)
+    product = contract(node, (a, a_axes), (b, b_axes), [rows, columns, equal_dim(left, right)], [0, 1], wide)
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     if a.dtype.kind in "iu" and (alpha, beta) != (1.0, 1.0):
         raise NoNativeLowering("unsupported-dtype", "scaled integer product")
-    element = mlir_element(a.dtype)
+    element = mlir_element(wide)
     scaled = (
         product
         if alpha == 1.0
-        else elementwise(node, [product], a.dtype, lambda s, x: s.op(arith.MulfOp, x, s.constant(alpha, element)))
+        else elementwise(node, [product], wide, lambda s, x: s.op(arith.MulfOp, x, s.constant(alpha, element)))
     )
     if c is None or beta == 0.0:
-        return scaled
+        return cast(node, scaled, a.dtype)
 
     def add(s: Body, x: SSAValue, y: SSAValue) -> SSAValue:
         if a.dtype.kind in "iu":
             return s.op(arith.AddiOp, x, y)
         return s.op(arith.AddfOp, x, y if beta == 1.0 else s.op(arith.MulfOp, y, s.constant(beta, element)))
 
-    return elementwise(node, [scaled, c], a.dtype, add)
+    return cast(node, elementwise(node, [scaled, cast(node, c, wide)], wide, add), a.dtype)

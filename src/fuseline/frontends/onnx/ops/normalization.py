@@ -188,7 +188,7 @@ def root_mean_square_norm(node: OnnxNode) -> list[Tensor]:
     ]
 
 
-@onnx_op("BatchNormalization", since=7)
+@onnx_op("BatchNormalization", since=7, in_f32=True)
 def batch_norm(node: OnnxNode) -> Tensor:
     """Inference: x * a + b per channel, where a and b come from scale, bias, mean and variance."""
     if node.integer("training_mode") or node.wants_output(1):
@@ -244,7 +244,7 @@ def _batch_norm_of(node: OnnxNode, x: Tensor, parts: Sequence[Tensor], epsilon: 
     return mapped(node, [(x, list(range(x.rank))), *operands], x.dims, x.dtype, body)
 
 
-@onnx_op("InstanceNormalization")
+@onnx_op("InstanceNormalization", in_f32=True)
 def instance_norm(node: OnnxNode) -> Tensor:
     """Each channel of each image normalised over its positions. Of groups of channels that a reshape has joined it is a
     group norm."""
@@ -258,13 +258,13 @@ def instance_norm(node: OnnxNode) -> Tensor:
     return channel_norm(node, x, (scale, bias), epsilon)
 
 
-@onnx_op("GroupNormalization", since=21)
+@onnx_op("GroupNormalization", since=21, in_f32=True)
 def group_norm(node: OnnxNode) -> Tensor:
     """Channels in groups, each group normalised over its channels and positions; scale and bias per channel."""
     return grouped_norm(node, node[0], node.integer("num_groups"), (node[1], node[2]), node.number("epsilon", 1e-5))
 
 
-@onnx_op("LRN")
+@onnx_op("LRN", in_f32=True)
 def local_response_norm(node: OnnxNode) -> Tensor:
     """x / (bias + alpha / size * sum of squares over neighbouring channels) ** beta."""
     x, size = node[0], node.integer("size")

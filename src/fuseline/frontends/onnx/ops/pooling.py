@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
@@ -38,7 +38,7 @@ def max_pool(node: OnnxNode) -> Tensor | list[Tensor]:
     )
 
 
-@onnx_op("AveragePool")
+@onnx_op("AveragePool", in_f32=True)
 def average_pool(node: OnnxNode) -> Tensor:
     """The mean in each window; the padding counts only with `count_include_pad`."""
     x = node[0]
@@ -141,15 +141,32 @@ def global_max_pool(node: OnnxNode) -> Tensor:
     return reshape(node, out, (*x.dims[:2], *(1 for _ in axes)))
 
 
-@onnx_op("LpPool")
+@onnx_op("LpPool", in_f32=True)
 def lp_pool(node: OnnxNode) -> Tensor:
     """The p-norm in each window."""
-    x, order = node[0], node.integer("p", 2)
-    if not is_float(x.dtype):
-        raise NoNativeLowering("unsupported-order", f"p = {order}")
-    from xdsl.dialects import math
-
+    x, order = node[0], _order(node)
     window = window_of(node, x.dims[2:], node.integers("kernel_shape"))
+    total = pool(node, pad_spatial(node, x, window, 0.0), window, 0.0, _adding_powers(order))
+    return _root(node, total, order)
+
+
+@onnx_op("GlobalLpPool", in_f32=True)
+def global_lp_pool(node: OnnxNode) -> Tensor:
+    """The p-norm of each channel."""
+    x, order = node[0], _order(node)
+    total = reduce(node, [x], list(range(2, x.rank)), 0.0, _adding_powers(order), dtype=x.dtype, keep=True)
+    return _root(node, total, order)
+
+
+def _order(node: OnnxNode) -> int:
+    order = node.integer("p", 2)
+    if not is_float(node[0].dtype) or order < 1:
+        raise NoNativeLowering("unsupported-order", f"p = {order}")
+    return order
+
+
+def _adding_powers(order: int) -> Combine:
+    """Adds the magnitude of an element to the power of `order`."""
 
     def combine(b: Body, e: SSAValue, acc: SSAValue) -> SSAValue:
         size = b.op(math.AbsFOp, e)
@@ -157,12 +174,13 @@ def lp_pool(node: OnnxNode) -> Tensor:
             size = b.op(math.PowFOp, size, b.constant(order, element_of(e)))
         return b.op(arith.AddfOp, acc, b.op(arith.MulfOp, e, e) if order == 2 else size)
 
-    total = pool(node, pad_spatial(node, x, window, 0.0), window, 0.0, combine)
-    if order == 1:
-        return total
-    root = (
-        (lambda b, e: b.op(math.SqrtOp, e))
-        if order == 2
-        else (lambda b, e: b.op(math.PowFOp, e, b.constant(1 / order, element_of(e))))
-    )
-    return elementwise(node, [total], x.dtype, root)
+    return combine
+
+
+def _root(node: OnnxNode, total: Tensor, order: int) -> Tensor:
+    """The root of `order` of sums of powers."""
+
+    def root(b: Body, e: SSAValue) -> SSAValue:
+        return b.op(math.SqrtOp, e) if order == 2 else b.op(math.PowFOp, e, b.constant(1 / order, element_of(e)))
+
+    return total if order == 1 else elementwise(node, [total], total.dtype, root)

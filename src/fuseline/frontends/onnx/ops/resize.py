@@ -37,14 +37,14 @@ Table = tuple[Tensor, list[int | None]]
 """Numbers along one axis of the result, and the loop that they follow."""
 
 
-@onnx_op("Upsample", since=7)
+@onnx_op("Upsample", since=7, in_f32=True)
 def upsample(node: OnnxNode) -> Tensor:
     """Before version 10: nearest or linear, asymmetric coordinates."""
     scales = [float(v) for v in (node.attributes["scales"].value if node.has("scales") else node[1].numbers())]
     return _resized(node, scales, None, Resampling(node.text("mode", "nearest"), "asymmetric"))
 
 
-@onnx_op("Resize", since=10)
+@onnx_op("Resize", since=10, in_f32=True)
 def resize_v10(node: OnnxNode) -> Tensor:
     """Version 10: scales only, asymmetric coordinates."""
     return _resized(
@@ -52,7 +52,7 @@ def resize_v10(node: OnnxNode) -> Tensor:
     )
 
 
-@onnx_op("Resize", since=11)
+@onnx_op("Resize", since=11, in_f32=True)
 def resize(node: OnnxNode) -> Tensor:
     """Scales or sizes, over all axes or those given."""
     x = node[0]

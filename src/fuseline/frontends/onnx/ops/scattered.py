@@ -18,6 +18,7 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from fuseline.frontends.onnx.dtypes import accumulator
 from fuseline.frontends.onnx.emission import contract, filled, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.shape import transposed
@@ -51,13 +52,14 @@ def scattered(
     node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int], begin: Sequence[int], sizes: Sequence[Dim]
 ) -> Tensor:
     """`sizes` outputs from `begin` on of the full transposed convolution of a static image `[n, c, *image]` with
-    constant `[c, filters, *kernel]`; one group, no dilation."""
+    constant `[c, filters, *kernel]`, in the accumulator's type; one group, no dilation."""
     image, (channels, filters, *kernel) = static_sizes(x.dims[2:]), static_sizes(w.dims)
     n, taps = len(image), [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
     columns = _columns(w.numbers(), taps, strides)
     loops = [x.dims[0], *image, columns.shape[1], channels]
     flat = Tensor(w.dtype, tuple(columns.shape), array=columns, name=w.name)
-    y = contract(node, (x, [0, n + 2, *range(1, n + 1)]), (flat, [n + 2, n + 1]), loops, list(range(n + 2)), x.dtype)
+    wide = accumulator(x.dtype)
+    y = contract(node, (x, [0, n + 2, *range(1, n + 1)]), (flat, [n + 2, n + 1]), loops, list(range(n + 2)), wide)
     parts = _overlapped(node, reshape(node, y, (x.dims[0], *image, *taps, *strides, filters)), taps)
     places = [(size + t - 1) * s for size, t, s in zip(image, taps, strides, strict=True)]
     joined = reshape(node, transposed(node, parts, [0, 2 * n + 1, *range(1, 2 * n + 1)]), (x.dims[0], filters, *places))

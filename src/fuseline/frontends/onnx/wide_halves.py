@@ -1,0 +1,73 @@
+"""Operators on 16-bit floats, computed in f32 and rounded once: what lies between an operator's inputs and its outputs
+is no value of the model, and neither underflows nor overflows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+
+from fuseline.frontends.onnx.dtypes import is_half
+from fuseline.frontends.onnx.emission import FLOAT32, cast, reshape
+from fuseline.frontends.onnx.host_values import Value
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.tensors import Tensor, known, view
+
+Outputs = Sequence[Value | None]
+
+
+def with_wide_inputs(node: OnnxNode) -> OnnxNode:
+    """The node with its 16-bit inputs as f32."""
+    return replace(node, inputs=[_widened(node, t) for t in node.inputs]) if _has_halves(node) else node
+
+
+def rounded(node: OnnxNode, domain: str, outputs: Outputs) -> Outputs:
+    """What was computed with wide inputs, rounded where the standard gives an output the type of a 16-bit input."""
+    if not _has_halves(node):
+        return outputs
+    return [_narrowed(node, value, _declared(node, domain, place)) for place, value in enumerate(outputs)]
+
+
+def as_sequence(out: Value | Outputs) -> Outputs:
+    """The outputs of a lowering, which answers a single one as it is."""
+    return out if isinstance(out, Sequence) else [out]
+
+
+def _has_halves(node: OnnxNode) -> bool:
+    return any(t is not None and is_half(t.dtype) for t in node.inputs)
+
+
+def _widened(node: OnnxNode, t: Tensor | None) -> Tensor | None:
+    """`t` in f32 where it is a half: numbers, views and reshapes stay such."""
+    if t is None or not is_half(t.dtype):
+        return t
+    if t.is_constant:
+        return known(t.numbers().astype(np.float32), name=t.name)
+    source = t.base if t.base is not None else t.reshaped
+    wide = None if source is None else _widened(node, source)
+    if wide is None:
+        return cast(node, t, FLOAT32)
+    return view(wide, t.dims, t.axes) if t.base is not None else reshape(node, wide, t.dims)
+
+
+def _declared(node: OnnxNode, domain: str, place: int) -> np.dtype[Any] | None:
+    """The 16-bit type of an output: that of the inputs with the same type variable, of the first one where the standard
+    has no such operator (any more); None for any other type."""
+    if not onnx.defs.has(node.op_type, node.opset, domain):
+        return node[0].dtype if is_half(node[0].dtype) else None
+    schema: Any = onnx.defs.get_schema(node.op_type, node.opset, domain)  # onnx's stub lacks a schema's fields
+    variable = schema.outputs[min(place, len(schema.outputs) - 1)].type_str
+    last = len(schema.inputs) - 1
+    alike = [
+        t.dtype for i, t in enumerate(node.inputs) if t is not None and schema.inputs[min(i, last)].type_str == variable
+    ]
+    return alike[0] if alike and is_half(alike[0]) else None
+
+
+def _narrowed(node: OnnxNode, value: Value | None, dtype: np.dtype[Any] | None) -> Value | None:
+    return (
+        value if dtype is None or not isinstance(value, Tensor) or value.dtype != FLOAT32 else cast(node, value, dtype)
+    )

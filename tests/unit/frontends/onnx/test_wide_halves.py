@@ -1,0 +1,89 @@
+"""Operators on halves are computed in f32 and rounded once, under every `--numerics` and on every executor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import fuseline
+from tests.one_node import feeds_of, one_node
+
+HALVES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+SMALL, LARGE = 2.0**-9, 2.0**5
+"""Scales at which squares and cubes of halves underflow and overflow."""
+
+IMAGE, ROWS = (2, 6, 5, 4), (5, 7)
+
+CALLS: dict[str, tuple[str, dict[str, Any], list[tuple[int, ...]], float, int]] = {
+    "LpPool of cubes": ("LpPool", {"p": 3, "kernel_shape": [2, 1]}, [IMAGE], SMALL, 18),
+    "LpPool of large squares": ("LpPool", {"p": 2, "kernel_shape": [3, 2]}, [IMAGE], 16 * LARGE, 18),
+    "GlobalLpPool": ("GlobalLpPool", {"p": 3}, [IMAGE], SMALL, 18),
+    "AveragePool": ("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}, [IMAGE], 256 * LARGE, 18),
+    "LpNormalization": ("LpNormalization", {"axis": 1}, [ROWS], SMALL, 18),
+    "ReduceL2": ("ReduceL2", {"axes": [1]}, [ROWS], 16 * LARGE, 13),
+    "ReduceSumSquare": ("ReduceSumSquare", {"axes": [1]}, [ROWS], 0.1, 13),
+    "ReduceLogSumExp": ("ReduceLogSumExp", {"axes": [1]}, [ROWS], LARGE, 13),
+    "LogSoftmax": ("LogSoftmax", {}, [ROWS], 1.0, 13),
+    "GroupNormalization": ("GroupNormalization", {"num_groups": 2, "epsilon": 1e-9}, [IMAGE, (6,), (6,)], 0.1, 21),
+    "InstanceNormalization": ("InstanceNormalization", {"epsilon": 1e-9}, [IMAGE, (6,), (6,)], LARGE, 18),
+    "BatchNormalization": ("BatchNormalization", {}, [IMAGE, (6,), (6,), (6,), (6,)], 1.0, 15),
+    "LayerNormalization": ("LayerNormalization", {}, [ROWS, (7,), (7,)], SMALL, 17),
+    "LRN": ("LRN", {"size": 3, "alpha": 3.0, "beta": 0.6}, [IMAGE], SMALL, 18),
+    "Conv and its bias": ("Conv", {}, [IMAGE, (4, 6, 2, 3), (4,)], 1.0, 18),
+    "ConvTranspose and its bias": ("ConvTranspose", {"strides": [2, 2]}, [IMAGE, (6, 4, 3, 3), (4,)], 1.0, 18),
+    "Gemm": ("Gemm", {"alpha": 1e-3, "beta": 0.7}, [(5, 6), (6, 3), (3,)], 16.0, 18),
+    "Sum": ("Sum", {}, [ROWS] * 4, 1.0, 18),
+    "Mean": ("Mean", {}, [ROWS] * 4, LARGE, 18),
+    "Elu": ("Elu", {}, [ROWS], SMALL, 18),
+    "Selu": ("Selu", {}, [ROWS], SMALL, 18),
+    "Celu": ("Celu", {"alpha": 0.3}, [ROWS], SMALL, 18),
+    "Gelu": ("Gelu", {"approximate": "tanh"}, [ROWS], 1.0, 20),
+    "Mish": ("Mish", {}, [ROWS], 1.0, 18),
+    "Softplus": ("Softplus", {}, [ROWS], 1.0, 18),
+    "HardSwish": ("HardSwish", {}, [ROWS], 1.0, 18),
+    "Swish": ("Swish", {"alpha": 0.7}, [ROWS], 1.0, 24),
+    "Resize": ("Resize", {"mode": "cubic"}, [(1, 2, 5, 4)], 1.0, 18),
+    "GRU": ("GRU", {"hidden_size": 3}, [(6, 2, 4), (1, 9, 4), (1, 9, 3)], 1.0, 14),
+}
+"""Operator, attributes, shapes, scale of the first input, operator set."""
+
+
+def _inputs(name: str, dtype: np.dtype[Any]) -> list[Any]:
+    op_type, _, shapes, scale, _ = CALLS[name]
+    rng = np.random.default_rng()
+    drawn = [rng.standard_normal(shape) for shape in shapes]
+    if op_type == "BatchNormalization":
+        drawn[-1] = 0.01 + np.abs(drawn[-1])
+    given: list[Any] = [(x * (1 if i else scale)).astype(dtype) for i, x in enumerate(drawn)]
+    return [*given, None, np.array([1, 1, 1.7, 2.3], np.float32)] if op_type == "Resize" else given
+
+
+def _answer(name: str, inputs: list[Any], **options: Any) -> Any:
+    op_type, attributes, _, _, opset = CALLS[name]
+    constants = [
+        place for place, value in enumerate(inputs) if value is not None and value.dtype == np.float32 and place > 1
+    ]
+    model = one_node(op_type, inputs, attributes, opset=opset, constants=constants)
+    program = fuseline.compile(model, threads=1, **options)
+    assert not program.record.host_ops
+    return next(iter(program.run(feeds_of(inputs, constants)).values()))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", CALLS)
+def test_an_operator_rounds_once(name: str, dtype: str) -> None:
+    """Nothing but the rounding of the result, and that of f32 on the way, lies between this and the same in f64."""
+    inputs = _inputs(name, HALVES[dtype])
+    wide = [x if x is None or x.dtype == np.float32 else x.astype(np.float32) for x in inputs]
+    wanted = _answer(name, wide, target="interpreter").astype(np.float64)
+    step = float(ml_dtypes.finfo(HALVES[dtype]).eps)
+    smallest = float(ml_dtypes.finfo(HALVES[dtype]).smallest_subnormal)
+    near = 0.51 * step * np.abs(wanted) + smallest + 1e-4 * np.abs(wanted).max()
+    for numerics, target in (("strict", "cpu"), ("strict", "interpreter"), ("default", "cpu")):
+        found = _answer(name, inputs, numerics=numerics, target=target)
+        assert found.dtype == HALVES[dtype]
+        difference = np.abs(found.astype(np.float64) - wanted)
+        assert (difference <= near).all(), (numerics, target, difference.max())

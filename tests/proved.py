@@ -88,8 +88,8 @@ class _Kept(CpuTarget):
 class ProvedProgram:
     """`model` compiled for the CPU, on one thread, with dead memory overwritten. Raises what compiling raises."""
 
-    def __init__(self, model: Any, shapes: Mapping[str, Any] | None = None) -> None:
-        options = CompileOptions(target="cpu", threads=1, poison=True, shapes=shapes)
+    def __init__(self, model: Any, shapes: Mapping[str, Any] | None = None, **options_: Any) -> None:
+        options = CompileOptions(target="cpu", threads=1, poison=True, shapes=shapes, **options_)
         self._target = _Kept()
         in_this_process = mock.patch.object(cpu_target, "PARALLEL_THRESHOLD", 1 << 30)
         branches = mock.patch.object(targets, "create_target", lambda *_: self._target)

@@ -90,6 +90,7 @@ PHASES: dict[str, tuple[str, ...]] = {
     ),
     "dispatch": ("outline-executables",),
     "dedup": (
+        "constants-to-operands",
         "deduplicate-executables",
         "record-dispatches",
     ),
@@ -190,7 +191,7 @@ def pipeline_version() -> str:
 def prepare(source: Any, options: CompileOptions, target: Target) -> tuple[ModuleOp, CompilerContext]:
     """The program as read, and its context."""
     ctx = new_context()
-    ctx.target, ctx.legal = target.description, target.legal
+    ctx.target, ctx.legal, ctx.sharing_price = target.description, target.legal, target.sharing_price
     ctx.records.model = str(source) if isinstance(source, str | Path) else type(source).__name__
     ctx.records.pipeline = pipeline_version()
     ctx.records.target, ctx.records.threads = target.description.name, target.description.threads

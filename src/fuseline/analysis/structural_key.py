@@ -1,14 +1,16 @@
 """Structural identity of IR: equal keys mean equal code; names of values, symbols and locations do not enter.
 
-Source: iree-org/iree#1144 and #4000 (what a deduplicator has to compare).
+A constant counts where it is read: where it stands, and whether two readers share it, is not code. Source:
+iree-org/iree#1144 and #4000 (what a deduplicator has to compare).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from functools import lru_cache
 
-from xdsl.ir import Attribute, Operation, Region
+from xdsl.dialects.arith import ConstantOp
+from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 
 from fuseline.ir.fast.direct import operands_of, ops_of
 
@@ -47,34 +49,46 @@ def _sorted(names: tuple[str, ...], ignored: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name not in ignored))
 
 
-def structural_key(op: Operation, numbers: AttributeNumbers) -> Hashable:
+def structural_key(
+    op: Operation, numbers: AttributeNumbers, erased: Collection[tuple[Operation, int]] = frozenset()
+) -> Hashable:
     """A hashable value that is equal for two ops exactly when their code is; comparable among keys made with the same
-    `numbers`."""
-    return _op_key(op, numbers, {})
+    `numbers`.
+
+    Args:
+        erased: readers, as operations and operand numbers, of whose constants only the type counts.
+    """
+    return _Walk(numbers, erased).key(op)
 
 
-def _op_key(op: Operation, numbers: AttributeNumbers, values: dict[int, int]) -> Hashable:
-    """`values` numbers what was met, by identity."""
-    operands = tuple([values.setdefault(id(value), len(values)) for value in operands_of(op)])
-    properties, attributes = numbers.of(op.properties, IGNORED_PROPERTIES), numbers.of(op.attributes)
-    for result in op.results:
-        values[id(result)] = len(values)
-    regions = tuple([_region_key(region, numbers, values) for region in op.regions]) if op.regions else ()
-    return (
-        op.name,
-        operands,
-        properties,
-        attributes,
-        tuple([numbers.number(result.type) for result in op.results]),
-        regions,
-    )
+class _Walk:
+    """One walk over an op and what is inside it; `values` numbers what was met, by identity."""
 
+    def __init__(self, numbers: AttributeNumbers, erased: Collection[tuple[Operation, int]]) -> None:
+        self.numbers, self.erased = numbers, erased
+        self.values: dict[int, int] = {}
 
-def _region_key(region: Region, numbers: AttributeNumbers, values: dict[int, int]) -> Hashable:
-    blocks: list[Hashable] = []
-    for block in region.blocks:
-        for argument in block.args:
-            values[id(argument)] = len(values)
-        types = tuple([numbers.number(argument.type) for argument in block.args])
-        blocks.append((types, tuple([_op_key(op, numbers, values) for op in ops_of(block)])))
-    return tuple(blocks)
+    def key(self, op: Operation) -> Hashable:
+        """The key of `op`, which may read what was met before."""
+        operands = tuple([self._operand(op, i, value) for i, value in enumerate(operands_of(op))])
+        properties, attributes = self.numbers.of(op.properties, IGNORED_PROPERTIES), self.numbers.of(op.attributes)
+        for result in op.results:
+            self.values[id(result)] = len(self.values)
+        regions = tuple([self._region(region) for region in op.regions]) if op.regions else ()
+        types = tuple([self.numbers.number(result.type) for result in op.results])
+        return op.name, operands, properties, attributes, types, regions
+
+    def _operand(self, op: Operation, index: int, value: SSAValue) -> Hashable:
+        if type(value) is OpResult and type(value.op) is ConstantOp:
+            known = value.type if (op, index) in self.erased else value.op.value
+            return "constant", self.numbers.number(known)
+        return self.values.setdefault(id(value), len(self.values))
+
+    def _region(self, region: Region) -> Hashable:
+        blocks: list[Hashable] = []
+        for block in region.blocks:
+            for argument in block.args:
+                self.values[id(argument)] = len(self.values)
+            types = tuple([self.numbers.number(argument.type) for argument in block.args])
+            blocks.append((types, tuple([self.key(op) for op in ops_of(block) if type(op) is not ConstantOp])))
+        return tuple(blocks)

@@ -7,7 +7,7 @@ that box and nothing else; where it begins is said beside the function, since th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import tensor
@@ -43,6 +43,7 @@ class Arm:
         results: for each of its results, where it lies.
         sizes: the arm's size names, in order, and what they are in the dispatch's.
         members: the dispatch's ops that it computes.
+        originals: the dispatch's op behind each op of `entry` that is a copy of one.
     """
 
     entry: FuncOp
@@ -50,6 +51,7 @@ class Arm:
     results: tuple[ArmResult, ...]
     sizes: tuple[tuple[str, Dim], ...]
     members: tuple[Operation, ...] = field(default=(), compare=False)
+    originals: Mapping[Operation, Operation] = field(default_factory=dict[Operation, Operation], compare=False)
 
 
 def split_arms(entry: FuncOp) -> list[Arm]:
@@ -72,6 +74,7 @@ class _Writer:
         self.values: dict[SSAValue, SSAValue] = {}
         self.tensors: list[BlockArgument] = []
         self.sizes: dict[str, SSAValue] = {}
+        self.originals: dict[Operation, Operation] = {}
 
     def arm(self, subgrid: Subgrid) -> Arm:
         """The arm that makes the outputs of `subgrid`."""
@@ -91,6 +94,7 @@ class _Writer:
             results=tuple(ArmResult(output.position, _flat(output)) for output in subgrid.outputs),
             sizes=tuple((f"s{i}", self.view.shapes.symbol(name)) for i, name in enumerate(self.sizes)),
             members=subgrid.members,
+            originals=self.originals,
         )
 
     def _loops(self) -> FusedLoops | None:
@@ -148,7 +152,9 @@ class _Writer:
             self.values[value] = self._argument(value)
         else:
             assert isinstance(value, OpResult)
-            self.block.add_op(value.op.clone(self.values, clone_name_hints=False))
+            copy = value.op.clone(self.values, clone_name_hints=False)
+            self.originals[copy] = value.op
+            self.block.add_op(copy)
 
     def _emitter(self) -> Emitter:
         emitter = Emitter.at_end(self.block)

@@ -165,7 +165,7 @@ class _Links:
                 continue
             self.reached.add(op)
             for source in _sources(self.view, op):
-                if not is_constant_like(source):
+                if not is_constant_like(source) and not _reads_scalar(self.view, source):
                     self._parent[self.root(source)] = self.root(op)
                 pending.append(source)
 
@@ -194,6 +194,11 @@ def is_constant_like(op: Operation) -> bool:
     read = [value for value in operands_of(op) if not isinstance(value.type, IndexType)]
     free = kind(op) in (Kind.EMPTY, Kind.CONSTANT, Kind.FILL, Kind.SCALAR)
     return free and all(isinstance(value, OpResult) and is_constant_like(value.op) for value in read)
+
+
+def _reads_scalar(view: DispatchView, op: Operation) -> bool:
+    """Whether `op` reads a number that stands for a constant: every arm may do so."""
+    return isinstance(op, tensor.ExtractOp) and view.is_scalar(op.tensor)
 
 
 # subgrids that are better off together ------------------------------------------------------------------------------

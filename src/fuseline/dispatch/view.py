@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import IndexType, StringAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import IndexType, StringAttr, TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from fuseline.analysis.idioms import Idiom, idiom_of
@@ -27,6 +27,10 @@ MEMBERS_ATTRIBUTE = "fuseline.members"
 
 BOUNDS_ATTRIBUTE = "fuseline.bounds"
 """On an index argument: what the size can be, `lo..hi` or `lo..`."""
+
+SCALAR_ATTRIBUTE = "fuseline.scalar"
+"""On a tensor argument of rank 0: a number, no NaN, that was a constant of the body before several dispatches came to
+share it. Nothing writes it, and `tensor.extract` outside all bodies reads it."""
 
 _COMPUTE = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION)
 
@@ -93,10 +97,17 @@ class DispatchView:
     def is_constant(self, argument: BlockArgument) -> bool:
         """Whether every call site passes a constant for `argument`, so that its bytes may be laid out at compile
         time."""
+        return self._says(argument, "fuseline.constant")
+
+    def is_scalar(self, argument: SSAValue) -> bool:
+        """Whether `argument` is a number that stands for a constant of the body (`SCALAR_ATTRIBUTE`)."""
+        if not isinstance(argument, BlockArgument) or argument.owner is not self.entry.body.block:
+            return False
+        return self._says(argument, SCALAR_ATTRIBUTE)
+
+    def _says(self, argument: BlockArgument, name: str) -> bool:
         attributes = self.entry.arg_attrs
-        return attributes is not None and isinstance(
-            attributes.data[argument.index].data.get("fuseline.constant"), UnitAttr
-        )
+        return attributes is not None and name in attributes.data[argument.index].data
 
     @cached_property
     def results(self) -> tuple[SSAValue, ...]:

@@ -71,6 +71,11 @@ def _takes_all(candidate: Any) -> None:
     """A target that takes every dispatch."""
 
 
+def _costs_nothing(entry: Any, constant: Any) -> Any:
+    """A target on which sharing code takes no time."""
+    del entry, constant
+
+
 @dataclass
 class CompilerContext(Context):
     """xDSL's context with the side tables of one compile.
@@ -79,9 +84,10 @@ class CompilerContext(Context):
     hash one whole without need. `symbols`: the sizes that have names, with their bounds. `requirements`: what the
     program takes for granted about sizes. `metadata`: what the model says of itself, for the artifact. `spelled`: names
     of values as the text of the program has them, where the IR's own differ. `target`: what the target says of itself;
-    `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`). `to_make`: words of
-    constants that the frontend may still make (`ir.constant_budget`). `evaluated`: the program is only evaluated in
-    NumPy, where bodies may be of any length.
+    `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`); `sharing_price`: what an
+    operand in place of a constant costs on it (`targets.target.SharingPrices`). `to_make`: words of constants that the
+    frontend may still make (`ir.constant_budget`). `evaluated`: the program is only evaluated in NumPy, where bodies
+    may be of any length.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
@@ -95,6 +101,7 @@ class CompilerContext(Context):
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))
     legal: Callable[[Any], Any] = _takes_all
+    sharing_price: Callable[[Any, Any], Any] = _costs_nothing
     to_make: int = ALWAYS_WORDS
     evaluated: bool = False
 

@@ -14,13 +14,14 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from xdsl.dialects.func import FuncOp
 
 from fuseline.dispatch.arm_entries import Arm
+from fuseline.dispatch.body_constants import BodyConstant
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.ir.dim import Dim, add, mul, substitute
 from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
 
-__all__ = ["CompiledKernel", "KernelArm", "Launch", "Legality", "PackedLayout", "Refusal", "Target"]
-__all__ += ["TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
+__all__ = ["CompiledKernel", "KernelArm", "Launch", "Legality", "PackedLayout", "Refusal", "SharingPrice"]
+__all__ += ["SharingPrices", "Target", "TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,18 @@ class Refusal:
 
 Legality: TypeAlias = Callable[[DispatchCandidate], "Refusal | None"]
 """`Target.legal` of some target."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharingPrice:
+    """Why sharing code costs time: `ns` that a launch takes longer, predicted, and the reason in words."""
+
+    ns: float
+    reason: str
+
+
+SharingPrices: TypeAlias = Callable[[FuncOp, BodyConstant], "SharingPrice | None"]
+"""`Target.sharing_price` of some target."""
 
 
 FORMS = ("", "full", "compact", "over-budget")
@@ -196,6 +209,16 @@ class Target(ABC):
         everything unless a target says otherwise.
         """
         del candidate
+        return None
+
+    def sharing_price(self, entry: FuncOp, constant: BodyConstant) -> SharingPrice | None:
+        """What a launch of `entry` loses if `constant` is an operand that the kernel reads once, before its loops; None
+        where nothing.
+
+        Asked for every constant in which executables differ that are otherwise equal; they share code where nothing is
+        lost. Free unless a target says otherwise.
+        """
+        del entry, constant
         return None
 
     @abstractmethod

@@ -105,6 +105,21 @@ def test_a_shared_fill_links_nothing() -> None:
     assert len(arms) == 2 and _text(arms[0]) == _text(arms[1])
 
 
+@pytest.mark.parametrize(("said", "arms"), [("fuseline.scalar", 2), ("fuseline.constant", 1)])
+def test_a_number_that_stands_for_a_constant_links_nothing(said: str, arms: int) -> None:
+    parts = [
+        elementwise(name, [f"x{name}"], f"{n}x300", "%v = arith.mulf %a0, %c : f32") for name, n in (("p", 5), ("q", 7))
+    ]
+    entry = _entry(
+        f"%xp: tensor<5x300xf32>, %xq: tensor<7x300xf32>, %s: tensor<f32> {{{said}}}",
+        "%c = tensor.extract %s[] : tensor<f32>" + "".join(parts),
+        {"%p": "tensor<5x300xf32>", "%q": "tensor<7x300xf32>"},
+    )
+    found = _arms(entry)
+    assert len(found) == arms
+    assert all(view.is_scalar(view.tensors[-1]) == (arms == 2) for view in (DispatchView(arm.entry) for arm in found))
+
+
 def test_a_value_made_inside_links() -> None:
     body = elementwise("h", ["x"], "4x5", "%v = math.exp %a0 : f32")
     body += elementwise("p", ["h"], "4x5", "%v = math.absf %a0 : f32") + elementwise(

@@ -14,6 +14,7 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.dispatch.arm_entries import split_arms
+from fuseline.dispatch.body_constants import BodyConstant
 from fuseline.dispatch.calls import call_counts
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.dispatch.view import DispatchView
@@ -34,7 +35,8 @@ from fuseline.targets.cpu.legality import refusal_of
 from fuseline.targets.cpu.link.compile import PARALLEL_THRESHOLD, compile_texts, prepare
 from fuseline.targets.cpu.link.signature import signature_of
 from fuseline.targets.cpu.link.workers import shared
-from fuseline.targets.target import CompiledKernel, Target, TargetDescription, kernel_of_arms
+from fuseline.targets.cpu.sharing import sharing_price
+from fuseline.targets.target import CompiledKernel, SharingPrice, Target, TargetDescription, kernel_of_arms
 
 _PLACEHOLDER = "fuseline_kernel"
 
@@ -85,6 +87,10 @@ class CpuTarget(Target):
     def legal(self, candidate: DispatchCandidate) -> Refusal | None:
         """Why no family but the loop nest would take a dispatch that is built around a root."""
         return refusal_of(candidate)
+
+    def sharing_price(self, entry: FuncOp, constant: BodyConstant) -> SharingPrice | None:
+        """What a kernel loses that loads `constant` before its loops."""
+        return sharing_price(entry, constant, self.machine.costs)
 
     def compile_executables(
         self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False

@@ -167,6 +167,8 @@ class BodyEmitter:
             return self.kernel.as_value(self.size(value))
         assert isinstance(value, OpResult)
         if isinstance(value.op, tensor.ExtractOp):
+            if self.view.is_scalar(value.op.tensor):
+                return self.kernel.load_once(self.buffers.argument(value.op.tensor))
             return self.pull(value.op.tensor, [Index(self.size(i)) for i in value.op.indices], 1, None)
         return emit_scalar_op(self.kernel, value.op, [self.scalar(operand) for operand in value.op.operands])
 

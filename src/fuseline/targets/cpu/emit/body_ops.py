@@ -186,11 +186,13 @@ def _plain(name: str) -> Rule:
 
 def _maxnum(k: K, a: Value, b: Value) -> Value:
     """The larger, or the one that is a number."""
-    return k.select(k.compare("uno", b, b), a, k.max(a, b))
+    largest = k.max(a, b)
+    return largest if k.is_number(b) else k.select(k.compare("uno", b, b), a, largest)
 
 
 def _minnum(k: K, a: Value, b: Value) -> Value:
-    return k.select(k.compare("uno", b, b), a, k.min(a, b))
+    smallest = k.min(a, b)
+    return smallest if k.is_number(b) else k.select(k.compare("uno", b, b), a, smallest)
 
 
 def _select(k: K, condition: Value, a: Value, b: Value) -> Value:

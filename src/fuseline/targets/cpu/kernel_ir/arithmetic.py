@@ -186,11 +186,17 @@ class Arithmetic(Control):
 
     def _extreme(self, pick: Callable[[Number, Number], Any], a: Number, b: Number) -> Value:
         x, y = self._pair(a, b)
-        if x.op == "const":
+        if self.is_number(x):
             return pick(x, y)
-        if y.op == "const":
+        if self.is_number(y):
             return pick(y, x)
         return self.select(self.compare("uno", x, x), x, pick(x, y))
+
+    def is_number(self, x: Value) -> bool:
+        """Whether the builder knows that no lane of `x` is NaN: of a constant it does, and of what `load_once` gave."""
+        if x.op == "const":
+            return all(number == number for number in (x.attr if isinstance(x.attr, tuple) else (x.attr,)))
+        return (x.args[0] if x.op == "splat" else x) in self._numbers
 
     # bits -------------------------------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ class Emitter:
         self._blocks: list[Block] = [Block()]
         self._seen: list[dict[Any, Any]] = [{}]
         self._constants: dict[Any, Value] = {}
+        self._numbers: set[Value] = set()
         self._count = 0
 
     @property

@@ -102,6 +102,14 @@ class Memory(Conversion):
         """`load` relative to an address."""
         return self._load(self.offset(address, offset), lanes, active, None)
 
+    def load_once(self, memory: MemRef) -> Value:
+        """The first element of a buffer that nothing writes and that is no NaN, loaded where the kernel begins, however
+        deep the reader."""
+        dtype = _stored(memory.dtype)
+        value = self._place(("load", Type(dtype), (self.address(memory, 0), None, None), BYTES[dtype]), 0)
+        self._numbers.add(value)
+        return value
+
     def _load(self, address: Address, lanes: int, active: Operand | None, align: int | None) -> Value:
         dtype = _stored(address.dtype)
         if lanes == 1 and active is not None:

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, captured, is_generic, splat_value
 from fuseline.dispatch.arms import is_size, operands_of
-from fuseline.dispatch.view import BOUNDS_ATTRIBUTE
+from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, SCALAR_ATTRIBUTE
 from fuseline.ir.build import Emitter, element_of, tensor_type
 from fuseline.ir.dim import Dim, Symbol
 from fuseline.ir.dim_json import to_name
@@ -298,6 +298,8 @@ class SubKernelWriter:
             dims = self.view.shapes.dims(value)
             if value in self.packable:
                 found["fuseline.constant"] = UnitAttr()
+            if self.view.is_scalar(value):
+                found[SCALAR_ATTRIBUTE] = UnitAttr()
         else:
             dims = self.view.shapes.dims(value) if value in self.stored else self.tiling.box_of(value).sizes
         if not all(isinstance(size, int) for size in dims):

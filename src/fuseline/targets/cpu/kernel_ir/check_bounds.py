@@ -86,13 +86,9 @@ class _Checker:
     @contextmanager
     def _under(self, facts: Iterable[Fact]) -> Generator[bool]:
         """Inside, these conditions hold as well; whether they can."""
-        before = len(self.known.facts)
-        self.known.facts += list(facts)
-        yield all(
-            larger.terms or smaller.terms or smaller.constant <= larger.constant
-            for smaller, larger in self.known.facts[before:]
-        )
-        del self.known.facts[before:]
+        more = list(facts)
+        with self.known.conditions.assuming(more):
+            yield all(larger.terms or smaller.terms or smaller.constant <= larger.constant for smaller, larger in more)
 
     def _access(self, op: Value) -> None:
         address, active = op.args[0], op.args[1]

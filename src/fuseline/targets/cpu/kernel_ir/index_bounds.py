@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fuseline.targets.cpu.kernel_ir.affine import Affine, Fact, factors, order
+from fuseline.targets.cpu.kernel_ir.conditions import Conditions
 from fuseline.targets.cpu.kernel_ir.contents import Range, range_of_load
 from fuseline.targets.cpu.kernel_ir.quotients import (
     bounds_of_division,
@@ -28,7 +29,7 @@ _FOLDS: dict[str, Callable[[int, int], int]] = {"udiv": int.__floordiv__, "urem"
 
 
 class IndexBounds:
-    """What is known about the index values of `kernel`, under the conditions in force (`facts`).
+    """What is known about the index values of `kernel`, under the conditions in force.
 
     Args:
         sizes: the runtime sizes, by position.
@@ -43,8 +44,7 @@ class IndexBounds:
         self.numbers = {size: int(sizes[i]) for i, size in enumerate(kernel.sizes)}
         self.forms: dict[tuple[Value, int], Affine] = {}
         self.lane = 0
-        self.facts: list[Fact] = []
-        self._known: dict[tuple[frozenset[tuple[Value, int]], int, int], int | None] = {}
+        self.conditions = Conditions()
 
     # conditions -------------------------------------------------------------------------------------------------------
 
@@ -88,15 +88,13 @@ class IndexBounds:
     def _form_everywhere(self, value: Value) -> Affine:
         """The form of a value, whatever branch asks for it: by no condition. What may not fit its type, and so wrap, is
         a term of its own."""
-        facts, self.facts = self.facts, []
-        form, limit = self._form(value), 2 ** (BITS[value.type.dtype] - 1)
-        fits = (
-            value in form.terms
-            or value.type.dtype == "i64"
-            or (self.at_most(form, limit - 1) and self.at_most(form.times(-1), limit))
-        )
-        self.facts = facts
-        return form if fits else _atom(value)
+        with self.conditions.unconditionally():
+            form = self._form(value)
+            return form if value.type.dtype == "i64" or self._fits(form, value.type.dtype) else _atom(value)
+
+    def _fits(self, form: Affine, dtype: str) -> bool:
+        limit = 2 ** (BITS[dtype] - 1)
+        return self.at_most(form, limit - 1) and self.at_most(form.times(-1), limit)
 
     def _form(self, value: Value) -> Affine:
         if value.op == "const":
@@ -133,12 +131,8 @@ class IndexBounds:
 
     def most(self, form: Affine) -> int | None:
         """A number that `form` does not exceed, whatever the conditions in force; None if none is found."""
-        key = (frozenset(form.terms.items()), form.constant, self.lane)
-        if key not in self._known:
-            facts, self.facts = self.facts, []
-            self._known[key] = self.upper(form)
-            self.facts = facts
-        return self._known[key]
+        with self.conditions.unconditionally():
+            return self.upper(form)
 
     def least(self, form: Affine) -> int | None:
         """A number that `form` is not below, whatever the conditions in force; None if none is found."""
@@ -151,11 +145,15 @@ class IndexBounds:
             yield from (found[0] for found in self._replaced(form, _deepest(form)) if len(found) == 1)
 
     def upper(self, form: Affine, depth: int = 0) -> int | None:
-        """A number that `form` does not exceed; None if none is found."""
+        """A number that `form` does not exceed; None if none is found. It is looked for once: both sides of a minimum
+        may share their terms, and those theirs."""
         if not form.terms:
             return form.constant
         if depth > _DEPTH_LIMIT:
             return None
+        return self.conditions.found(form, self.lane, depth, lambda: self._upper(form, depth))
+
+    def _upper(self, form: Affine, depth: int) -> int | None:
         atom = _deepest(form)
         found: list[int] = []
         for replaced in self._replaced(form, atom):
@@ -252,7 +250,7 @@ class IndexBounds:
         """`upper` of what `atom` is made of, or what one of the conditions in force gives; one on later values might
         lead back to the atom."""
         found = [self.upper(form)]
-        for smaller, larger in self.facts:
+        for smaller, larger in self.conditions.facts:
             if all(value.number < atom.number for side in (smaller, larger) for value in side.terms):
                 found += [self.upper(form.plus(smaller, -f).plus(larger, f)) for f in factors(form, smaller, larger)]
         return min((bound for bound in found if bound is not None), default=None)
@@ -263,7 +261,7 @@ class IndexBounds:
 
     def _sides_at_most(self, form: Affine, limit: int, tries: int) -> bool:
         """Whether a condition tells it of both sides of a minimum, maximum or choice, or of the one that matters."""
-        atom = _deepest(form) if form.terms and self.facts else None
+        atom = _deepest(form) if form.terms and self.conditions.facts else None
         if atom is None or atom.op not in ("min", "max", "select"):
             return False
 
@@ -280,7 +278,7 @@ class IndexBounds:
             return True
         if tries == 0:
             return False
-        for smaller, larger in self.facts:
+        for smaller, larger in self.conditions.facts:
             for factor in factors(form, smaller, larger):
                 if self._at_most(form.plus(smaller, -factor).plus(larger, factor), limit, tries - 1):
                     return True

@@ -13,6 +13,7 @@ from onnx import helper
 
 from tests.fuzz.evaluate import NodeRunner, Rejected, tensor_of
 from tests.fuzz.exclusions import exclude
+from tests.fuzz.lost_digits import require_digits
 from tests.fuzz.tensors import F32, F64, I64, Array, Shape, Value, is_float, onnx_type, random_array
 
 ELEMENT_LIMIT = 4000
@@ -186,6 +187,9 @@ class Graph:
         node = helper.make_node(op_type, given, names, name=self.name(f"{op_type}_"), domain=domain, **attributes)
         read = list({value.name: value for value in (*inputs, *captured) if value is not None}.values())
         runner = NodeRunner(node, read, self.opsets(domain))
+        if self.wild:
+            for k in range(self.setting.count):
+                require_digits(op_type, [value.arrays[k] for value in inputs if value is not None])
         exclude("doubles-without-a-kernel", runner.by_reference and any(value.dtype == F64 for value in read))
         results = [
             runner.run([value.arrays[k] for value in read if not value.known]) for k in range(self.setting.count)

@@ -1,0 +1,49 @@
+"""Wild values that no two floating-point types can agree on, since what they are of is rounded away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tests.fuzz.exclusions import exclude
+from tests.fuzz.tensors import Array, is_float
+
+PERIODIC = ("Sin", "Cos", "Tan")
+LEAST_STEPS = 64
+"""How many numbers of a type lie between one and the next whole number, at the least, where a period has digits."""
+
+EXACT: Mapping[str, Callable[..., Any]] = {
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Pow": np.power,
+    "Exp": np.exp,
+    "Reciprocal": np.reciprocal,
+    "Sigmoid": lambda x: np.exp(-np.logaddexp(0, -x)),
+    "Softplus": lambda x: np.logaddexp(0, x),
+}
+"""Operators whose result may be much smaller than their operands, in float64."""
+
+
+def require_digits(op_type: str, operands: Sequence[Any]) -> None:
+    """Raises Rejected for a node whose result, on these arrays, depends on digits that their type does not have."""
+    floats: list[Array] = [array for array in operands if isinstance(array, np.ndarray) and is_float(array.dtype)]
+    if not floats:
+        return
+    exclude("period-beyond-the-digits", op_type in PERIODIC and _beyond(floats[0]))
+    exclude("smaller-than-normal", op_type in EXACT and len(floats) == len(operands) and _small(op_type, floats))
+
+
+def _beyond(array: Array) -> bool:
+    """Whether a finite element is so large that neighbours of its type are a good part of a period apart."""
+    wide = np.abs(array.astype(np.float64))
+    return bool((wide[np.isfinite(wide)] * float(ml_dtypes.finfo(array.dtype).eps) > 1 / LEAST_STEPS).any())
+
+
+def _small(op_type: str, operands: Sequence[Array]) -> bool:
+    """Whether an element of the result is not 0 and yet below the normal numbers of its type."""
+    with np.errstate(all="ignore"):
+        exact = np.abs(EXACT[op_type](*(array.astype(np.float64) for array in operands)))
+    return bool(((exact > 0) & (exact < float(ml_dtypes.finfo(operands[0].dtype).smallest_normal))).any())

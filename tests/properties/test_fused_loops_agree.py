@@ -15,7 +15,8 @@ from fuseline.compile_options import CompileOptions
 from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.axes import Axes, grid_of
 from fuseline.dispatch.derived_loops import derived_loops
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, from_attribute
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops
+from fuseline.dispatch.loops_attribute import from_attribute
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dispatch.outline_executables import entry_of

@@ -17,7 +17,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 
 from fuseline.analysis.shapes import argument_attribute
 from fuseline.dispatch.arms import Output, Subgrid, is_size, operands_of, subgrids
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, members_of, to_attribute
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, members_of
+from fuseline.dispatch.loops_attribute import to_attribute
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, DispatchView
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim, Symbol, add, mul, product, substitute, symbol, symbols

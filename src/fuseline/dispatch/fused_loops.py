@@ -1,5 +1,5 @@
-"""The loops that the members of a dispatch share, as fusion decided them: a value, and its text on the region and on
-the entry function made of it.
+"""The loops that the members of a dispatch share, as fusion decided them: a value, whose text is on the region and on
+the entry function made of it (`loops_attribute.py`).
 
     softmax over (r, c):   fuseline.loops = {grids = [["r"]], members = [array<i64: 0, -1>, array<i64: 0, -1>, ...]}
                               the extents       per loop of a member: the grid loop, -1 for an inner loop
@@ -17,28 +17,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, i64
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Block, Operation
 
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim, substitute, symbols
-from fuseline.ir.dim_json import from_name, to_name
 from fuseline.ir.fast.direct import ops_of
 
 LOOPS_ATTRIBUTE = "fuseline.loops"
 """On a dispatch region, and on the entry function made of it."""
-
-INNER = -1
-"""In the text, a loop that runs inside a workgroup."""
-
-UNNAMED = "?"
-"""In the text, an extent that the program has no name for."""
 
 Extent: TypeAlias = Dim | None
 """How far a grid loop runs; None where the program has no name for it (it follows from data)."""
@@ -138,115 +129,6 @@ def _renamed(extent: Extent, names: Mapping[str, Dim]) -> Extent:
     return substitute(extent, names) if all(item.name in names for item in symbols(extent)) else None
 
 
-# text -----------------------------------------------------------------------------------------------------------------
-
-
-def to_attribute(loops: FusedLoops) -> DictionaryAttr:
-    """The loops as a printable attribute, which `from_attribute` reads."""
-    entries: dict[str, Attribute] = {
-        "grids": ArrayAttr(
-            [
-                ArrayAttr([StringAttr(UNNAMED if extent is None else to_name(extent)) for extent in grid])
-                for grid in loops.grids
-            ]
-        ),
-        "members": ArrayAttr([_member_attribute(member.role, member.grid_loops) for member in loops.members]),
-    }
-    if len(loops.grids) != 1:
-        entries["arms"] = _integers(tuple(member.arm for member in loops.members))
-    if loops.online:
-        entries["online"] = ArrayAttr([_online_attribute(one) for one in loops.online])
-    return DictionaryAttr(entries)
-
-
-@lru_cache(maxsize=1 << 10)
-def _member_attribute(role: Role, grid_loops: tuple[int | None, ...]) -> Attribute:
-    return (
-        _integers(tuple(INNER if loop is None else loop for loop in grid_loops))
-        if role is Role.PLACED
-        else StringAttr(role.value)
-    )
-
-
-def _online_attribute(one: OnlineReduction) -> DictionaryAttr:
-    loops = ArrayAttr([_integers(loop) for loop in one.loops])
-    return DictionaryAttr(
-        {"loops": loops, "product": IntegerAttr(one.product, i64), "points": IntegerAttr(one.points, i64)}
-    )
-
-
-def _integers(values: tuple[int, ...]) -> Attribute:
-    return DenseArrayBase.from_list(i64, values)
-
-
-def from_attribute(attribute: Attribute, symbols: Mapping[str, Dim], node: str | None = None) -> FusedLoops:
-    """The loops that an attribute says. `symbols`: the sizes by name; `node`: the dispatch, for errors. Raises
-    FuselineError: E0302."""
-    try:
-        return _read(attribute, symbols)
-    except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError) as problem:
-        raise _wrong(f"it does not read as loops ({problem!r})", node) from problem
-
-
-def _read(attribute: Attribute, symbols: Mapping[str, Dim]) -> FusedLoops:
-    entries = _typed(attribute, DictionaryAttr).data
-    unknown = entries.keys() - {"grids", "members", "arms", "online"}
-    if unknown:
-        raise ValueError(f"unknown entry {min(unknown)}")
-    grids = tuple(tuple(_extent(name, symbols) for name in _items(grid)) for grid in _items(entries["grids"]))
-    members = _items(entries["members"])
-    arms = _numbers(entries["arms"]) if "arms" in entries else (0,) * len(members)
-    found = tuple(_member(member, arm) for member, arm in zip(members, arms, strict=True))
-    return FusedLoops(
-        grids, found, tuple(_online(one) for one in _items(entries["online"])) if "online" in entries else ()
-    )
-
-
-def _member(attribute: Attribute, arm: int) -> MemberLoops:
-    if isinstance(attribute, StringAttr):
-        role = Role(attribute.data)
-        if role is Role.PLACED:
-            raise ValueError("a placed member has loops")
-        return MemberLoops((), role, arm)
-    return MemberLoops(tuple(None if loop == INNER else loop for loop in _numbers(attribute)), Role.PLACED, arm)
-
-
-def _online(attribute: Attribute) -> OnlineReduction:
-    entries = _typed(attribute, DictionaryAttr).data
-    loops = [_numbers(loop) for loop in _items(entries["loops"])]
-    return OnlineReduction(
-        tuple((member, loop) for member, loop in loops), _number(entries["product"]), _number(entries["points"])
-    )
-
-
-def _extent(attribute: Attribute, symbols: Mapping[str, Dim]) -> Extent:
-    name = _typed(attribute, StringAttr).data
-    if not name:
-        raise ValueError("a size has no name")
-    return None if name == UNNAMED else from_name(name, symbols)
-
-
-def _items(attribute: Attribute) -> tuple[Attribute, ...]:
-    return tuple(_typed(attribute, ArrayAttr).data)
-
-
-def _numbers(attribute: Attribute) -> tuple[int, ...]:
-    array = _typed(attribute, DenseArrayBase)
-    if array.elt_type != i64:
-        raise TypeError(f"{attribute} is no array of i64")
-    return tuple(array.get_values())
-
-
-def _number(attribute: Attribute) -> int:
-    return int(_typed(attribute, IntegerAttr).value.data)
-
-
-def _typed(attribute: Attribute, wanted: type[Any]) -> Any:
-    if not isinstance(attribute, wanted):
-        raise TypeError(f"{attribute} is no {wanted.__name__}")
-    return attribute
-
-
 # against a body -------------------------------------------------------------------------------------------------------
 
 
@@ -267,11 +149,11 @@ def require_match(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: s
     """Raises FuselineError (E0302) where the loops cannot be those of `body`; `node` is the dispatch."""
     members = members_of(body)
     if len(members) != len(loops.members):
-        raise _wrong(f"it has {len(loops.members)} members, the body has {len(members)}", node)
+        raise mismatch(f"it has {len(loops.members)} members, the body has {len(members)}", node)
     for number, (op, member) in enumerate(zip(members, loops.members, strict=True)):
         problem = _problem(loops, member, op, shapes)
         if problem:
-            raise _wrong(f"member {number} ({op.name}): {problem}", node)
+            raise mismatch(f"member {number} ({op.name}): {problem}", node)
     for one in loops.online:
         _require_online(one, loops, node)
 
@@ -301,15 +183,16 @@ def _unequal(extents: Sequence[Dim], grid_loops: Sequence[int | None], grid: Seq
 def _require_online(one: OnlineReduction, loops: FusedLoops, node: str | None) -> None:
     for member, loop in (*one.loops, (one.product, 0)):
         if not 0 <= member < len(loops.members):
-            raise _wrong(f"an online reduction speaks of member {member} of {len(loops.members)}", node)
+            raise mismatch(f"an online reduction speaks of member {member} of {len(loops.members)}", node)
         placed = loops.members[member].grid_loops
         if not 0 <= loop < max(1, len(placed)) or (placed and (member, loop) in one.loops and placed[loop] is not None):
-            raise _wrong(f"loop {loop} of member {member} is met block by block and is no inner loop", node)
+            raise mismatch(f"loop {loop} of member {member} is met block by block and is no inner loop", node)
     if one.points < 1:
-        raise _wrong(f"an online reduction meets {one.points} points at a time", node)
+        raise mismatch(f"an online reduction meets {one.points} points at a time", node)
 
 
-def _wrong(message: str, node: str | None) -> FuselineError:
+def mismatch(message: str, node: str | None) -> FuselineError:
+    """The error of what `fuseline.loops` says of the dispatch `node`, and is not so."""
     return FuselineError(
         "E0302", f"{LOOPS_ATTRIBUTE}: {message}", node=node, hint="remove the attribute, or form the region again"
     )

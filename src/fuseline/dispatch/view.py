@@ -14,7 +14,8 @@ from fuseline.analysis.idioms import Idiom, idiom_of
 from fuseline.analysis.shapes import ShapeAnalysis, argument_attribute
 from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
 from fuseline.dispatch.derived_loops import derived_loops
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, from_attribute, require_match
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, require_match
+from fuseline.dispatch.loops_attribute import from_attribute
 from fuseline.dispatch.result_places import returned
 from fuseline.dispatch.shared_loops import require_shared
 from fuseline.ir.dim import Dim, symbol

@@ -9,16 +9,8 @@ from xdsl.ir import Block
 from xdsl.parser import Parser
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.dispatch.fused_loops import (
-    FusedLoops,
-    MemberLoops,
-    OnlineReduction,
-    Role,
-    from_attribute,
-    members_of,
-    require_match,
-    to_attribute,
-)
+from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, members_of, require_match
+from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import new_context

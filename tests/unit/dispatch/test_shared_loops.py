@@ -8,15 +8,8 @@ import pytest
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 
 from fuseline.cli.opt import run_passes
-from fuseline.dispatch.fused_loops import (
-    LOOPS_ATTRIBUTE,
-    FusedLoops,
-    MemberLoops,
-    OnlineReduction,
-    Role,
-    from_attribute,
-    to_attribute,
-)
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, OnlineReduction, Role
+from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE
 from fuseline.errors import FuselineError

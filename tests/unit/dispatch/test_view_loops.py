@@ -8,15 +8,8 @@ import pytest
 from xdsl.dialects.func import FuncOp
 
 from fuseline.dispatch.arm_entries import split_arms
-from fuseline.dispatch.fused_loops import (
-    LOOPS_ATTRIBUTE,
-    FusedLoops,
-    MemberLoops,
-    OnlineReduction,
-    Role,
-    from_attribute,
-    to_attribute,
-)
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, OnlineReduction, Role
+from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map

@@ -25,7 +25,8 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_generic
 from fuseline.analysis.views import is_view
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of, to_attribute
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of
+from fuseline.dispatch.loops_attribute import to_attribute
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext

@@ -27,7 +27,8 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_constant, kind
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, from_attribute, require_match, to_attribute
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, require_match
+from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir import flow

@@ -9,7 +9,8 @@ import pytest
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind
 from fuseline.dispatch.candidate import DispatchCandidate
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, from_attribute
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
+from fuseline.dispatch.loops_attribute import from_attribute
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import CompilerContext, new_context

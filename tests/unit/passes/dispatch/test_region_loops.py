@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from xdsl.dialects.builtin import UnitAttr
 
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, from_attribute, to_attribute
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops
+from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import new_context

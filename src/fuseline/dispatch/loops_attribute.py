@@ -1,0 +1,126 @@
+"""The loops of a dispatch as text: the attribute `fuseline.loops` that the region and the entry function carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute
+
+from fuseline.dispatch.fused_loops import Extent, FusedLoops, MemberLoops, OnlineReduction, Role, mismatch
+from fuseline.ir.dim import Dim
+from fuseline.ir.dim_json import from_name, to_name
+
+INNER = -1
+"""In the text, a loop that runs inside a workgroup."""
+
+UNNAMED = "?"
+"""In the text, an extent that the program has no name for."""
+
+
+def to_attribute(loops: FusedLoops) -> DictionaryAttr:
+    """The loops as a printable attribute, which `from_attribute` reads."""
+    entries: dict[str, Attribute] = {
+        "grids": ArrayAttr(
+            [
+                ArrayAttr([StringAttr(UNNAMED if extent is None else to_name(extent)) for extent in grid])
+                for grid in loops.grids
+            ]
+        ),
+        "members": ArrayAttr([_member_attribute(member.role, member.grid_loops) for member in loops.members]),
+    }
+    if len(loops.grids) != 1:
+        entries["arms"] = _integers(tuple(member.arm for member in loops.members))
+    if loops.online:
+        entries["online"] = ArrayAttr([_online_attribute(one) for one in loops.online])
+    return DictionaryAttr(entries)
+
+
+@lru_cache(maxsize=1 << 10)
+def _member_attribute(role: Role, grid_loops: tuple[int | None, ...]) -> Attribute:
+    return (
+        _integers(tuple(INNER if loop is None else loop for loop in grid_loops))
+        if role is Role.PLACED
+        else StringAttr(role.value)
+    )
+
+
+def _online_attribute(one: OnlineReduction) -> DictionaryAttr:
+    loops = ArrayAttr([_integers(loop) for loop in one.loops])
+    return DictionaryAttr(
+        {"loops": loops, "product": IntegerAttr(one.product, i64), "points": IntegerAttr(one.points, i64)}
+    )
+
+
+def _integers(values: tuple[int, ...]) -> Attribute:
+    return DenseArrayBase.from_list(i64, values)
+
+
+def from_attribute(attribute: Attribute, symbols: Mapping[str, Dim], node: str | None = None) -> FusedLoops:
+    """The loops that an attribute says. `symbols`: the sizes by name; `node`: the dispatch, for errors. Raises
+    FuselineError: E0302."""
+    try:
+        return _read(attribute, symbols)
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError) as problem:
+        raise mismatch(f"it does not read as loops ({problem!r})", node) from problem
+
+
+def _read(attribute: Attribute, symbols: Mapping[str, Dim]) -> FusedLoops:
+    entries = _typed(attribute, DictionaryAttr).data
+    unknown = entries.keys() - {"grids", "members", "arms", "online"}
+    if unknown:
+        raise ValueError(f"unknown entry {min(unknown)}")
+    grids = tuple(tuple(_extent(name, symbols) for name in _items(grid)) for grid in _items(entries["grids"]))
+    members = _items(entries["members"])
+    arms = _numbers(entries["arms"]) if "arms" in entries else (0,) * len(members)
+    found = tuple(_member(member, arm) for member, arm in zip(members, arms, strict=True))
+    return FusedLoops(
+        grids, found, tuple(_online(one) for one in _items(entries["online"])) if "online" in entries else ()
+    )
+
+
+def _member(attribute: Attribute, arm: int) -> MemberLoops:
+    if isinstance(attribute, StringAttr):
+        role = Role(attribute.data)
+        if role is Role.PLACED:
+            raise ValueError("a placed member has loops")
+        return MemberLoops((), role, arm)
+    return MemberLoops(tuple(None if loop == INNER else loop for loop in _numbers(attribute)), Role.PLACED, arm)
+
+
+def _online(attribute: Attribute) -> OnlineReduction:
+    entries = _typed(attribute, DictionaryAttr).data
+    loops = [_numbers(loop) for loop in _items(entries["loops"])]
+    return OnlineReduction(
+        tuple((member, loop) for member, loop in loops), _number(entries["product"]), _number(entries["points"])
+    )
+
+
+def _extent(attribute: Attribute, symbols: Mapping[str, Dim]) -> Extent:
+    name = _typed(attribute, StringAttr).data
+    if not name:
+        raise ValueError("a size has no name")
+    return None if name == UNNAMED else from_name(name, symbols)
+
+
+def _items(attribute: Attribute) -> tuple[Attribute, ...]:
+    return tuple(_typed(attribute, ArrayAttr).data)
+
+
+def _numbers(attribute: Attribute) -> tuple[int, ...]:
+    array = _typed(attribute, DenseArrayBase)
+    if array.elt_type != i64:
+        raise TypeError(f"{attribute} is no array of i64")
+    return tuple(array.get_values())
+
+
+def _number(attribute: Attribute) -> int:
+    return int(_typed(attribute, IntegerAttr).value.data)
+
+
+def _typed(attribute: Attribute, wanted: type[Any]) -> Any:
+    if not isinstance(attribute, wanted):
+        raise TypeError(f"{attribute} is no {wanted.__name__}")
+    return attribute

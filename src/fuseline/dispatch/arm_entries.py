@@ -45,6 +45,7 @@ class Arm:
         sizes: the arm's size names, in order, and what they are in the dispatch's.
         members: the dispatch's ops that it computes.
         originals: the dispatch's op behind each op of `entry` that is a copy of one.
+        is_whole: whether the entry is that of the dispatch.
     """
 
     entry: FuncOp
@@ -53,16 +54,17 @@ class Arm:
     sizes: tuple[tuple[str, Dim], ...]
     members: tuple[Operation, ...] = field(default=(), compare=False)
     originals: Mapping[Operation, Operation] = field(default_factory=dict[Operation, Operation], compare=False)
+    is_whole: bool = False
 
 
 def split_arms(entry: FuncOp) -> list[Arm]:
     """The arms of a dispatch in canonical order; a dispatch that is of a piece is its own only arm."""
     view = DispatchView(entry)
     found = subgrids(view)
-    if len(found) == 1:
+    if len(found) == 1 and not any(output.offsets for output in found[0].outputs):
         results = tuple(ArmResult(position) for position in range(len(view.results)))
         sizes = tuple((name, view.shapes.symbol(name)) for name in view.size_names)
-        return [Arm(entry, tuple(range(len(view.tensors))), results, sizes, view.members)]
+        return [Arm(entry, tuple(range(len(view.tensors))), results, sizes, view.members, is_whole=True)]
     return [_Writer(view, number).arm(subgrid) for number, subgrid in enumerate(found)]
 
 

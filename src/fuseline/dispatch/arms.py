@@ -10,8 +10,7 @@ launch.
     return concat(%a, %b)
 
 A concat that is only returned joins nothing: each arm writes its parts where they belong, and a part that is an
-argument is an arm that copies. What traverses one large argument in step stays together, so that it is read once
-(`shared_traversal`).
+argument is an arm that copies. What fusion lets go along one argument stays together (`fuseline.loops`).
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.cost import flops, num_bytes
+from fuseline.analysis.disjoint_sets import DisjointSets
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import Kind, captured, is_generic, kind
-from fuseline.dispatch.shared_traversal import SharedTraversal, shared_traversal
+from fuseline.dispatch.fused_loops import members_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim, add, symbols
@@ -61,10 +61,11 @@ def subgrids(view: DispatchView) -> list[Subgrid]:
     where it is of a piece."""
     outputs = [output for position, result in enumerate(view.results) for output in _outputs(view, position, result)]
     found = _connected(view, outputs) if len(outputs) > 1 else []
-    if len(found) < 2:
+    joined = _joined(view, found)
+    if len(found) < 2 or (len(joined) == 1 and not any(output.offsets for output in outputs)):
         whole = tuple(Output(position, result) for position, result in enumerate(view.results))
         return [Subgrid(whole, view.members)]
-    return found
+    return found if len(joined) == len(found) else _ranked(view, joined)
 
 
 def _connected(view: DispatchView, outputs: Sequence[Output]) -> list[Subgrid]:
@@ -74,9 +75,7 @@ def _connected(view: DispatchView, outputs: Sequence[Output]) -> list[Subgrid]:
     homes: dict[Hashable, list[Output]] = {}
     for output in outputs:
         homes.setdefault(links.root(links.key(output.value)), []).append(output)
-    found = _ranked(view, [_subgrid(view, links, root, mine) for root, mine in homes.items()])
-    joined = _joined(view, found)
-    return found if len(joined) == len(found) else _ranked(view, joined)
+    return _ranked(view, [_subgrid(view, links, root, mine) for root, mine in homes.items()])
 
 
 def _subgrid(view: DispatchView, links: _Links, root: Hashable, outputs: Sequence[Output]) -> Subgrid:
@@ -143,7 +142,7 @@ class _Links:
     def __init__(self, view: DispatchView) -> None:
         self.view = view
         self.reached: set[Operation] = set()
-        self._parent: dict[Hashable, Hashable] = {}
+        self._sets = DisjointSets[Hashable]()
 
     def key(self, value: SSAValue) -> Hashable:
         """What stands for a stored value: the op that makes it, or the value itself where it is an argument."""
@@ -151,10 +150,7 @@ class _Links:
 
     def root(self, key: Hashable) -> Hashable:
         """The representative of what hangs together with `key`."""
-        while (parent := self._parent.get(key, key)) != key:
-            self._parent[key] = self._parent.get(parent, parent)
-            key = parent
-        return key
+        return self._sets.of(key)
 
     def reach(self, value: SSAValue) -> None:
         """Link the ops that `value` depends on."""
@@ -166,7 +162,7 @@ class _Links:
             self.reached.add(op)
             for source in _sources(self.view, op):
                 if not is_constant_like(source) and not _reads_scalar(self.view, source):
-                    self._parent[self.root(source)] = self.root(op)
+                    self._sets.join(source, op)
                 pending.append(source)
 
 
@@ -201,33 +197,31 @@ def _reads_scalar(view: DispatchView, op: Operation) -> bool:
     return isinstance(op, tensor.ExtractOp) and view.is_scalar(op.tensor)
 
 
-# subgrids that are better off together ------------------------------------------------------------------------------
+# subgrids that are made together --------------------------------------------------------------------------------------
 
 
 def _joined(view: DispatchView, found: Sequence[Subgrid]) -> list[Subgrid]:
-    """Subgrids that traverse one large argument in step become one: it is read once."""
-    groups: list[tuple[list[Subgrid], SharedTraversal | None]] = []
-    for subgrid in found:
-        traversal = shared_traversal(view, subgrid.members, [output.value for output in subgrid.outputs])
-        at, both = _partner(view, groups, traversal)
-        if at is None:
-            groups.append(([subgrid], traversal))
-        else:
-            groups[at] = ([*groups[at][0], subgrid], both)
-    return [group[0] if len(group) == 1 else _union(view, group) for group, _ in groups]
+    """Subgrids that fusion lets go along one argument become one."""
+    homes = _arms_along(view) if len(found) > 1 else {}
+    groups: dict[Hashable, list[Subgrid]] = {}
+    for number, subgrid in enumerate(found):
+        made = (*subgrid.members, *(output.value for output in subgrid.outputs))
+        arm = next((homes[one] for one in made if one in homes), None)
+        groups.setdefault(-1 - number if arm is None else arm, []).append(subgrid)
+    return [group[0] if len(group) == 1 else _union(view, group) for group in groups.values()]
 
 
-def _partner(
-    view: DispatchView,
-    groups: Sequence[tuple[list[Subgrid], SharedTraversal | None]],
-    traversal: SharedTraversal | None,
-) -> tuple[int | None, SharedTraversal | None]:
-    """The first group that a subgrid of this traversal may join, and the traversal they have in common."""
-    for at, (_, other) in enumerate(groups):
-        both = traversal.joined(view, other) if traversal is not None and other is not None else None
-        if both is not None:
-            return at, both
-    return None, None
+def _arms_along(view: DispatchView) -> dict[Operation | SSAValue, int]:
+    """The arms that go along an argument: of that, and of what makes something there."""
+    said = view.said_loops
+    if said is None or not said.along:
+        return {}
+    members = members_of(view.entry.body.block)
+    homes: dict[Operation | SSAValue, int] = {}
+    for member, operand in said.along:
+        homes.setdefault(members[member].operands[operand], said.members[member].arm)
+    arms = set(homes.values())
+    return homes | {op: one.arm for op, one in zip(members, said.members, strict=True) if one.arm in arms}
 
 
 def _union(view: DispatchView, group: Sequence[Subgrid]) -> Subgrid:

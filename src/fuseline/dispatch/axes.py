@@ -4,12 +4,14 @@ other plainly.
 An *axis* is a set of value dimensions and op loops that always have the same coordinate. Axes come from the values made
 inside the dispatch; arguments may be read any way, so they join nothing. A dimension of size 1 belongs to no axis: its
 coordinate is 0. Where reads would make two dimensions of one value the same axis (`x + transpose(x)`), they join
-nothing either. What is evaluated where it is read joins last, where it can.
+nothing either. What is evaluated where it is read joins last, where it can. Where fusion lets parts go along one
+argument, all that step along a dimension of it do so together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -18,6 +20,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from fuseline.analysis.disjoint_sets import DisjointSets
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import (
@@ -30,15 +33,23 @@ from fuseline.analysis.structured import (
 )
 from fuseline.dispatch.fused_loops import FusedLoops, member_loops, members_of
 from fuseline.dispatch.result_places import returned, stored_places, unreshaped
-from fuseline.dispatch.siblings import sibling_links
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim
 
 LoopRef: TypeAlias = tuple[Any, int]
 """A dimension of a value, or a loop of an op."""
 
-Grid: TypeAlias = Sequence[Sequence[LoopRef]]
-"""Per loop of a grid the loops of members that it is: those of structured ops, and dimensions of what others make."""
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid as it was decided. `loops`: per loop of it the loops of members that it is, those of structured ops, and
+    dimensions of what others make. `along`: arguments that independent parts go along together."""
+
+    loops: Sequence[Sequence[LoopRef]] = ()
+    along: tuple[SSAValue, ...] = ()
+
+
+NO_GRID = Grid()
 
 
 class Axes:
@@ -50,11 +61,11 @@ class Axes:
     """
 
     def __init__(
-        self, body: Block, shapes: ShapeAnalysis, given: Grid = (), carried: Collection[SSAValue] = ()
+        self, body: Block, shapes: ShapeAnalysis, given: Grid = NO_GRID, carried: Collection[SSAValue] = ()
     ) -> None:
         self.shapes, self.given = shapes, given
         self.ops = [op for op in body.ops if not isinstance(op, func.ReturnOp)]
-        self._parent: dict[LoopRef, LoopRef] = {}
+        self._sets = DisjointSets[LoopRef]()
         self.extents: dict[LoopRef, Dim] = {}
         inside = _inside(body, shapes, carried)
         made = [link for op in self.ops for link in _made_links(op)]
@@ -62,14 +73,15 @@ class Axes:
         self._join([*made, *read])
         clashing = self._clashing()
         if clashing:
-            roots = {node: self._root(node) for link in read for node in link}
-            self._parent.clear()
+            roots = {node: self._sets.of(node) for link in read for node in link}
+            self._sets = DisjointSets()
             self._join([*made, *((a, b) for a, b in read if roots[a] not in clashing)])
-        if not self.join(link for nodes in given for link in pairwise(nodes)):
+        if not self.join(link for nodes in given.loops for link in pairwise(nodes)):
             raise FuselineError("E0901", "the loops of the grid of a dispatch are no axes of its body")
         self._join_read_in_place(inside)
-        for links in sibling_links(body.args, self.ops, shapes):
-            self.join(links)
+        for argument in given.along:
+            read = [link for op in self.ops for link in _read_links(shapes, op, lambda value: True)]
+            self.join(link for link in read if link[0][0] is argument)
 
     def _join_read_in_place(self, inside: Collection[SSAValue]) -> None:
         """Values that nobody has to make, and may be read in any way: joined where their readers agree, all at once or
@@ -84,16 +96,16 @@ class Axes:
 
     def join(self, links: Iterable[tuple[LoopRef, LoopRef]]) -> bool:
         """Join, where that makes no two dimensions of a value one axis; whether it was done."""
-        before = dict(self._parent)
+        before = self._sets.copy()
         self._join(links)
         if not self._clashing():
             return True
-        self._parent = before
+        self._sets = before
         return False
 
     def _join(self, links: Iterable[tuple[LoopRef, LoopRef]]) -> None:
         for node, other in links:
-            self._union(node, other)
+            self._sets.join(node, other)
 
     def _clashing(self) -> set[LoopRef]:
         """Axes that some value or op has twice."""
@@ -104,18 +116,6 @@ class Axes:
             if is_generic(op):
                 found |= _twice(self.of_op(op))
         return found
-
-    def _root(self, node: LoopRef) -> LoopRef:
-        path: list[LoopRef] = []
-        while (parent := self._parent.get(node, node)) != node:
-            path.append(node)
-            node = parent
-        for visited in path:
-            self._parent[visited] = node
-        return node
-
-    def _union(self, a: LoopRef, b: LoopRef) -> None:
-        self._parent[self._root(a)] = self._root(b)
 
     def of_value(self, value: SSAValue) -> list[LoopRef | None]:
         """The axis of each dimension."""
@@ -129,7 +129,7 @@ class Axes:
     @property
     def grid(self) -> tuple[LoopRef, ...]:
         """The axes of the grid that was given."""
-        found = [self._axis(nodes[0], self._extent(nodes[0])) for nodes in self.given if nodes]
+        found = [self._axis(nodes[0], self._extent(nodes[0])) for nodes in self.given.loops if nodes]
         return tuple(axis for axis in found if axis is not None)
 
     def _extent(self, node: LoopRef) -> Dim:
@@ -140,7 +140,7 @@ class Axes:
     def _axis(self, node: LoopRef, size: Dim) -> LoopRef | None:
         if size == 1:
             return None
-        root = self._root(node)
+        root = self._sets.of(node)
         self.extents[root] = size
         return root
 
@@ -158,16 +158,17 @@ def _inside(body: Block, shapes: ShapeAnalysis, carried: Collection[SSAValue]) -
 
 def grid_of(loops: FusedLoops, body: Block) -> Grid:
     """The grid of an entry function of one arm, units aside."""
-    members = list(zip(members_of(body), loops.members, strict=True))
-    return [
+    ops = members_of(body)
+    found = [
         [
             (op if is_generic(op) else op.results[0], one.grid_loops.index(position))
-            for op, one in members
+            for op, one in zip(ops, loops.members, strict=True)
             if position in one.grid_loops
         ]
         for position, extent in enumerate(loops.grids[0])
         if extent != 1
     ]
+    return Grid(found, tuple(ops[member].operands[operand] for member, operand in loops.along))
 
 
 def is_internal(value: SSAValue) -> bool:

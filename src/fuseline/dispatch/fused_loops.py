@@ -6,7 +6,8 @@ the entry function made of it (`loops_attribute.py`).
 
 A member that is `"inlined"` has no loops of its own: it is evaluated where it is read. A `"view"` is a slice that names
 part of a buffer. Dispatches of several arms have a grid for each, and `arms` says which arm a member is in. `online`
-are reductions whose loop may be met block by block.
+are reductions whose loop may be met block by block. Parts of an arm that share no value may go along one argument
+together: `along` says which, as operand `o` of member `m`.
 
 Members are the ops of a body that do something (`members_of`), in order; what is free is cloned in and out of bodies,
 and does not count.
@@ -19,7 +20,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
-from xdsl.ir import Block, Operation
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -73,11 +75,12 @@ class OnlineReduction:
 @dataclass(frozen=True)
 class FusedLoops:
     """`grids[arm]` are the extents of the loops that the placed members of an arm share; `members` are in the order of
-    the body."""
+    the body. `along` are `(member, operand)`: the argument that independent parts of an arm go along."""
 
     grids: tuple[tuple[Extent, ...], ...]
     members: tuple[MemberLoops, ...]
     online: tuple[OnlineReduction, ...] = ()
+    along: tuple[tuple[int, int], ...] = ()
 
     def renamed(self, names: Mapping[str, Dim]) -> FusedLoops:
         """The same loops where sizes have other names; an extent that depends on a size without one has none any
@@ -93,7 +96,8 @@ class FusedLoops:
             return None
         members = [replace(self.members[i], arm=0) if i is not None else MemberLoops((), Role.VIEW) for i in numbers]
         online = [one.renumbered(known) for one in self.online if one.product in known]
-        return FusedLoops((self.grids[arms.pop()],), tuple(members), tuple(online))
+        along = [(known[member], operand) for member, operand in self.along if member in known]
+        return FusedLoops((self.grids[arms.pop()],), tuple(members), tuple(online), tuple(along))
 
     def canonical(self) -> FusedLoops:
         """The same loops in an order that no decision changes: arms by their first member, grid loops as the last
@@ -156,6 +160,16 @@ def require_match(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: s
             raise mismatch(f"member {number} ({op.name}): {problem}", node)
     for one in loops.online:
         _require_online(one, loops, node)
+    for member, operand in loops.along:
+        if not (0 <= member < len(members) and 0 <= operand < len(members[member].operands)):
+            raise mismatch(f"there is no operand {operand} of member {member} to go along", node)
+        if not _is_argument(members[member].operands[operand], body):
+            raise mismatch(f"operand {operand} of member {member} is no tensor from outside", node)
+
+
+def _is_argument(value: SSAValue, body: Block) -> bool:
+    inside = isinstance(value, OpResult) and value.op.parent is body
+    return isinstance(value.type, TensorType) and not inside
 
 
 def _problem(loops: FusedLoops, member: MemberLoops, op: Operation, shapes: ShapeAnalysis) -> str:

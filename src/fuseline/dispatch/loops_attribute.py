@@ -35,6 +35,8 @@ def to_attribute(loops: FusedLoops) -> DictionaryAttr:
         entries["arms"] = _integers(tuple(member.arm for member in loops.members))
     if loops.online:
         entries["online"] = ArrayAttr([_online_attribute(one) for one in loops.online])
+    if loops.along:
+        entries["along"] = ArrayAttr([_integers(one) for one in loops.along])
     return DictionaryAttr(entries)
 
 
@@ -69,16 +71,16 @@ def from_attribute(attribute: Attribute, symbols: Mapping[str, Dim], node: str |
 
 def _read(attribute: Attribute, symbols: Mapping[str, Dim]) -> FusedLoops:
     entries = _typed(attribute, DictionaryAttr).data
-    unknown = entries.keys() - {"grids", "members", "arms", "online"}
+    unknown = entries.keys() - {"grids", "members", "arms", "online", "along"}
     if unknown:
         raise ValueError(f"unknown entry {min(unknown)}")
     grids = tuple(tuple(_extent(name, symbols) for name in _items(grid)) for grid in _items(entries["grids"]))
     members = _items(entries["members"])
     arms = _numbers(entries["arms"]) if "arms" in entries else (0,) * len(members)
     found = tuple(_member(member, arm) for member, arm in zip(members, arms, strict=True))
-    return FusedLoops(
-        grids, found, tuple(_online(one) for one in _items(entries["online"])) if "online" in entries else ()
-    )
+    online = tuple(_online(one) for one in _items(entries["online"])) if "online" in entries else ()
+    along = [_numbers(one) for one in _items(entries["along"])] if "along" in entries else []
+    return FusedLoops(grids, found, online, tuple((member, operand) for member, operand in along))
 
 
 def _member(attribute: Attribute, arm: int) -> MemberLoops:

@@ -1,20 +1,24 @@
 """Which loops of a body's members are one loop, read off the body alone: what `fuseline.loops` says is checked against
 it.
 
-Two loops are one where a member reads, plainly, what another writes along them; reshapes and views are looked through.
-A class of such loops can be in a grid if every placed member has it, once, in parallel, and nobody reads along it out
-of step: what a workgroup reads, it has made itself. What could be shared and is not is fusion's decision.
+The classes are those of `analysis/loop_classes.py`; reshapes and views are looked through. A class can be in a grid if
+every placed member has it, once, in parallel, and nobody reads along it out of step: what a workgroup reads, it has
+made itself. Members that no value joins may share any loops that run equally far. What could be shared and is not is
+fusion's decision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.disjoint_sets import DisjointSets
+from fuseline.analysis.loop_classes import LoopClasses, StepOf
 from fuseline.analysis.moves import RESHAPES, AffineCoordinates, Coordinate, sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic, loops_of
@@ -25,6 +29,14 @@ from fuseline.ir.dim import Dim
 Loop: TypeAlias = tuple[Operation, int]
 Coordinates: TypeAlias = Sequence[Coordinate] | None
 """Those of a value that is read; None where all of it may be read."""
+
+
+@dataclass(frozen=True)
+class _Nest:
+    """The loops of a member."""
+
+    loops: tuple[Dim, ...]
+    iterators: Sequence[str]
 
 
 class SharedLoops:
@@ -39,69 +51,39 @@ class SharedLoops:
         shapes: ShapeAnalysis,
     ) -> None:
         self.placed, self.shapes = placed, shapes
-        self.extents: dict[Operation, tuple[Dim, ...]] = {op: member_loops(op, shapes) for op in placed}
+        self.nests = {op: _nest(op, shapes) for op in placed}
         self._views = set(views)
-        self._parent: dict[Loop, Loop] = {}
         self._reached: dict[Operation, tuple[OpResult, ...]] = {}
+        self._links = DisjointSets[Operation]()
         between = [op for op in inlined if self._behind(op)]
         self._reached.clear()
-        self.extents |= {op: extents for op in between if (extents := member_loops(op, shapes))}
-        steps = [step for op in self.extents for step in self._steps(op)]
-        for written, read in steps:
-            if read is not None:
-                self._parent[self.of(written)] = self.of(read)
-        self.broken = {self.of(written) for written, read in steps if read is None} | set(self._twice())
-        self.broken |= {self.of(loop) for op in between for loop in self._reduced(op)}
+        self.nests |= {op: nest for op in between if (nest := _nest(op, shapes)).loops}
+        reduced = [(loop, None) for op in between if op in self.nests for loop in _reduced(op, self.nests[op])]
+        self.classes = LoopClasses(self.nests, [*reduced, *(step for op in self.nests for step in self._steps(op))])
 
-    def of(self, loop: Loop) -> Loop:
-        """The representative of a loop's class."""
-        while (above := self._parent.get(loop, loop)) != loop:
-            loop = above
-        return loop
+    def parts(self) -> list[list[Operation]]:
+        """The placed members that hang together through values."""
+        found: dict[Operation, list[Operation]] = {}
+        for op in self.placed:
+            found.setdefault(self._links.of(op), []).append(op)
+        return list(found.values())
 
-    def along(self, op: Operation, class_: Loop) -> list[int]:
-        """The loops of a placed member that are in a class."""
-        return [loop for loop in range(len(self.extents[op])) if self.of((op, loop)) == class_]
-
-    def is_shared(self, class_: Loop) -> bool:
-        """Whether every placed member has the class once, in parallel, and is read along it in step."""
-        return class_ not in self.broken and all(
-            len(loops := self.along(op, class_)) == 1 and iterators(op, self.extents[op])[loops[0]] == "parallel"
-            for op in self.placed
-        )
-
-    def _reduced(self, op: Operation) -> Iterator[Loop]:
-        """The loops of an inlined member that want all of what it reads."""
-        extents = self.extents.get(op, ())
-        yield from (
-            (op, loop) for loop, kind in enumerate(iterators(op, extents) if extents else ()) if kind != "parallel"
-        )
-
-    def _twice(self) -> Iterator[Loop]:
-        for op in self.extents:
-            found = [self.of((op, loop)) for loop in range(len(self.extents[op]))]
-            yield from (class_ for class_ in found if found.count(class_) > 1)
-
-    def _steps(self, reader: Operation) -> Iterator[tuple[Loop, Loop | None]]:
+    def _steps(self, reader: Operation) -> Iterator[StepOf[Operation]]:
         """Every loop that writes a dimension of what `reader` reads, with the loop that reads along it; None where that
         is done in another way."""
-        for value, coordinates in _reads(reader, self.extents[reader], self.shapes):
+        for value, coordinates in _reads(reader, self.nests[reader].loops, self.shapes):
             for made, at in self._made(value, coordinates):
-                op = made.op
+                self._links.join(made.op, reader)
                 for axis, loop in enumerate(_written(made)):
-                    if loop is not None and self.extents[op][loop] != 1:
+                    if loop is not None:
                         step = at[axis] if at is not None else None
-                        same = (
-                            isinstance(step, AffineDimExpr)
-                            and self.extents[reader][step.position] == self.extents[op][loop]
-                        )
-                        yield (op, loop), (reader, step.position) if same and isinstance(step, AffineDimExpr) else None
+                        yield (made.op, loop), (reader, step.position) if isinstance(step, AffineDimExpr) else None
 
     def _made(self, value: SSAValue, coordinates: Coordinates) -> Iterator[tuple[OpResult, Coordinates]]:
         """The values of placed members that are read where `value` is."""
         if not isinstance(value, OpResult):
             return
-        if value.op in self.extents:
+        if value.op in self.nests:
             yield value, coordinates
             return
         looked = type(value.op) in RESHAPES or value.op in self._views
@@ -121,15 +103,20 @@ class SharedLoops:
         if known is None:
             read = [value for value in _tensors(op) if isinstance(value, OpResult)]
             found = [
-                made for value in read for made in ((value,) if value.op in self.extents else self._behind(value.op))
+                made for value in read for made in ((value,) if value.op in self.nests else self._behind(value.op))
             ]
             known = self._reached[op] = tuple(dict.fromkeys(found))
         return known
 
 
-def iterators(op: Operation, extents: Sequence[Dim]) -> Sequence[str]:
-    """`parallel` or `reduction` per loop of a member."""
-    return StructuredOp(op).iterators if is_generic(op) else ("parallel",) * len(extents)
+def _nest(op: Operation, shapes: ShapeAnalysis) -> _Nest:
+    loops = member_loops(op, shapes)
+    return _Nest(loops, StructuredOp(op).iterators if is_generic(op) else ("parallel",) * len(loops))
+
+
+def _reduced(op: Operation, nest: _Nest) -> Iterator[Loop]:
+    """The loops of an inlined member that want all of what it reads."""
+    yield from ((op, loop) for loop, kind in enumerate(nest.iterators) if kind != "parallel")
 
 
 def _tensors(op: Operation) -> list[SSAValue]:
@@ -187,34 +174,37 @@ def _problems(loops: FusedLoops, body: Block, shapes: ShapeAnalysis) -> Iterator
             [members[i] for i in numbers if loops.members[i].role is role] for role in (Role.INLINED, Role.VIEW)
         )
         shared = SharedLoops([members[i] for i in placed], inlined, views, shapes)
-        for position, extent in enumerate(grid):
-            if extent != 1:
-                claimed = [
-                    (members[i], loops.members[i].grid_loops.index(position))
-                    for i in placed
-                    if position in loops.members[i].grid_loops
-                ]
-                yield from _grid_loop_problems(shared, claimed, extent, f"grid loop {position} of arm {arm}")
+        for position in (position for position, extent in enumerate(grid) if extent != 1):
+            claimed = {
+                members[i]: loops.members[i].grid_loops.index(position)
+                for i in placed
+                if position in loops.members[i].grid_loops
+            }
+            yield from _grid_loop_problems(shared, claimed, grid[position], f"grid loop {position} of arm {arm}")
         for one in loops.online:
             if one.product in placed:
                 yield from _online_problems(shared, members, one)
 
 
-def _grid_loop_problems(shared: SharedLoops, claimed: Sequence[Loop], extent: Dim | None, what: str) -> Iterator[str]:
+def _grid_loop_problems(
+    shared: SharedLoops, claimed: Mapping[Operation, int], extent: Dim | None, what: str
+) -> Iterator[str]:
     if len(claimed) != len(shared.placed):
         yield f"{what} is a loop of {len(claimed)} of {len(shared.placed)} members"
-    classes = {shared.of(loop) for loop in claimed}
-    if len(classes) > 1 or not all(map(shared.is_shared, classes)):
-        yield f"{what} is no loop that all members share"
-    for op, loop in claimed if extent is not None else ():
-        if shared.extents[op][loop] != extent:
-            yield f"{what} runs to {extent}, a loop of {op.name} to {shared.extents[op][loop]}"
+        return
+    for part in shared.parts():
+        classes = {shared.classes.of((op, claimed[op])) for op in part}
+        if len(classes) > 1 or not all(shared.classes.is_shared(class_, part) for class_ in classes):
+            yield f"{what} is no loop that all members share"
+    for op, loop in claimed.items() if extent is not None else ():
+        if shared.nests[op].loops[loop] != extent:
+            yield f"{what} runs to {extent}, a loop of {op.name} to {shared.nests[op].loops[loop]}"
 
 
 def _online_problems(shared: SharedLoops, members: Sequence[Operation], one: OnlineReduction) -> Iterator[str]:
     claimed = {(members[member], loop) for member, loop in one.loops}
-    classes = {shared.of(loop) for loop in claimed}
-    found = {(op, loop) for op in shared.placed for class_ in classes for loop in shared.along(op, class_)}
-    reduced = [op for op, loop in found if iterators(op, shared.extents[op])[loop] == "reduction"]
-    if classes & shared.broken or found != claimed or members[one.product] not in reduced:
+    classes = {shared.classes.of(loop) for loop in claimed}
+    found = {(op, loop) for op in shared.placed for class_ in classes for loop in shared.classes.along(op, class_)}
+    reduced = [op for op, loop in found if shared.nests[op].iterators[loop] == "reduction"]
+    if classes & shared.classes.broken or found != claimed or members[one.product] not in reduced:
         yield "the loop of an online reduction is not what the members have along it"

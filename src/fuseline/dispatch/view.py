@@ -60,7 +60,7 @@ class DispatchView:
     @cached_property
     def loops(self) -> FusedLoops:
         """The loops that the members share, as those of one arm: as the entry says, or derived where it says nothing,
-        or lays several arms apart of which code generation makes one, since they go along one argument."""
+        or several arms of what is one here."""
         said = self.said_loops
         return said if said is not None and len(said.grids) == 1 else derived_loops(self.entry.body.block, self.shapes)
 

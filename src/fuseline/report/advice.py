@@ -17,6 +17,7 @@ ADVICE: dict[str, str] = {
         "behind an elementwise op"
     ),
     "cycle": "fuse the op between them first: `explain` it against either end, or force all three together in a plan",
+    "few-steps": "nothing is lost but a second read of the argument; reduce along the same loops if the model can",
     "forbidden": "take the pair out of `forbid`, or put both into one group of the plan",
     "host-op": "replace the operator in the model by ones that are lowered natively; `stats` names it under host ops",
     "indexing-map": (

@@ -126,7 +126,7 @@ class KernelArm:
 
 def kernel_of_arms(symbol: str, arms: Sequence[Arm], kernels: Sequence[CompiledKernel]) -> CompiledKernel:
     """The kernel of an executable from those of its arms: that of its only arm, or all of them."""
-    if len(arms) == 1:
+    if len(arms) == 1 and arms[0].is_whole:
         return kernels[0]
     places = [tuple((result.position, result.offset) for result in arm.results) for arm in arms]
     parts = zip(arms, kernels, places, strict=True)

@@ -11,6 +11,8 @@ from xdsl.printer import Printer
 
 from fuseline.dispatch.arm_entries import Arm, split_arms
 from fuseline.dispatch.arms import Output, Subgrid, is_constant_like, subgrids
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops
+from fuseline.dispatch.loops_attribute import to_attribute
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
@@ -128,39 +130,52 @@ def test_a_value_made_inside_links() -> None:
     assert len(_arms(_entry("%x: tensor<4x5xf32>", body, {"%p": "tensor<4x5xf32>", "%q": "tensor<4x5xf32>"}))) == 1
 
 
-def test_what_walks_one_argument_in_step_stays_together() -> None:
-    body = elementwise("p", ["x"], "70x5", "%v = math.absf %a0 : f32") + f"{ZERO}{_sum('s', 'x', 70, 5)}"
-    assert len(_arms(_entry("%x: tensor<70x5xf32>", body, {"%p": "tensor<70x5xf32>", "%s": "tensor<70xf32>"}))) == 1
-    halves = "".join(
-        f"%{n} = tensor.extract_slice %x[0, {at}] [70, 4] [1, 1] : tensor<70x8xf32> to tensor<70x4xf32>\n"
-        for n, at in (("l", 0), ("r", 4))
-    )
-    body = (
-        halves
-        + elementwise("p", ["l"], "70x4", "%v = math.absf %a0 : f32")
-        + elementwise("q", ["r"], "70x4", "%v = arith.negf %a0 : f32")
-    )
-    assert len(_arms(_entry("%x: tensor<70x8xf32>", body, {"%p": "tensor<70x4xf32>", "%q": "tensor<70x4xf32>"}))) == 1
+def _says(entry: FuncOp, loops: FusedLoops) -> FuncOp:
+    entry.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops)
+    return entry
 
 
-def test_products_of_one_large_operand_stay_apart() -> None:
-    body = ZERO
-    for name in "pq":
-        body += f"""
-    %e_{name} = tensor.empty() : tensor<200x5xf32>
-    %f_{name} = linalg.fill ins(%z : f32) outs(%e_{name} : tensor<200x5xf32>) -> tensor<200x5xf32>
-    %{name} = linalg.generic {{
-      indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>,
-          affine_map<(d0, d1, d2) -> (d0, d1)>],
-      iterator_types = ["parallel", "parallel", "reduction"]}}
-      ins(%x, %w_{name} : tensor<200x9xf32>, tensor<9x5xf32>) outs(%f_{name} : tensor<200x5xf32>) {{
-    ^bb0(%a: f32, %b: f32, %s: f32):
-      %m = arith.mulf %a, %b : f32
-      %t = arith.addf %s, %m : f32
-      linalg.yield %t : f32
-    }} -> tensor<200x5xf32>"""
-    arguments = "%x: tensor<200x9xf32>, %w_p: tensor<9x5xf32>, %w_q: tensor<9x5xf32>"
-    assert len(_arms(_entry(arguments, body, {"%p": "tensor<200x5xf32>", "%q": "tensor<200x5xf32>"}))) == 2
+ROWS = MemberLoops((0, None))
+
+
+def test_what_goes_along_one_argument_stays_together_where_fusion_says_so() -> None:
+    body = elementwise("p", ["x"], "7x5", "%v = math.absf %a0 : f32") + f"{ZERO}{_sum('s', 'x', 7, 5)}"
+    results = {"%p": "tensor<7x5xf32>", "%s": "tensor<7xf32>"}
+    assert len(_arms(_entry("%x: tensor<7x5xf32>", body, results))) == 2
+    entry = _entry("%x: tensor<7x5xf32>", body, results)
+    (arm,) = _arms(_says(entry, FusedLoops(((7,),), (ROWS, ROWS), along=((0, 0),))))
+    assert arm.is_whole and arm.entry is entry
+
+
+def test_of_three_parts_two_go_along_one_argument() -> None:
+    body = elementwise("p", ["x"], "7x5", "%v = math.absf %a0 : f32") + f"{ZERO}{_sum('s', 'x', 7, 5)}"
+    body += elementwise("q", ["y"], "7x5", "%v = arith.negf %a0 : f32")
+    entry = _entry(
+        "%y: tensor<7x5xf32>, %x: tensor<7x5xf32>",
+        body,
+        {"%p": "tensor<7x5xf32>", "%s": "tensor<7xf32>", "%q": "tensor<7x5xf32>"},
+    )
+    members = (ROWS, ROWS, MemberLoops((0, 1), arm=1))
+    arms = _arms(_says(entry, FusedLoops(((7,), (7, 5)), members, along=((0, 0),))))
+    assert [(arm.operands, [result.position for result in arm.results]) for arm in arms] == [
+        ((1,), [0, 1]),
+        ((0,), [2]),
+    ]
+    said = DispatchView(arms[0].entry).said_loops
+    assert said is not None and (said.grids, said.along) == (((7,),), ((0, 0),))
+    assert not any(arm.is_whole for arm in arms)
+
+
+def test_the_copy_of_an_argument_is_made_by_the_arm_that_goes_along_it() -> None:
+    body = elementwise("p", ["x"], "7x5", "%v = math.absf %a0 : f32")
+    body += "%c = tensor.concat dim(1) %x, %p : (tensor<7x5xf32>, tensor<7x5xf32>) -> tensor<7x10xf32>"
+    whole = MemberLoops((0, 1))
+    for along, expected in ((((0, 0),), [2]), ((), [1, 1])):
+        loops = FusedLoops(((7, 5), (7, 10)), (whole, MemberLoops((0, 1), arm=1)), along=along)
+        arms = _arms(_says(_entry("%x: tensor<7x5xf32>", body, {"%c": "tensor<7x10xf32>"}), loops))
+        assert [len(arm.results) for arm in arms] == expected
+        assert sorted(result.offset for arm in arms for result in arm.results) == [0, 5]  # pyright: ignore
+        assert not any(arm.is_whole for arm in arms)
 
 
 def test_a_size_read_off_another_arm_links_nothing() -> None:
@@ -175,51 +190,6 @@ def test_a_size_read_off_another_arm_links_nothing() -> None:
     arms = _arms(_entry(arguments, body, {"%p": "tensor<?x5xf32>", "%q": "tensor<?x3xf32>"}))
     assert [arm.operands for arm in arms] == [(0,), (1,)]
     assert all('fuseline.name = "s0"' in _text(arm) and "fuseline.bounds" not in _text(arm) for arm in arms)
-
-
-def test_sums_of_rows_and_of_columns_have_no_steps_in_common() -> None:
-    columns = _sum("c", "x", 80, 80).replace("affine_map<(d0, d1) -> (d0, d1)>", "affine_map<(d0, d1) -> (d1, d0)>")
-    body = f"{ZERO}{_sum('r', 'x', 80, 80)}{columns}"
-    assert len(_arms(_entry("%x: tensor<80x80xf32>", body, {"%r": "tensor<80xf32>", "%c": "tensor<80xf32>"}))) == 2
-
-
-def test_what_is_gathered_is_not_walked() -> None:
-    gather = """
-    %e_g = tensor.empty() : tensor<90x4xf32>
-    %g = linalg.generic {
-      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>],
-          iterator_types = ["parallel", "parallel"]}
-      ins(%x : tensor<90x4xf32>) outs(%e_g : tensor<90x4xf32>) {
-    ^bb0(%h: f32, %o: f32):
-      %i = arith.constant 3 : index
-      %j = linalg.index 1 : index
-      %t = tensor.extract %x[%i, %j] : tensor<90x4xf32>
-      %u = arith.addf %h, %t : f32
-      linalg.yield %u : f32
-    } -> tensor<90x4xf32>"""
-    body = gather + elementwise("p", ["x"], "90x4", "%v = math.absf %a0 : f32")
-    assert len(_arms(_entry("%x: tensor<90x4xf32>", body, {"%g": "tensor<90x4xf32>", "%p": "tensor<90x4xf32>"}))) == 2
-
-
-def test_few_steps_in_common_are_no_reason() -> None:
-    """Five rows of 70: together they could occupy five threads at most."""
-    body = elementwise("p", ["x"], "5x70", "%v = math.absf %a0 : f32") + f"{ZERO}{_sum('s', 'x', 5, 70)}"
-    assert len(_arms(_entry("%x: tensor<5x70xf32>", body, {"%p": "tensor<5x70xf32>", "%s": "tensor<5xf32>"}))) == 2
-
-
-def test_other_spaces_or_other_arguments_do_not() -> None:
-    flat = "%t = tensor.collapse_shape %x [[0, 1]] : tensor<4x5xf32> into tensor<20xf32>"
-    body = (
-        elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32")
-        + f"\n{flat}\n"
-        + elementwise("q", ["t"], "20", "%v = arith.negf %a0 : f32")
-    )
-    assert len(_arms(_entry("%x: tensor<4x5xf32>", body, {"%p": "tensor<4x5xf32>", "%q": "tensor<20xf32>"}))) == 2
-    body = elementwise("p", ["x"], "4x5", "%v = math.absf %a0 : f32") + elementwise(
-        "q", ["y"], "4x5", "%v = arith.negf %a0 : f32"
-    )
-    types = {"%p": "tensor<4x5xf32>", "%q": "tensor<4x5xf32>"}
-    assert len(_arms(_entry("%x: tensor<4x5xf32>, %y: tensor<4x5xf32>", body, types))) == 2
 
 
 @pytest.mark.parametrize("names", [("p", "q"), ("q", "p")])

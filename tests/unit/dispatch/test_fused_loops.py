@@ -29,6 +29,7 @@ VALUES = {
         ((4,), (N,)), (MemberLoops((0,), arm=1), MemberLoops((), Role.INLINED, 1), MemberLoops((0, None)))
     ),
     "online": replace(ROWS, online=(OnlineReduction(((0, 1), (1, 1)), 2, 32),)),
+    "along": replace(ROWS, along=((2, 0), (0, 1))),
 }
 
 
@@ -48,6 +49,7 @@ def test_the_text_is_readable():
     )
     assert 'members = [array<i64>, "inlined", "view"]' in str(to_attribute(VALUES["no-loops"]))
     assert "arms = array<i64: 1, 1, 0>" in str(to_attribute(VALUES["arms"]))
+    assert "along = [array<i64: 2, 0>, array<i64: 0, 1>]" in str(to_attribute(VALUES["along"]))
 
 
 def test_a_renamed_size_keeps_its_place_and_one_without_a_name_loses_it():
@@ -76,6 +78,8 @@ def test_a_renamed_size_keeps_its_place_and_one_without_a_name_loses_it():
         '{grids = [[]], members = ["view"], more = unit}',
         "{grids = [[]], members = [], online = [{loops = [array<i64: 1>], product = 0 : i64, points = 1 : i64}]}",
         "{grids = [[]], members = [], online = [{loops = [], points = 1 : i64}]}",
+        "{grids = [[]], members = [], along = [array<i64: 0>]}",
+        "{grids = [[]], members = [], along = array<i64: 0, 1>}",
     ],
 )
 def test_text_that_is_no_loops_is_refused(text: str):
@@ -117,6 +121,7 @@ def test_loops_that_match_pass():
     assert len(members_of(body)) == 3
     require_match(ROWS, body, shapes)
     require_match(VALUES["online"], body, shapes)
+    require_match(replace(ROWS, along=((0, 0),)), body, shapes)
     require_match(replace(ROWS, grids=((None,),)), body, shapes)
 
 
@@ -135,6 +140,10 @@ WRONG = {
     "online-grid": replace(ROWS, online=(OnlineReduction(((0, 0),), 2, 8),)),
     "online-product": replace(ROWS, online=(OnlineReduction(((0, 1),), 5, 8),)),
     "online-points": replace(ROWS, online=(OnlineReduction(((0, 1),), 2, 0),)),
+    "along-member": replace(ROWS, along=((3, 0),)),
+    "along-negative": replace(ROWS, along=((-1, 0),)),
+    "along-operand": replace(ROWS, along=((0, 2),)),
+    "along-inside": replace(ROWS, along=((1, 0),)),
 }
 
 
@@ -167,6 +176,8 @@ def test_an_arm_has_its_own_members_in_the_order_of_its_code():
     view = MemberLoops((), Role.VIEW)
     assert two.of_arm((2, None, 0)) == FusedLoops(((4,),), (last, view, rows), (OnlineReduction(((2, 1),), 0, 64),))
     assert two.of_arm((1,)) == FusedLoops(((6, 5),), (MemberLoops((0, 1)),))
+    along = replace(two, along=((2, 1), (1, 0)))
+    assert [one.along for numbers in ((2, 0), (1,)) if (one := along.of_arm(numbers))] == [((0, 1),), ((0, 0),)]
 
 
 @pytest.mark.parametrize("numbers", [(), (None,), (0,), (0, 1), (0, 1, 2)])

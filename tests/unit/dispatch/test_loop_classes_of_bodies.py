@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role
-from fuseline.dispatch.shared_loops import SharedLoops, iterators, require_shared
+from fuseline.dispatch.shared_loops import SharedLoops, require_shared
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
 from fuseline.ir.dim import symbol
@@ -26,14 +26,18 @@ def _loops(placed: Sequence[SSAValue], inlined: Sequence[SSAValue] = (), views: 
     return SharedLoops(list(map(_op, placed)), map(_op, inlined), map(_op, views), ShapeAnalysis())
 
 
+def _shared(loops: SharedLoops, class_: tuple[Operation, int]) -> bool:
+    return loops.classes.is_shared(class_, loops.placed)
+
+
 def _classes(loops: SharedLoops, *values: SSAValue) -> list[list[str]]:
     """For each member a letter per loop, the same for loops that are one; upper case where it is shared."""
     letters: dict[object, str] = {}
     found: list[list[str]] = []
     for value in values:
-        classes = [loops.of((_op(value), loop)) for loop in range(len(loops.extents[_op(value)]))]
+        classes = [loops.classes.of((_op(value), loop)) for loop in range(len(loops.nests[_op(value)].loops))]
         names = [letters.setdefault(class_, "abcdefgh"[len(letters)]) for class_ in classes]
-        found.append([n.upper() if loops.is_shared(c) else n for n, c in zip(names, classes, strict=True)])
+        found.append([n.upper() if _shared(loops, c) else n for n, c in zip(names, classes, strict=True)])
     return found
 
 
@@ -146,15 +150,26 @@ def test_loops_along_a_class():
     first = p.unary(p.x[0])
     second = p.unary(first, permutation=(1, 0))
     loops = _loops([first, second])
-    rows = loops.of((_op(first), 0))
-    assert (loops.along(_op(first), rows), loops.along(_op(second), rows)) == ([0], [1])
+    rows = loops.classes.of((_op(first), 0))
+    assert [loops.classes.along(_op(value), rows) for value in (first, second)] == [[0], [1]]
 
 
 def test_iterators_of_members():
     p = Program((6, 5))
     total, pad = p.reduce(p.x[0], axis=0), p.pad(p.x[0], [1, 0], [0, 0])
-    assert list(iterators(_op(total), (6, 5))) == ["reduction", "parallel"]
-    assert list(iterators(_op(pad), (7, 5))) == ["parallel", "parallel"]
+    nests = _loops([total, pad]).nests
+    assert [(nest.loops, list(nest.iterators)) for nest in (nests[_op(total)], nests[_op(pad)])] == [
+        ((6, 5), ["reduction", "parallel"]),
+        ((7, 5), ["parallel", "parallel"]),
+    ]
+
+
+def test_parts_are_what_hangs_together_through_values():
+    p = Program((6, 5), (6, 5))
+    first, other = p.unary(p.x[0]), p.unary(p.x[1])
+    second = p.unary(p.collapse(first))
+    loops = _loops([first, other, second])
+    assert loops.parts() == [[_op(first), _op(second)], [_op(other)]]
 
 
 # what is claimed ------------------------------------------------------------------------------------------------------

@@ -121,6 +121,30 @@ def test_an_online_reduction_is_all_that_lies_along_its_loop(change: str):
     assert code == "E0901" and "online" in message
 
 
+def _side_by_side() -> Program:
+    """exp and the sums of rows, of one argument."""
+    p = Program((80, 80))
+    return p.done(p.unary(p.x[0]), p.reduce(p.x[0]))
+
+
+def test_parts_that_no_value_joins_may_share_any_loops_that_run_equally_far():
+    module, ctx, region = _formed(_side_by_side())
+    said = from_attribute(region.attributes[LOOPS_ATTRIBUTE], {})
+    assert said == FusedLoops(((80,),), (ROW, ROW), along=((0, 0),))
+    for first in (ROW, COLUMN):
+        region.attributes[LOOPS_ATTRIBUTE] = to_attribute(replace(said, members=(first, ROW)))
+        verify_loops(module, ctx)
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [((ROW, COLUMN), SHARED), ((ROW, MemberLoops((None, None))), "is a loop of 1 of 2 members")],
+)
+def test_each_part_has_to_share_the_grid_itself(members: tuple[MemberLoops, ...], why: str):
+    code, message = _claims(_side_by_side(), FusedLoops(((80,),), members, along=((0, 0),)))
+    assert code == "E0901" and why in message
+
+
 def test_opt_verifies_the_loops_of_text():
     module, ctx, _ = _formed(_rows())
     text = print_module(module, ctx)

@@ -77,6 +77,17 @@ def test_what_is_read_at_other_places_is_in_no_derived_grid():
     assert _derived(p).grids == ((),)
 
 
+def test_what_reads_one_argument_side_by_side_is_derived_to_go_along_it():
+    p = Program((70, 5))
+    p.done(p.unary(p.x[0]), p.reduce(p.x[0]))
+    row = MemberLoops((0, None))
+    assert _derived(p) == FusedLoops(((70,),), (row, row), along=((0, 0),))
+    p = Program((70, 5))
+    e = p.unary(p.x[0])
+    p.done(p.binary(e, p.x[0]), p.reduce(e))
+    assert _derived(p).along == ()
+
+
 def test_a_product_of_no_softmax_is_not_met_block_by_block():
     p = Program((6, 8), (8, 5))
     e = p.unary(p.x[0])

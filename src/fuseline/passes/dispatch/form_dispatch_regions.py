@@ -51,6 +51,7 @@ from fuseline.passes.dispatch.legality import TargetVeto
 from fuseline.passes.dispatch.region_loops import loops_of_group
 from fuseline.passes.dispatch.region_order import ordered_regions
 from fuseline.passes.dispatch.sizes import SizeBuilder
+from fuseline.passes.fusion.finished import finished
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.idiom_remarks import idiom_name, near_idiom_remarks, near_stream_remarks
@@ -122,10 +123,12 @@ def _form(
     ctx.records.remarks.extend(near_idiom_remarks(graph.nodes))
     ctx.records.remarks.extend(near_stream_remarks(graph, result) if ctx.target.streamed_points else ())
     ctx.records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})
+    ends = {group: finished(group, graph.shapes) for group in result.groups if group.fusable}
+    ctx.records.decisions.extend(decision for _, decisions in ends.values() for decision in decisions)
     sizes, streams = SizeBuilder(function, graph.shapes), online_reductions(graph, ctx.target)
     for unit in ordered_regions(function.body.block, result, graph.shapes):
         if isinstance(unit, Group):
-            _wrap(unit, sizes, streams)
+            _wrap(unit, ends[unit][0], sizes, streams)
         else:
             _move_to_end(unit)
     _put_terminator_last(function.body.block)
@@ -165,8 +168,8 @@ def _put_terminator_last(block: Block) -> None:
             return
 
 
-def _wrap(group: Group, sizes: SizeBuilder, streams: Sequence[OnlineReductionNodes]) -> None:
-    """Move the members of `group` into a region at the end of their block."""
+def _wrap(group: Group, finished_group: Group, sizes: SizeBuilder, streams: Sequence[OnlineReductionNodes]) -> None:
+    """Move the members of `group`, which has the loops of `finished_group`, into a region at the end of their block."""
     block = group.members[0].op.parent
     assert block is not None
     for arm in group.arms or (group,):
@@ -181,7 +184,7 @@ def _wrap(group: Group, sizes: SizeBuilder, streams: Sequence[OnlineReductionNod
         append(node.op, body)
     region = DispatchRegionOp([value.type for value in results], dims, Region(body))
     region.attributes[MEMBERS_ATTRIBUTE] = ArrayAttr([StringAttr(node.name) for node in group.members])
-    loops = loops_of_group(group, members_of(body), sizes.shapes.unnamed, streams)
+    loops = loops_of_group(finished_group, members_of(body), sizes.shapes.unnamed, streams)
     region.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops)
     block.add_op(region)
     carry([node.op for node in group.members], [region])

@@ -17,6 +17,7 @@ from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.code_size import operations
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.inlining import with_inlined_members
 from fuseline.passes.fusion.merging import joined
 from fuseline.targets.target import Legality, Refusal
 
@@ -65,7 +66,8 @@ class GroupCandidate:
     @property
     def loops(self) -> FusedLoops:
         """The loops that the members would share."""
-        return loops_of_group(self.group, [node.op for node in self.group.members], self.shapes.unnamed)
+        group = with_inlined_members(self.group)
+        return loops_of_group(group, [node.op for node in group.members], self.shapes.unnamed)
 
     @property
     def operations(self) -> int:

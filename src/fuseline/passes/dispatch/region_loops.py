@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, OpResult
 
 from fuseline.dispatch.fused_loops import Extent, FusedLoops, MemberLoops, OnlineReduction, Role
 from fuseline.ir.dim import Dim, symbols
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.inlining import with_inlined_members
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes, streamed_loops
 
@@ -18,16 +17,16 @@ from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes, streamed
 def loops_of_group(
     group: Group, ops: Sequence[Operation], unnamed: Collection[str], streams: Sequence[OnlineReductionNodes] = ()
 ) -> FusedLoops:
-    """The loops of a group whose members, and copies of views between them, are `ops`. `unnamed`: sizes that have a
-    name nowhere else."""
-    group = with_inlined_members(group)
+    """The loops of a finished group whose members, and copies of views between them, are `ops`. `unnamed`: sizes that
+    have a name nowhere else."""
     arms = group.arms or (group,)
     homes = {id(node.op): (number, node) for number, arm in enumerate(arms) for node in arm.members}
     members = _members(arms, ops, homes)
     grids = tuple(tuple(_named(extent, unnamed) for extent in arm.grid) for arm in arms)
     positions = {homes[id(op)][1]: i for i, op in enumerate(ops) if id(op) in homes}
     online = tuple(one for arm in arms for one in _online(arm, positions, streams or arm.online))
-    return FusedLoops(grids, members, online).canonical()
+    along = tuple((positions[arm.along[0]], arm.along[1]) for arm in arms if arm.along is not None)
+    return FusedLoops(grids, members, online, along).canonical()
 
 
 def _named(extent: Dim, unnamed: Collection[str]) -> Extent:
@@ -37,22 +36,26 @@ def _named(extent: Dim, unnamed: Collection[str]) -> Extent:
 def _members(
     arms: Sequence[Group], ops: Sequence[Operation], homes: dict[int, tuple[int, Node]]
 ) -> tuple[MemberLoops, ...]:
-    """From the last to the first: the copy of a view stands before the member that reads it, and is in the same arm."""
-    found: list[MemberLoops] = []
-    number = 0
-    for op in reversed(ops):
-        home = homes.get(id(op))
-        if home is None:
-            found.append(MemberLoops((), Role.VIEW, number))
-            continue
-        number, node = home
-        inlined = node in arms[number].inlined
-        found.append(
-            MemberLoops((), Role.INLINED, number)
-            if inlined
-            else MemberLoops(arms[number].grid_loop_of[node], arm=number)
-        )
-    return tuple(reversed(found))
+    return tuple(_member(arms, op, homes) for op in ops)
+
+
+def _member(arms: Sequence[Group], op: Operation, homes: dict[int, tuple[int, Node]]) -> MemberLoops:
+    home = homes.get(id(op))
+    if home is None:
+        return MemberLoops((), Role.VIEW, _arm_of_view(op, homes))
+    number, node = home
+    if node in arms[number].inlined:
+        return MemberLoops((), Role.INLINED, number)
+    return MemberLoops(arms[number].grid_loop_of[node], arm=number)
+
+
+def _arm_of_view(op: Operation, homes: dict[int, tuple[int, Node]]) -> int:
+    """The copy of a view is in the arm that makes what it is a view of."""
+    while id(op) not in homes:
+        source = op.operands[0]
+        assert isinstance(source, OpResult)
+        op = source.op
+    return homes[id(op)][0]
 
 
 def _online(

@@ -12,6 +12,7 @@ WHY_NOT_CODES: dict[str, str] = {
     "code-limit": "the merged dispatch would be more code than the target takes",
     "consumer-reduces": "an epilogue must be all-parallel",
     "cycle": "a path from the producer to the consumer leaves the merged group",
+    "few-steps": "the two go along one argument, with too few steps in common to share out among threads",
     "forbidden": "the plan forbids this merge",
     "host-op": "one side runs on the host",
     "indexing-map": "the reads of the intermediate do not map loops to loops one to one",

@@ -39,11 +39,16 @@ def edge_record(producer: Node, consumer: Node, outcome: Outcome, *, together: b
     )
 
 
-def arms_record(rule: str, first: Node, other: Node) -> Decision:
-    """Two arms of one dispatch: no value goes from one to the other."""
-    return _between(
-        rule, (first, other), verdict="fused", code="fused", detail="independent: arms of one dispatch", arms=True
-    )
+def arms_record(
+    rule: str,
+    first: Node,
+    other: Node,
+    detail: str = "independent: arms of one dispatch",
+    numbers: Mapping[str, float] | None = None,
+) -> Decision:
+    """Two parts of one dispatch: no value goes from one to the other."""
+    ends = first, other
+    return _between(rule, ends, verdict="fused", code="fused", detail=detail, numbers=dict(numbers or {}), arms=True)
 
 
 def apart_records(
@@ -53,14 +58,24 @@ def apart_records(
     reason."""
     words = {(first.root, other.root): (rule, why) for rule, first, other, why in reversed(kept_apart)}
     return [
-        _apart_record(rule, *pair, why)
+        apart_record(rule, *pair, why)
         for pair, (rule, why) in words.items()
         if group_of[pair[0]] is not group_of[pair[1]]
     ]
 
 
-def _apart_record(rule: str, first: Node, other: Node, why: WhyNot) -> Decision:
-    return _between(rule, (first, other), verdict="missed", code=why.code, detail=why.detail, at=why.at, arms=True)
+def apart_record(rule: str, first: Node, other: Node, why: WhyNot) -> Decision:
+    """Two groups that no edge joins, and why they are not made together."""
+    return _between(
+        rule,
+        (first, other),
+        verdict="missed",
+        code=why.code,
+        detail=why.detail,
+        at=why.at,
+        numbers=dict(why.numbers),
+        arms=True,
+    )
 
 
 def _between(

@@ -45,7 +45,8 @@ class Group:
 
     `grid_loop_of[node][loop]` is the grid loop of a member's loop, None for an inner one; a member that is **read in
     place** (`inlined`) has no loops in the grid: it is evaluated where it is read. `arms` are independent groups, each
-    with its own grid. `online` are softmaxes whose loop may be met block by block.
+    with its own grid. `online` are softmaxes whose loop may be met block by block. `along`: the argument that parts
+    of the group go along together, as a member that reads it and the number of its operand.
     """
 
     members: list[Node]
@@ -54,6 +55,7 @@ class Group:
     inlined: set[Node] = field(default_factory=set[Node])
     arms: tuple[Group, ...] = ()
     online: tuple[OnlineReductionNodes, ...] = ()
+    along: tuple[Node, int] | None = None
 
     @classmethod
     def of(cls, node: Node) -> Group:

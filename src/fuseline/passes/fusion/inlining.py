@@ -10,10 +10,12 @@ where the grid gains by it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from fuseline.analysis.loop_classes import LoopClasses
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.loop_classes import Loop, LoopClasses
+from fuseline.passes.fusion.loop_classes import Loop, loop_classes
 from fuseline.passes.fusion.node import Node
 
 
@@ -31,7 +33,7 @@ def _wider(group: Group, free: frozenset[Node]) -> Group:
     kept = [node for node in group.members if node not in group.inlined and node not in free]
     if _loops_of_extent(group) >= min((_moving(node) for node in kept), default=0):
         return group
-    classes = LoopClasses([node for node in group.members if node not in free])
+    classes = loop_classes([node for node in group.members if node not in free])
     shared = classes.shared(kept)
     return _over(group, free, shared, classes) if len(shared) > _loops_of_extent(group) else group
 
@@ -62,21 +64,21 @@ def _moving(node: Node) -> int:
     return sum(node.loops[loop] != 1 for loop in node.parallel)
 
 
-def _over(group: Group, free: frozenset[Node], shared: list[Loop], classes: LoopClasses) -> Group:
-    """The group over the loops `shared`: free members that have them all, in step, keep their place."""
+def over(group: Group, placed: Iterable[Node], shared: list[Loop], classes: LoopClasses[Node]) -> Group:
+    """The group over the loops `shared`, which all of `placed` have."""
     number = {class_: i for i, class_ in enumerate(shared)}
-    place = {
-        node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops)))
-        for node in group.grid_loop_of
-        if node not in free
-    }
-    everything = LoopClasses(group.members)
-    wider = {everything.of(loop): i for loop, i in number.items()}
+    place = {node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops))) for node in placed}
+    return replace(group, grid=tuple(class_[0].loops[class_[1]] for class_ in shared), grid_loop_of=place)
+
+
+def _over(group: Group, free: frozenset[Node], shared: list[Loop], classes: LoopClasses[Node]) -> Group:
+    """The group over the loops `shared`: free members that have them all, in step, keep their place."""
+    found = over(group, [node for node in group.grid_loop_of if node not in free], shared, classes)
+    place = found.grid_loop_of
+    everything = loop_classes(group.members)
+    wider = {everything.of(loop): i for i, loop in enumerate(shared)}
     for node in group.members if everything.broken.isdisjoint(wider) else ():
         loops = tuple(wider.get(everything.of((node, loop))) for loop in range(len(node.loops)))
         if node in free and sorted(loop for loop in loops if loop is not None) == list(range(len(shared))):
             place[node] = loops
-    grid = tuple(class_[0].loops[class_[1]] for class_ in shared)
-    return replace(
-        group, grid=grid, grid_loop_of=place, inlined=group.inlined | {node for node in free if node not in place}
-    )
+    return replace(found, inlined=group.inlined | {node for node in free if node not in place})

@@ -136,6 +136,18 @@ def joined(arms: Sequence[Group]) -> Group:
     return Group(_members(arms), (), place, {node for arm in arms for node in arm.inlined}, tuple(arms))
 
 
+def side_by_side(arms: Sequence[Group], numbers: Sequence[Mapping[int, int]], grid: tuple[Dim, ...]) -> Group:
+    """Independent groups as one over `grid`: `numbers[i]` says which of its loops a grid loop of arm `i` is; the others
+    run inside."""
+    place = {
+        node: tuple(None if at is None else number.get(at) for at in loops)
+        for arm, number in zip(arms, numbers, strict=True)
+        for node, loops in arm.grid_loop_of.items()
+    }
+    online = tuple(stream for arm in arms for stream in arm.online)
+    return Group(_members(arms), grid, place, {node for arm in arms for node in arm.inlined}, online=online)
+
+
 def _members(groups: Iterable[Group]) -> list[Node]:
     """The members of all, in program order."""
     return sorted((node for group in groups for node in group.members), key=lambda node: node.position)

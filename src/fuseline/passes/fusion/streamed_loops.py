@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from fuseline.passes.fusion.loop_classes import Loop, LoopClasses
+from fuseline.passes.fusion.loop_classes import Loop, loop_classes
 from fuseline.passes.fusion.node import Node
 
 
@@ -46,9 +46,9 @@ def streamed_loops(
     if len(streams) != 1:
         return frozenset()
     (stream,) = streams
-    classes = LoopClasses(members, stream.loops)
+    classes = loop_classes(members, stream.loops)
     class_ = classes.of(stream.loops[0])
-    loops = frozenset((node, loop) for node in members for loop in classes.has(node, class_))
+    loops = frozenset((node, loop) for node in members for loop in classes.along(node, class_))
     reduced = frozenset(node for node, loop in loops if node.iterators[loop] != "parallel")
     if class_ in classes.broken or reduced != stream.reductions or not placed:
         return frozenset()

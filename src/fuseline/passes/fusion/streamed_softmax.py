@@ -19,7 +19,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.loop_classes import LoopClasses
+from fuseline.passes.fusion.loop_classes import loop_classes
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.rule import scratch_limit_refusal
 from fuseline.passes.fusion.rules.root_chain import slid_root
@@ -79,7 +79,7 @@ def _joined(parts: Sequence[Group], stream: OnlineReductionNodes) -> Group:
     members = sorted((node for part in parts for node in part.members), key=lambda node: node.position)
     inlined = {node for part in parts for node in part.inlined}.difference(stream.nodes)
     placed = [node for node in members if node not in inlined]
-    classes = LoopClasses(members, stream.loops)
+    classes = loop_classes(members, stream.loops)
     shared = classes.shared([*(node for node in placed if node is not stream.product), stream.product])
     number = {class_: i for i, class_ in enumerate(shared)}
     place = {node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops))) for node in placed}

@@ -91,17 +91,20 @@ def test_an_extent_without_a_name_is_left_open(size: int | str, unnamed: list[st
     assert loops == FusedLoops(((extent,),), (MemberLoops((0, None)),) * 3)
 
 
-def test_a_copy_of_a_view_is_in_the_arm_of_who_reads_it():
-    p = Program((6, 3), (3, 8), (9, 4), (4, 2))
-    part = p.slice(p.x[2], [2, 0], [6, 4])
-    p.done(p.matmul(p.x[0], p.x[1]), p.matmul(part, p.x[3]))
-    groups = [group for group in graph_of(p)[1] if group.heavy]
-    first, second = (group.root.op for group in groups)
-    loops = loops_of_group(joined(groups), [first, part.owner, second], ())  # pyright: ignore[reportArgumentType]
+def test_a_copy_of_a_view_is_in_the_arm_that_makes_what_it_is_a_view_of():
+    """The concat that reads it is an arm of its own, for which the other writes its part."""
+    p = Program((6, 3), (3, 8), (4, 8))
+    product = p.matmul(p.x[0], p.x[1])
+    part = p.slice(product, [2, 0], [4, 8])
+    p.done(p.concat(part, p.unary(p.x[2]), axis=0))
+    groups = [group for group in graph_of(p)[1] if not group.moves or group.root.op is not part.owner]
+    ops = [group.root.op for group in groups]
+    loops = loops_of_group(joined(groups), [ops[0], part.owner, *ops[1:]], ())  # pyright: ignore[reportArgumentType]
     assert [(member.role, member.arm) for member in loops.members] == [
         (Role.PLACED, 0),
-        (Role.VIEW, 1),
+        (Role.VIEW, 0),
         (Role.PLACED, 1),
+        (Role.PLACED, 2),
     ]
 
 

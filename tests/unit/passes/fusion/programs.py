@@ -8,11 +8,18 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.driver import Partition, partition
 from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules
 from fuseline.report.records import Decision
 from tests.graphs import program
 
 TARGET = TargetDescription("test", threads=2)
+
+
+def nodes_of(p: program.Program) -> list[Node]:
+    """The nodes of a program, in its order."""
+    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+    return sorted(graph.nodes, key=lambda node: node.position)
 
 
 class Program(program.Program):

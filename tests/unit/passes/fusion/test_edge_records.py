@@ -12,7 +12,7 @@ from fuseline.passes.fusion.decision import Answer, Legal, WhyNot
 from fuseline.passes.fusion.edge_records import Outcome, apart_records, arms_record, edge_record
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.loop_classes import LoopClasses
+from fuseline.passes.fusion.loop_classes import loop_classes
 from fuseline.passes.fusion.rule import unfusable
 from tests.unit.passes.fusion.programs import Program
 
@@ -102,17 +102,17 @@ def test_loops_that_walk_one_dimension_are_one():
     p = Program((4, 8))
     a = p.unary(p.x[0])
     first, turned, total = _graph(p.done(p.reduce(p.unary(a, permutation=(1, 0))))).nodes
-    classes = LoopClasses([first, turned, total])
+    classes = loop_classes([first, turned, total])
     assert not classes.broken
     assert len({classes.of((node, loop)) for node in (first, turned, total) for loop in range(2)}) == 2
     assert classes.of((first, 0)) != classes.of((first, 1)) == classes.of((total, 0))
     assert classes.shared([first, turned, total]) == [classes.of((first, 1))]
-    assert classes.has(total, classes.of((first, 0))) == [1]
+    assert classes.along(total, classes.of((first, 0))) == [1]
 
 
 def test_what_is_read_out_of_step_is_no_common_loop():
     p = Program((4, 4))
     a = p.unary(p.x[0])
     first, both = _graph(p.done(p.binary(a, a, dims_map(2, [1, 0])))).nodes
-    classes = LoopClasses([first, both])
+    classes = loop_classes([first, both])
     assert classes.shared([first, both]) == []

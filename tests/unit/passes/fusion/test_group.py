@@ -8,17 +8,12 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, CACHE_LINE_BYTES, Group
-from fuseline.passes.fusion.loop_classes import LoopClasses
+from fuseline.passes.fusion.loop_classes import loop_classes
 from fuseline.passes.fusion.merging import align, cut_behind, inline_into, joined, merged
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.streamed_softmax import online_reductions
 
-from .programs import TARGET, Program
-
-
-def nodes_of(p: Program) -> list[Node]:
-    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
-    return sorted(graph.nodes, key=lambda node: node.position)
+from .programs import TARGET, Program, nodes_of
 
 
 def chained(p: Program) -> Group:
@@ -131,7 +126,7 @@ def test_what_is_cut_has_no_loops_of_its_own():
 def test_loops_of_one_are_of_no_class():
     p = Program((1, 32))
     first, second = nodes_of(p.done(p.unary(p.unary(p.x[0]))))
-    classes = LoopClasses([first, second])
+    classes = loop_classes([first, second])
     assert classes.of((first, 0)) != classes.of((second, 0)) and classes.of((first, 1)) == classes.of((second, 1))
     assert classes.shared([first, second]) == [classes.of((second, 1))]
 
@@ -139,22 +134,22 @@ def test_loops_of_one_are_of_no_class():
 def test_units_of_the_last_are_left_out():
     p = Program((1, 32))
     nodes = nodes_of(p.done(p.unary(p.unary(p.unary(p.x[0]), permutation=(1, 0)), permutation=(1, 0))))
-    classes = LoopClasses(nodes)
+    classes = loop_classes(nodes)
     assert classes.shared(nodes) == [classes.of((nodes[2], 1))]
 
 
 def test_loops_that_are_known_to_be_one():
     p = Program((16, 32), (16, 32))
     first, second = nodes_of(p.done(p.unary(p.x[0]), p.unary(p.x[1])))
-    alike = LoopClasses([first, second], [(first, 1), (second, 1)])
+    alike = loop_classes([first, second], [(first, 1), (second, 1)])
     assert alike.shared([first, second]) == [alike.of((second, 1))]
-    assert LoopClasses([first, second]).shared([first, second]) == []
+    assert loop_classes([first, second]).shared([first, second]) == []
 
 
 def test_the_order_is_that_of_the_last():
     p = Program((16, 32))
     first, turned = nodes_of(p.done(p.unary(p.unary(p.x[0]), permutation=(1, 0))))
-    classes = LoopClasses([first, turned])
+    classes = loop_classes([first, turned])
     assert classes.shared([first, turned]) == [classes.of((first, 1)), classes.of((first, 0))]
     assert classes.shared([turned, first]) == [classes.of((first, 0)), classes.of((first, 1))]
 
@@ -162,5 +157,5 @@ def test_the_order_is_that_of_the_last():
 def test_a_summed_loop_is_shared_by_nobody():
     p = Program((16, 32))
     first, total = nodes_of(p.done(p.reduce(p.unary(p.x[0]))))
-    classes = LoopClasses([first, total])
+    classes = loop_classes([first, total])
     assert classes.shared([total, first]) == [classes.of((first, 0))]

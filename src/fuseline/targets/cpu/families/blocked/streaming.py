@@ -17,7 +17,7 @@ the empty sum. What reads the total or the product otherwise gets what they stan
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
@@ -81,7 +81,7 @@ def streamed(view: DispatchView) -> Iterator[Streamed]:
         chain = _chain_of(members, one.product, view.entry.sym_name.data)
         carried = _Rewriting(chain).run()
         loops = [(op, loop) for member, loop in one.loops if is_generic(op := members[member]) and _is_left(op)]
-        left = [[node for node in nodes if _is_left(node[0])] for nodes in grid]
+        left = replace(grid, loops=[[node for node in nodes if _is_left(node[0])] for nodes in grid.loops])
         yield Streamed(DispatchView(entry), carried, tuple(loops), left, frozenset(chain.reductions))
 
 

@@ -90,6 +90,8 @@ PHASES: dict[str, tuple[str, ...]] = {
     ),
     "dispatch": ("outline-executables",),
     "dedup": (
+        "deduplicate-executables",
+        "canonicalize-executables",
         "constants-to-operands",
         "deduplicate-executables",
         "record-dispatches",

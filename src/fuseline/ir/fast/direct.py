@@ -144,6 +144,13 @@ def set_type(value: SSAValue, type_: Attribute) -> None:
     value._type = type_
 
 
+def permute_arguments(block: Block, order: Sequence[int]) -> None:
+    """Let the arguments of `block` stand in the order of these numbers of theirs."""
+    block._args = tuple([block._args[i] for i in order])
+    for index, argument in enumerate(block._args):
+        argument.index = index
+
+
 def _drop_operands(op: Operation) -> None:
     for value, use in zip(op._operands, op._operand_uses, strict=True):
         before, after = use._prev_use, use._next_use

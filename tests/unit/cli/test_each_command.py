@@ -33,7 +33,7 @@ RNG = np.random.default_rng()
 W = RNG.standard_normal((4, 3)).astype(np.float32)
 TEXT = """(float[n, 4] x) => (y, z) {
     [product] p = MatMul(x, w)
-    [bend] y = Relu(p)
+    [bend] y = Abs(p)
     [sum] z = ReduceSum(y)
 }"""
 
@@ -118,7 +118,7 @@ def test_feeds_are_read_and_outputs_are_shown(model: Path, tmp_path: Path) -> No
     x = RNG.standard_normal((3, 4)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
     arguments = (model, "--input", f"x=@{tmp_path / 'x.npy'}", *NUMPY)
-    y = np.maximum(x @ W, 0)
+    y = np.abs(x @ W)
     document = _document(run, *arguments)
     first, second = document["outputs"]
     assert (document["model"], document["check"]) == (str(model), [])

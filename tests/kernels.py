@@ -134,6 +134,23 @@ class Runner:
             _call(self._function, self.kernel, [g.array for g in guards], numbers, begin, end)
         return [np.array(guard.array) for guard in guards[len(arrays) :]]
 
+    def in_place(
+        self, *arrays: Array, operand: int, order: Sequence[int], sizes: Mapping[str, int] | None = None
+    ) -> Array:
+        """The only result, written where `operand` lies; workgroups run one by one in this order."""
+        guards = [Guarded.copy(a, at_end=True) for a in self._operands(arrays)]
+        bound = [*guards, guards[operand]]
+        for workgroup in order:
+            _call(
+                self._function,
+                self.kernel,
+                [g.array for g in bound],
+                self._numbers(sizes),
+                workgroup,
+                workgroup + 1,
+            )
+        return np.array(guards[operand].array)
+
     def evaluated(self, *arrays: Array, sizes: Mapping[str, int] | None = None, parts: int = 1) -> list[Array]:
         """The results by the kernel IR's evaluator, which checks every access against its buffer."""
         results = self._rubbish(sizes)

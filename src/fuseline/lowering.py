@@ -60,7 +60,10 @@ def _compile_branches(lowering: Lowering) -> None:
 
 
 def _build_schedule(lowering: Lowering) -> None:
-    lowering.schedule = build_schedule.build_schedule(lowering.ctx, lowering.module, poison=lowering.options.poison)
+    kernels, poison = lowering.kernels, lowering.options.poison
+    lowering.schedule = build_schedule.build_schedule(
+        lowering.ctx, lowering.module, in_place=lambda step: kernels[step.executable].in_place, poison=poison
+    )
 
 
 def _pack_constants(lowering: Lowering) -> None:

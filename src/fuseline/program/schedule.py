@@ -175,6 +175,19 @@ def flat_steps(steps: Sequence[Step]) -> Iterator[Step]:
             yield step
 
 
+class InPlaceDecision(NamedTuple):
+    """Whether transient `result` takes the place of transient `operand` (both -1 where one is none): `refusal` says why
+    not, empty where it does.
+
+    Refusals: `not-transient`, `part-of-a-buffer`, `bound-twice`, `read-later`, `written-earlier`, `side-by-side`,
+    `taken`.
+    """
+
+    result: int
+    operand: int
+    refusal: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduleStatistics:
     """Bytes of the arena (without scratch), barriers between waves, bytes of constants as read from the model, copies,
@@ -196,7 +209,7 @@ class Schedule:
     `constants` are the arrays behind constant slots, by index (possibly memory-mapped: never copied here).
     `arena_bytes` is the whole arena, `initial_arena_bytes` (None: the same) the part whose size the inputs alone
     determine. `slots` is how many values are boxed. `transients` are the bytes of the buffers that have no place in the
-    arena yet, by index.
+    arena yet, by index. `in_place` is what was decided about results that might overwrite an operand.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -209,6 +222,7 @@ class Schedule:
     initial_arena_bytes: Dim | None = None
     slots: int = 0
     transients: tuple[Dim, ...] = ()
+    in_place: tuple[InPlaceDecision, ...] = ()
 
     @property
     def statistics(self) -> ScheduleStatistics:

@@ -6,6 +6,7 @@ Passes and analyses import this module and never a target.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -85,7 +86,9 @@ class CompiledKernel:
     the results (bytes); `scratch_bytes` per thread. `signature` is what the target's runtime checks launches against.
     `form`, one of `FORMS`: how it was kept within the budget of code; empty for a target without one. `too_long`: it
     has no code, since it would exceed that budget; the dispatch is to be split. An executable of several `arms` has no
-    code of its own: each arm is launched on its part of the operands and results (`launches`).
+    code of its own: each arm is launched on its part of the operands and results (`launches`). `in_place` are results,
+    each with a tensor operand (both by position) in whose place it may lie where nothing else needs the operand: an
+    element is written when it is read no more.
     """
 
     symbol: str
@@ -103,6 +106,7 @@ class CompiledKernel:
     signature: Any = None
     form: str = ""
     too_long: bool = False
+    in_place: Sequence[tuple[int, int]] = ()
 
     @property
     def bodies(self) -> Sequence[CompiledKernel]:
@@ -156,7 +160,20 @@ def joined_kernel(symbol: str, arms: Sequence[KernelArm]) -> CompiledKernel:
         bytes_read=total("bytes_read"),
         bytes_written=total("bytes_written"),
         arms=tuple(arms),
+        in_place=tuple(_in_place_of_arms(arms)),
     )
+
+
+def _in_place_of_arms(arms: Sequence[KernelArm]) -> Iterator[tuple[int, int]]:
+    """What the arms say of operands that no other arm reads, and results that no other arm writes: arms run side by
+    side."""
+    readers = Counter(operand for arm in arms for operand in set(arm.operands))
+    writers = Counter(position for arm in arms for position, _ in arm.results)
+    for arm in arms:
+        for result, operand in arm.kernel.in_place:
+            position, offset = arm.results[result]
+            if offset == 0 and writers[position] == 1 and readers[arm.operands[operand]] == 1:
+                yield position, arm.operands[operand]
 
 
 def _sum(sizes: Iterable[Dim]) -> Dim:

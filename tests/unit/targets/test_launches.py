@@ -68,3 +68,16 @@ def test_a_kernel_without_arms_is_launched_as_it_is() -> None:
     (launch,) = launches(step, kernel)
     assert launch.step is step and launch.kernel is kernel and launch.first_extra == 0
     assert kernel.bodies == [kernel]
+
+
+def _arm(in_place: tuple[tuple[int, int], ...], operands: tuple[int, ...], position: int, offset: int = 0) -> KernelArm:
+    kernel = CompiledKernel("a", b"a", "elementwise", 1, in_place=in_place)
+    return KernelArm(kernel, operands, ((position, offset),), ())
+
+
+def test_arms_run_side_by_side_and_give_places_of_their_own_only() -> None:
+    mine, other = _arm(((0, 0),), (2, 0), 1), _arm((), (1,), 0)
+    assert joined_kernel("both", [mine, other]).in_place == ((1, 2),)
+    assert joined_kernel("both", [mine, _arm((), (2,), 0)]).in_place == ()  # another arm reads the operand
+    assert joined_kernel("both", [mine, _arm((), (1,), 1, 8)]).in_place == ()  # another arm writes the result
+    assert joined_kernel("both", [_arm(((0, 0),), (2, 0), 1, 8), other]).in_place == ()  # not where the result begins

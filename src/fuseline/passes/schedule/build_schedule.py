@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,24 +15,23 @@ from fuseline.passes.schedule.order_dispatches import waves_of
 from fuseline.passes.schedule.plan_transients import ArenaPlan, Transient, plan_transients
 from fuseline.passes.schedule.poison_dead_memory import poison_dead_memory
 from fuseline.passes.schedule.read_main import read_main
-from fuseline.program.schedule import DispatchStep, HostStep, Schedule, Step, moved_ref
-
-InPlace = Callable[[DispatchStep], Mapping[int, int]]
-"""Answers for a dispatch which result (by index) may overwrite which tensor operand (by index)."""
+from fuseline.passes.schedule.results_in_place import InPlace, results_in_place
+from fuseline.program.schedule import HostStep, Schedule, Step, moved_ref
 
 
 def build_schedule(
     ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace | None = None, poison: bool = False
 ) -> Schedule:
     """The schedule of `@main` in `module`, which must be outlined; with `poison` it overwrites dead memory after every
-    step.
+    step. `in_place` answers for a dispatch which results may overwrite which operand; None: none may.
 
     Raises FuselineError (E0305) for what is not schedulable.
     """
     schedule = _ordered(read_main(ctx, module).schedule)
     needs = needs_of(schedule.steps)
-    plan = _plan(schedule, needs, _in_place_pairs(schedule.steps, in_place))
-    placed = _placed(schedule, plan)
+    decisions = results_in_place(schedule.steps, needs, schedule.transients, in_place) if in_place is not None else []
+    plan = _plan(schedule, needs, [(one.result, one.operand) for one in decisions if not one.refusal])
+    placed = replace(_placed(schedule, plan), in_place=tuple(decisions))
     return (
         replace(placed, steps=tuple(poison_dead_memory(placed.steps, needs, schedule.transients, plan.offsets)))
         if poison
@@ -55,19 +54,6 @@ def _plan(schedule: Schedule, needs: Sequence[StepNeeds], in_place: Sequence[tup
     ]
     known_at = {symbol: waves[number] for symbol, number in size_makers(schedule.steps, schedule.inputs).items()}
     return plan_transients(lives, in_place, known_at)
-
-
-def _in_place_pairs(steps: Sequence[Step], in_place: InPlace | None) -> list[tuple[int, int]]:
-    """The transients that are results which may overwrite an operand, each with that operand's."""
-    pairs: list[tuple[int, int]] = []
-    for step in steps if in_place is not None else ():
-        if isinstance(step, DispatchStep) and in_place is not None:
-            found = [
-                (step.results[result].buffer, step.operands[operand].buffer)
-                for result, operand in in_place(step).items()
-            ]
-            pairs += [(w.number, r.number) for w, r in found if w.segment == r.segment == "transient" and r.offset == 0]
-    return pairs
 
 
 def _placed(schedule: Schedule, plan: ArenaPlan) -> Schedule:

@@ -35,6 +35,7 @@ from fuseline.targets.cpu.legality import refusal_of
 from fuseline.targets.cpu.link.compile import PARALLEL_THRESHOLD, compile_texts, prepare
 from fuseline.targets.cpu.link.signature import signature_of
 from fuseline.targets.cpu.link.workers import shared
+from fuseline.targets.cpu.results_in_place import results_in_place
 from fuseline.targets.cpu.sharing import sharing_price
 from fuseline.targets.target import CompiledKernel, SharingPrice, Target, TargetDescription, kernel_of_arms
 
@@ -200,6 +201,7 @@ class CpuTarget(Target):
 
 def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:
     plan, view = one.plan, one.plan.view
+    places = results_in_place(view, one.kernel, plan.workgroups)
     return CompiledKernel(
         symbol=symbol,
         object_code=code,
@@ -214,4 +216,5 @@ def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:
         notes={**plan.notes, "refused": one.refusals, "form": one.form},
         form=one.form,
         signature=signature_of(one.kernel, plan),
+        in_place=tuple(pair for pair, refusal in places.items() if refusal is None),
     )

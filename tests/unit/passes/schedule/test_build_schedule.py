@@ -64,12 +64,12 @@ def test_chain_reuses_two_buffers(schedule_of: ScheduleOf) -> None:
 
 def test_in_place_only_when_told(schedule_of: ScheduleOf) -> None:
     body = _one("v1", "x") + "".join(_one(f"v{i}", f"v{i - 1}") for i in range(2, 9))
-    assert schedule_of(_main(body, "%v8"), in_place=lambda op: {0: 0}).arena_bytes == 256
+    assert schedule_of(_main(body, "%v8"), in_place=lambda step: [(0, 0)]).arena_bytes == 256
 
 
 def test_in_place_spares_an_operand_that_lives_on(schedule_of: ScheduleOf) -> None:
     body = _one("a", "x") + _one("b", "a") + _two("c", "a", "b") + _one("r", "c")
-    schedule = schedule_of(_main(body, "%r"), in_place=lambda op: {0: 0})
+    schedule = schedule_of(_main(body, "%r"), in_place=lambda step: [(0, 0)])
     steps = {s.results[0].buffer: s for s in schedule.steps if isinstance(s, DispatchStep)}
     assert schedule.arena_bytes == 512 and len(steps) == 3  # c lies on a, never b on a
     first, second, third, _ = schedule.steps

@@ -1,0 +1,67 @@
+"""Whether a result of a kernel may lie exactly where an operand does, which then is read no more: proved of every read
+and write of the code, whichever family wrote it.
+
+Let `x` be the operand and `y` the result. It may where for each read of `x` and each write of `y` that touch the same
+element
+
+    the read comes before the write, in one iteration of the loops around both, on one thread;
+
+other iterations, and other threads, never touch what both do (`overlap.py`). So a residual that is read where the sum
+is stored may give its place, and a row that is read as a whole before any of it is written; what neighbours read (a
+window), what is read again later, and what is read at another place (transposed, repeated) may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from fuseline.targets.cpu.kernel_ir.accesses import accesses, in_order
+from fuseline.targets.cpu.kernel_ir.iterations import IterationBounds
+from fuseline.targets.cpu.kernel_ir.overlap import OFTEN, ONCE, Overlap, Place
+from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel
+from fuseline.targets.target import Refusal
+
+Pair = tuple[int, int]
+"""A result and an operand, by binding."""
+
+
+def in_place(kernel: Kernel, pairs: Sequence[Pair], workgroups: int | None = None) -> Mapping[Pair, Refusal | None]:
+    """For each result and operand (by binding, of equally many elements) None where the one may take the other's place,
+    else why not.
+
+    `workgroups`: the most that the grid can have. Codes: `element-width`, `gathered`, `unlike-places`, `read-later`.
+    """
+    wanted = {(y, True) for y, _ in pairs} | {(x, False) for _, x in pairs}
+    found = [access for access in accesses(kernel) if (access.binding, access.written) in wanted]
+    overlap = Overlap(IterationBounds(kernel, workgroups), found)
+    touched: dict[tuple[int, bool], list[Place]] = {}
+    for place in overlap.places:
+        touched.setdefault((place.access.binding, place.access.written), []).append(place)
+    widths = {memory.position: BYTES[memory.dtype] for memory in kernel.bindings}
+    return {
+        (y, x): _element_width(widths, x, y) or _order(overlap, touched.get((x, False), ()), touched.get((y, True), ()))
+        for y, x in pairs
+    }
+
+
+def _element_width(widths: Mapping[int, int], x: int, y: int) -> Refusal | None:
+    """Of a binding that the kernel does not touch, nobody asks."""
+    if x not in widths or y not in widths or widths[x] == widths[y]:
+        return None
+    return Refusal("element-width", f"elements of {widths[x]} bytes are read, of {widths[y]} bytes written")
+
+
+def _order(overlap: Overlap, reads: Sequence[Place], writes: Sequence[Place]) -> Refusal | None:
+    """Why elements may be read when they have been written."""
+    if any(place.access.indexed for place in (*reads, *writes)):
+        return Refusal("gathered", "elements are read or written where other data says")
+    late = False
+    for read, write in product(reads, writes):
+        meeting = overlap.meeting(read, write)
+        if meeting == OFTEN:
+            return Refusal("unlike-places", "an element is read in another iteration than it is written in")
+        late = late or (
+            meeting == ONCE and in_order(read.access, write.access) is False and not overlap.apart(read, write)
+        )
+    return Refusal("read-later", "an element is read after it was written") if late else None

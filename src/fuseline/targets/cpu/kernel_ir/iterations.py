@@ -1,0 +1,96 @@
+"""Index values by the iterations of loops, and which iterations a place in memory tells apart.
+
+`index_bounds.py` bounds indices for given sizes. Here sizes are not given, and an index is its loop's first value and
+`step` times the number of the iteration, so that nested ranges (`for j in range(i * 8, i * 8 + 8)`) are a number in
+digits: `8 * i + j'`, `j'` below 8. Two places that agree in a number of which every digit is larger than all that
+follow can only agree in every digit:
+
+    1024 * row + 16 * vector + lane, vector < 64, lane < 16       places are equal only where row and vector are
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fuseline.targets.cpu.kernel_ir.affine import Affine
+from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
+from fuseline.targets.cpu.kernel_ir.types import I64, Kernel, Loop, Value
+
+MOST_WORKGROUPS = 1 << 40
+"""Of a grid that nobody bounds."""
+
+
+class IterationBounds(IndexBounds):
+    """What is known of the index values of `kernel` for all sizes and any range of a grid of at most `workgroups`."""
+
+    def __init__(self, kernel: Kernel, workgroups: int | None) -> None:
+        super().__init__(kernel, [0] * len(kernel.sizes), MOST_WORKGROUPS if workgroups is None else workgroups, {})
+        self.numbers = {}
+        self._most_sizes = kernel.size_upper_bounds
+        self._iterations: dict[Loop, Value] = {}
+
+    def iteration(self, loop: Loop) -> Value:
+        """The number of the iteration of a loop; its index, of one that begins at what is no number in digits."""
+        if not all(_is_digit(atom) for atom in self.form(loop.lo).terms):
+            return loop.index
+        found = self._iterations.get(loop)
+        if found is None:
+            index = loop.index
+            found = self._iterations[loop] = Value("iteration", I64, (), loop, index.number, index.depth)
+        return found
+
+    def _form(self, value: Value) -> Affine:
+        form = super()._form(value)
+        if value.op == "index" and list(form.terms) == [value]:
+            step = self.iteration(value.attr)
+            return form if step is value else self.form(value.attr.lo).plus(Affine(0, {step: value.attr.step}))
+        return self._side(value) or form if value.op in ("min", "max") else form
+
+    def _side(self, extreme: Value) -> Affine | None:
+        """The side that a minimum or maximum always is."""
+        sides = [self.form(arg) for arg in extreme.args]
+        for side, other in (sides, sides[::-1]):
+            above = side.plus(other, -1) if extreme.op == "min" else other.plus(side, -1)
+            most = self.most(above)
+            if most is not None and most <= 0:
+                return side
+        return None
+
+    def _bounds(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
+        if atom.op == "iteration":
+            yield from self._ends(atom.attr, above)
+        elif atom.op == "size":
+            most = self._most_sizes.get(atom.attr)
+            yield from [[Affine()]] if not above else [] if most is None else [[Affine(most)]]
+        else:
+            yield from super()._bounds(atom, above)
+
+    def upper_before(self, atom: Value, form: Affine) -> int | None:
+        """What is divided is not negative where the quotient or rest is used: whoever divides sees to that
+        (`Arithmetic.div`)."""
+        found = super().upper_before(atom, form)
+        divided = self.form(atom.args[0]).plus(form) if atom.op in ("udiv", "urem") else None
+        if divided is not None and not divided.terms and divided.constant == 0:
+            return 0 if found is None else min(found, 0)
+        return found
+
+    def _ends(self, loop: Loop, above: bool) -> Iterator[list[Affine]]:
+        if not above:
+            yield [Affine()]
+            return
+        span = self.form(loop.hi).plus(self.form(loop.lo), -1)
+        most = self.most(span)
+        if most is not None:
+            yield [Affine(max(most - 1, 0) // loop.step)]
+        if all(number % loop.step == 0 for number in (span.constant, *span.terms.values())):
+            shares = {atom: count // loop.step for atom, count in span.terms.items()}
+            yield [Affine(span.constant // loop.step - 1, shares)]
+
+
+_DIGITS = frozenset({"index", "iteration", "size", "add", "sub", "mul", "udiv", "urem"})
+
+
+def _is_digit(value: Value) -> bool:
+    """Whether a value is computed from indices by arithmetic; not what begins a thread's range of workgroups."""
+    arguments = [] if value.op in ("index", "iteration", "size") else value.args
+    return value.op in _DIGITS and all(not isinstance(arg, Value) or _is_digit(arg) for arg in arguments)

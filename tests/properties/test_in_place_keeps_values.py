@@ -1,0 +1,60 @@
+"""Random models whose results take the place of operands compute what they compute in places of their own, bit for bit,
+on any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import onnx
+import pytest
+
+from fuseline.compile_options import CompileOptions
+from fuseline.passes.schedule import build_schedule
+from fuseline.pipeline import compile_program
+from fuseline.runtime import Session
+from fuseline.runtime.artifact import Artifact
+from fuseline.runtime.sizes import SizeEvaluator
+from tests.properties.random_models import INPUTS, RandomModel
+
+
+def _random_model() -> onnx.ModelProto:
+    rng = np.random.default_rng()
+    steps: list[Sequence[int]] = rng.integers(0, 1000, (16, 3)).tolist()
+    return RandomModel(int(rng.integers(1 << 30))).build([(a, b, c) for a, b, c in steps])
+
+
+def _compiled(model: onnx.ModelProto, threads: int, fusion: str, poison: bool) -> Artifact:
+    return compile_program(model, CompileOptions(threads=threads, fusion=fusion, poison=poison))
+
+
+def _results(program: Artifact, feeds: dict[str, Any]) -> list[Any]:
+    return list(
+        Session(program._replace(program=program.program._replace(serial_below_ns=0, split_above_ns=0)))
+        .run(feeds)
+        .values()
+    )
+
+
+@pytest.mark.parametrize("fusion", ["none", "default"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_random_models(threads: int, fusion: str) -> None:
+    rng = np.random.default_rng()
+    model = _random_model()
+    feeds = {name: rng.standard_normal(shape, dtype=np.float32) for name, shape in INPUTS.items()}
+    with mock.patch.object(build_schedule, "results_in_place", lambda *_: []):
+        apart = _compiled(model, threads, fusion, poison=False)
+    shared = _compiled(model, threads, fusion, poison=True)
+    for found, expected in zip(_results(shared, feeds), _results(apart, feeds), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_chain_needs_one_place() -> None:
+    """Unfused, each operation of a chain takes its operand's place: the first of them alone has memory."""
+    nodes = [onnx.helper.make_node("Tanh" if i % 2 else "Neg", [f"x{i}"], [f"x{i + 1}"]) for i in range(6)]
+    shape = onnx.helper.make_tensor_value_info("x0", 1, [33, 7]), onnx.helper.make_tensor_value_info("x6", 1, [33, 7])
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "chain", [shape[0]], [shape[1]]))
+    program = _compiled(model, 2, "none", poison=False).program
+    assert SizeEvaluator({})(program.arena_bytes) == -(-33 * 7 * 4 // 64) * 64

@@ -42,7 +42,9 @@ def _kinds(side: str) -> list[str]:
 
 
 def _items(given: Any) -> list[Any]:
+    """Texts, and numbers as Python has them: the evaluator gives lists of floats as lists of `np.float32`."""
     items: list[Any] = np.asarray(given).reshape(-1).tolist() if isinstance(given, np.ndarray) else list(given)
+    items = [item.item() if isinstance(item, np.generic) else item for item in items]
     return [item.decode() if isinstance(item, bytes) else item for item in items]
 
 

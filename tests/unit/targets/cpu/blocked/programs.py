@@ -20,7 +20,7 @@ Size = int | str
 EPSILON = 1e-5
 
 
-def row_norm(p: Program, x: SSAValue, n: int) -> SSAValue:
+def row_norm(p: Program, x: SSAValue, n: int, epsilon: float = EPSILON) -> SSAValue:
     """`x` scaled to mean square 1 in every row of `n`, as RMS norms do."""
     square = p.over(x, body=lambda b: b.op(arith.MulfOp, b.args[0], b.args[0]))
     total = p.reduce(square)
@@ -28,7 +28,7 @@ def row_norm(p: Program, x: SSAValue, n: int) -> SSAValue:
     def scaled(b: Body) -> SSAValue:
         mean = b.op(arith.MulfOp, b.args[1], b.constant(1.0 / n, p.element))
         return b.op(
-            arith.DivfOp, b.args[0], b.op(mlir_math.SqrtOp, b.op(arith.AddfOp, mean, b.constant(EPSILON, p.element)))
+            arith.DivfOp, b.args[0], b.op(mlir_math.SqrtOp, b.op(arith.AddfOp, mean, b.constant(epsilon, p.element)))
         )
 
     return p.by_row(x, total, scaled)

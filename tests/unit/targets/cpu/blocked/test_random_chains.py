@@ -86,7 +86,7 @@ def _silu(p: Program, x: SSAValue, lead: Sequence[Size], n: int) -> SSAValue:
 
 _STEPS = {
     "softmax": lambda p, x, lead, n: p.softmax(x),
-    "norm": lambda p, x, lead, n: row_norm(p, x, n),
+    "norm": lambda p, x, lead, n: row_norm(p, x, n, 0.01),  # so that a row of almost 0 is not blown up
     "silu": _silu,
     "row": _row_sum,
     "column": lambda p, x, lead, n: _plus(p, x, p.x[2], [len(lead)], [*lead, n]),

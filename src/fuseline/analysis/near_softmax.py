@@ -38,7 +38,7 @@ class NearOnlineSoftmax:
 def near_online_softmaxes(ops: Iterable[Operation]) -> list[NearOnlineSoftmax]:
     """Every softmax that begins with one of `ops`, none of which begins an `OnlineSoftmax`, and that a product sums
     up."""
-    found = (_near(op) for op in ops if is_generic(op) and StructuredOp(op).reduction)
+    found = (_near(op) for op in ops if is_generic(op))
     return [near for near in found if near is not None]
 
 
@@ -49,11 +49,17 @@ def _near(op: Generic) -> NearOnlineSoftmax | None:
     source = TensorDim(maximum.source, reduced_axis(maximum))
     for reader in _structured_readers(maximum.result):
         exponentials = exponentials_of(reader, maximum, source)
-        total = total_of(exponentials[1]) if exponentials is not None else None
-        product = _product_of(exponentials[1].value) if exponentials is not None and total is not None else None
-        if exponentials is not None and total is not None and product is not None:
-            return NearOnlineSoftmax(op, product, _missing(maximum, exponentials[1], total, product))
+        near = _behind(maximum, exponentials[1]) if exponentials is not None else None
+        if near is not None:
+            return near
     return None
+
+
+def _behind(maximum: Reduction, e: TensorDim) -> NearOnlineSoftmax | None:
+    total, product = total_of(e), _product_of(e.value)
+    if total is None or product is None:
+        return None
+    return NearOnlineSoftmax(maximum.op, product, _missing(maximum, e, total, product))
 
 
 def _structured_readers(value: SSAValue) -> list[Generic]:
@@ -62,14 +68,11 @@ def _structured_readers(value: SSAValue) -> list[Generic]:
 
 def _product_of(weights: SSAValue) -> Generic | None:
     """The first contraction that reads what all-parallel ops make of `weights`."""
-    pending, seen = [weights], set[Operation]()
-    while pending:
-        for op in _structured_readers(pending.pop()):
-            if op in seen:
-                continue
-            seen.add(op)
+    values = [weights]
+    for value in values:  # which grows meanwhile
+        for op in _structured_readers(value):
             if not StructuredOp(op).reduction:
-                pending += op.results
+                values += [result for result in op.results if result not in values]
             elif multiply_add_operands(op) is not None:
                 return op
     return None

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from fuseline.analysis.near_softmax import near_online_softmaxes
 from fuseline.analysis.online_softmax import OnlineSoftmax, online_softmaxes
-from fuseline.analysis.structured import StructuredOp
+from fuseline.analysis.structured import StructuredOp, is_generic
 from tests.unit.targets.cpu.nests.generics import empty, fill, function, generic, tensor
 from tests.unit.targets.cpu.nests.texts import parse
 
@@ -39,6 +39,7 @@ class Text:
     divided_by: str = "d0"
     weigh: str = ""
     factor: str = ""
+    again: str = ""
     nan: str = "%v = arith.cmpf uno, %i0, %i0 : f32"
     choose: str = ""
     init: str = "0.0"
@@ -105,6 +106,10 @@ class Text:
         if self.weigh:
             text.append(generic("%u", [(last, T), ("%a", T)], [("%e", T)], ["d0, d1"] * 3, "pp", self.weigh, one))
             last = "%u"
+        if self.again:
+            maps = ["d0, d1", "d0", "d0, d1"]
+            text.append(generic("%g", [(last, T), ("%s", R)], [("%e", T)], maps, "pp", self.again, one))
+            last = "%g"
         if self.choose:
             text.append(generic("%n", [(last, T)], [("%flags", FLAGS)], whole, "pp", self.nan, [("%v", "i1")]))
             text.append(generic("%c", [("%n", FLAGS), (last, T)], [("%e", T)], ["d0, d1"] * 3, "pp", self.choose, one))
@@ -198,10 +203,20 @@ def test_what_is_none(text: Text):
         (Text(weigh="%v = arith.addf %i0, %i1 : f32"), "f32", "what is done to the weights is no factor"),
         (Text(weigh="%v = arith.mulf %i0, %i1 : f32", choose=CHOOSE), "f32", "several ops read the weights"),
         (Text(init="1.0"), "f32", "the product does not begin at 0"),
+        (Text(choose=CHOOSE, init="1.0"), "f32", "the product does not begin at 0"),
+        (Text(again="%v = arith.divf %i0, %i1 : f32", init="1.0"), "f32", "the product does not begin at 0"),
+        (Text(again="%v = arith.addf %i0, %i1 : f32"), "f32", "what is done to the weights is no factor"),
     ],
 )
 def test_what_is_nearly_one_says_what_is_missing(text: Text, dtype: str, missing: str):
     assert text.near(dtype)[0].startswith(missing) and len(text.near(dtype)) == 1
+
+
+def test_a_near_one_names_its_maximum_and_its_product():
+    ops = Text(init="1.0").ops()
+    (near,) = near_online_softmaxes(ops)
+    reducing = [op for op in ops if is_generic(op) and StructuredOp(op).reduction]
+    assert (near.maximum, near.product) == (reducing[0], reducing[2])
 
 
 @pytest.mark.parametrize("text", [Text(), Text(zero="1.0"), Text(top="minimumf"), Text(shift=SUB)])

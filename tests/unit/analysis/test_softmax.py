@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.arith import AddfOp, MaximumfOp
 from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.softmax import SoftmaxFacts, reduction_of, softmax_facts
+from fuseline.analysis.softmax import Reduction, SoftmaxFacts, is_plain, matches, reduction_of, softmax_facts
 from tests.unit.targets.cpu.nests.generics import empty, fill, function, generic, tensor
 from tests.unit.targets.cpu.nests.texts import parse
 
@@ -54,6 +55,100 @@ def counts(found: SoftmaxFacts) -> tuple[int, int, int]:
 def test_softmax() -> None:
     assert counts(facts()) == (1, 1, 1)
     assert counts(facts(top="maxnumf")) == (1, 1, 1)
+    found = facts()
+    assert [[op.name for op in ops] for ops in (found.exponents, found.quotients, found.maxima)] == [
+        ["math.exp"],
+        ["arith.divf"],
+        ["arith.maximumf"],
+    ]
+
+
+def _reduction(
+    body: str = "%v = arith.addf %i0, %o0 : f32",
+    inputs: int = 1,
+    outputs: int = 1,
+    maps: tuple[str, str] = ("d0, d1", "d0"),
+    made: str = "%v",
+) -> Reduction | None:
+    """A sum over rows with a part changed, as far as it is one."""
+    text = generic(
+        "%s" if outputs == 1 else "%s:2",
+        [("%x", tensor((6, 6)))] * inputs,
+        [("%z", tensor((6,)))] * outputs,
+        [maps[0]] * inputs + [maps[1]] * outputs,
+        "pr",
+        body,
+        [(made, "f32")] * outputs,
+    )
+    result = "%s" if outputs == 1 else "%s#0"
+    lines = "\n".join([fill("z", "0.0", (6,)), text])
+    view = parse(function([("x", (6, 6), "f32")], [], lines, [(result, tensor((6,)))]))
+    (op,) = [op for op in view.members if isinstance(op, GenericOp)]
+    return reduction_of(op.results[0], (AddfOp,))
+
+
+def test_what_is_no_reduction_of_one_operand() -> None:
+    assert _reduction() is not None
+    assert _reduction(inputs=2, body="%v = arith.addf %i0, %o0 : f32") is None
+    assert _reduction(outputs=2) is None
+    assert _reduction(made="%o0") is None
+    assert _reduction(body="%v = arith.mulf %i0, %o0 : f32") is None
+    assert _reduction(body="%v = arith.addf %i0, %i0 : f32") is None
+    assert _reduction(maps=("d1, d0", "d0")) is not None
+
+
+def test_a_map_is_plain_where_every_coordinate_is_a_loop_of_its_own() -> None:
+    d0, d1 = AffineExpr.dimension(0), AffineExpr.dimension(1)
+    assert is_plain(AffineMap(2, 0, (d1, d0))) and is_plain(AffineMap(2, 0, ()))
+    assert not is_plain(AffineMap(2, 0, (d0, d0))) and not is_plain(AffineMap(2, 0, (d0, d1 + 1)))
+
+
+def test_a_reader_sees_the_result_of_its_own_row() -> None:
+    found = _reduction()
+    assert found is not None
+    d0, d1 = AffineExpr.dimension(0), AffineExpr.dimension(1)
+    whole = AffineMap(2, 0, (d0, d1))
+    assert matches(found, whole, AffineMap(2, 0, (d0,)))
+    assert not matches(found, whole, AffineMap(2, 0, (d1,)))
+    assert not matches(found, whole, AffineMap(2, 0, (d0, d1)))
+    assert not matches(found, AffineMap(2, 0, (d0, d0)), AffineMap(2, 0, (d0,)))
+
+
+def test_the_sum_is_along_what_the_maximum_is_of_wherever_that_stands_among_the_operands() -> None:
+    """A mask before it in the list, of other loops."""
+    one = [("%v", "f32")]
+    masked = "%t = arith.subf %i1, %i2 : f32\n%v = math.exp %t : f32"
+    lines = [
+        empty("e", (4, 6)),
+        fill("lo", "0xFF800000", (4,)),
+        fill("z", "0.0", (4,)),
+        generic("%m", [("%x", T)], [("%lo", R)], ["d0, d1", "d0"], "pr", "%v = arith.maximumf %i0, %o0 : f32", one),
+        generic(
+            "%p",
+            [("%w", tensor((6, 4))), ("%x", T), ("%m", R)],
+            [("%e", T)],
+            ["d1, d0", "d0, d1", "d0", "d0, d1"],
+            "pp",
+            masked,
+            one,
+        ),
+        generic("%s", [("%p", T)], [("%z", R)], ["d0, d1", "d0"], "pr", "%v = arith.addf %i0, %o0 : f32", one),
+        generic("%y", [("%p", T), ("%s", R)], [("%e", T)], ["d0, d1", "d0", "d0, d1"], "pp", DIV, one),
+    ]
+    text = function([("x", (4, 6), "f32"), ("w", (6, 4), "f32")], [], "\n".join(lines), [("%y", T)])
+    assert counts(softmax_facts(parse(text).members)) == (1, 1, 1)
+
+
+def test_every_quotient_by_the_sum_is_found_and_no_other() -> None:
+    """Beside the right one, by the sum of another value and of the sum by the value."""
+    one = [("%v", "f32")]
+    both = "%a = arith.divf %i1, %i0 : f32\n%b = arith.divf %i0, %i1 : f32\n%v = arith.addf %a, %b : f32"
+    found = facts(divide=both)
+    assert counts(found) == (1, 1, 0)
+    maps = ["d0, d1", "d0", "d0, d1"]
+    other = generic("%q", [("%w", T), ("%s", R)], [("%e", T)], maps, "pp", DIV, one)
+    again = generic("%r", [("%p", T), ("%s", R)], [("%e", T)], maps, "pp", DIV, one)
+    assert counts(facts(extra=f"{other}\n{again}", results=("%y", "%q", "%r"))) == (1, 2, 1)
 
 
 def test_nothing_is_known_of_other_exponentials() -> None:

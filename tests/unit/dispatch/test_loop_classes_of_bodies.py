@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import pytest
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role
 from fuseline.dispatch.shared_loops import SharedLoops, require_shared
 from fuseline.errors import FuselineError
-from fuseline.ir.build import dims_map
+from fuseline.ir.build import Body, dims_map, identity_map
 from fuseline.ir.dim import symbol
 from tests.graphs.program import Program
 
@@ -76,6 +77,24 @@ def test_what_is_read_both_ways_is_out_of_step():
     first = p.unary(p.x[0])
     second = p.binary(first, first, dims_map(2, [1, 0]))
     assert _classes(_loops([first, second]), first, second) == [["a", "a"], ["a", "a"]]
+
+
+def test_a_loop_read_backwards_and_one_that_a_sum_in_place_wants_whole():
+    """Each breaks its own class, whatever breaks the other."""
+    p = Program((6, 5))
+    first = p.unary(p.x[0])
+    total = p.reduce(first)
+    d0, d1 = AffineExpr.dimension(0), AffineExpr.dimension(1)
+    backwards = AffineMap(2, 0, (AffineExpr.constant(5) - d0, d1))
+
+    def add(b: Body) -> SSAValue:
+        return b.op(arith.AddfOp, b.op(arith.AddfOp, b.args[0], b.args[1]), b.args[2])
+
+    maps = [identity_map(2), backwards, dims_map(2, [0]), identity_map(2)]
+    last = p.elementwise([first, first, total], p.empty(6, 5), add, maps)
+    assert _classes(_loops([first, last], [total]), first, last) == [["a", "b"], ["a", "b"]]
+    plain = p.elementwise([first, first, total], p.empty(6, 5), add, [maps[0], maps[0], maps[2], maps[0]])
+    assert _classes(_loops([first, plain], [total]), first, plain) == [["A", "b"], ["A", "b"]]
 
 
 def test_a_window_is_read_out_of_step():

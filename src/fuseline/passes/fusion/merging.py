@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import dims_of
 from fuseline.ir.dim import Dim
@@ -89,17 +89,16 @@ def _match_read(matcher: _Matcher, producer: Group, consumer: Group, read: Read)
     assert read.producer is not None
     source, target = producer.grid_loop_of[read.producer], consumer.grid_loop_of[read.consumer]
     written = read.producer.written[read.producer.result_index(read.value)]
-    for axis, coordinate in enumerate(read.coordinates):
-        loop = written[axis] if axis < len(written) else None
+    for loop, coordinate in zip(written, read.coordinates, strict=True):
         grid = source[loop] if loop is not None else None
         wanted = target[coordinate.position] if isinstance(coordinate, AffineDimExpr) else None
         if grid is not None and wanted is not None:
             matcher.pair(grid, wanted)
-        elif grid is not None and not (isinstance(coordinate, AffineConstantExpr) and producer.grid[grid] == 1):
+        elif grid is not None:
             matcher.bad_producer.add(grid)
-        elif grid is None and coordinate is not None:
+        elif coordinate is not None:
             matcher.bad_consumer.update(g for d in dims_of(coordinate) if (g := target[d]) is not None)
-        elif coordinate is None:
+        else:
             matcher.bad_consumer.update(range(len(consumer.grid)))
 
 

@@ -84,8 +84,7 @@ class PlannedDriver(Driver):
     def _restricted(self, join: HorizontalMerge | WhyNot | None) -> HorizontalMerge | WhyNot | None:
         if not isinstance(join, HorizontalMerge):
             return join
-        kept: list[Group] = []
-        refused: WhyNot | None = None
+        kept, refused = list[Group](), list[WhyNot]()
         for group in reversed(join.groups):  # the concat that the others write into is the last
             clash = next(
                 ((other, why) for other in kept if (why := self.constraints.refusal(group, other)) is not None), None
@@ -93,9 +92,9 @@ class PlannedDriver(Driver):
             if clash is None:
                 kept.insert(0, group)
             else:
-                refused = clash[1]
+                refused.append(clash[1])
                 self.kept_apart.append((PLAN, group, *clash))
-        return replace(join, groups=tuple(kept)) if len(kept) > 1 else refused
+        return replace(join, groups=tuple(kept)) if len(kept) > 1 else refused[-1]
 
     # what the plan asks for -------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from xdsl.dialects import math
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import SSAValue
 
@@ -17,10 +18,12 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Answer, WhyNot
 from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.horizontal import HorizontalMerge
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.plan import FusionPlan
 from fuseline.passes.fusion.plan_constraints import PlanMatcher
-from fuseline.passes.fusion.planned_driver import guided_partition
+from fuseline.passes.fusion.planned_driver import PlannedDriver, guided_partition
 from fuseline.passes.fusion.rule import FusionRule, Merge, builtin_rules
 from fuseline.report.records import CompileRecord
 
@@ -425,3 +428,27 @@ def test_a_refusal_that_names_no_place():
         guided_partition(graph, [Never()], TARGET, "default", guide)
     assert caught.value.message.endswith(f"{nodes[0].name} -> {nodes[1].name}: no-rule: because")
     assert caught.value.hint is not None and caught.value.hint.startswith("docs/why-not.md explains no-rule; take one")
+
+
+def test_of_arms_that_a_plan_keeps_apart_the_last_ones_stay() -> None:
+    """Of three siblings the first two are forbidden: it is the first that goes, and the record says for whom."""
+    p = Program((64, 64))
+    graph, nodes = _graph(p.done(*(p.unary(p.x[0], kind) for kind in (math.ExpOp, math.TanhOp, math.SqrtOp))))
+    groups = tuple(Group.of(node) for node in nodes)
+    join = HorizontalMerge("siblings", groups)
+
+    def restricted(*forbidden: tuple[int, int]) -> tuple[HorizontalMerge | WhyNot | None, PlannedDriver]:
+        plan = FusionPlan(forbid=tuple((nodes[a].id, nodes[b].id) for a, b in forbidden))
+        constraints = PlanMatcher(plan).guide(graph)
+        assert constraints is not None
+        driver = PlannedDriver(graph, builtin_rules(), TARGET, "default", constraints)
+        return driver._restricted(join), driver  # pyright: ignore[reportPrivateUsage]
+
+    kept, driver = restricted((0, 1))
+    assert kept == HorizontalMerge("siblings", groups[1:])
+    (apart,) = driver.kept_apart
+    assert apart[:3] == ("plan", groups[0], groups[1]) and apart[3].code == "forbidden"
+    assert restricted((0, 2))[0] == HorizontalMerge("siblings", groups[1:])
+    assert restricted()[0] == join
+    refused, _ = restricted((0, 1), (0, 2), (1, 2))
+    assert isinstance(refused, WhyNot) and refused.code == "forbidden"

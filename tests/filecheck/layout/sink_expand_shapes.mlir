@@ -114,3 +114,53 @@ func.func @slice_and_chain(%x: tensor<6x5xf32>) -> (tensor<2x2x5xf32>, tensor<6x
   %c = tensor.collapse_shape %r [[0, 1], [2]] : tensor<3x2x5xf32> into tensor<6x5xf32>
   return %s, %c : tensor<2x2x5xf32>, tensor<6x5xf32>
 }
+
+// -----
+
+// All rows of some columns are a slice before it too; nothing of the rows has no reshape.
+// CHECK-LABEL: func.func @none_and_all
+// CHECK: tensor.extract_slice {{.*}}[1, 0, 0] [0, 2, 5] [1, 1, 1] : tensor<3x2x5xf32> to tensor<0x2x5xf32>
+// CHECK: tensor.extract_slice {{.*}}[0, 1] [6, 3] [1, 1] : tensor<6x5xf32> to tensor<6x3xf32>
+// CHECK: return
+func.func @none_and_all(%x: tensor<6x5xf32>) -> (tensor<0x2x5xf32>, tensor<3x2x3xf32>) {
+  %e = tensor.empty() : tensor<6x5xf32>
+  %p = linalg.exp ins(%x : tensor<6x5xf32>) outs(%e : tensor<6x5xf32>) -> tensor<6x5xf32>
+  %r = tensor.expand_shape %p [[0, 1], [2]] output_shape [3, 2, 5] : tensor<6x5xf32> into tensor<3x2x5xf32>
+  %s = tensor.extract_slice %r[1, 0, 0] [0, 2, 5] [1, 1, 1] : tensor<3x2x5xf32> to tensor<0x2x5xf32>
+  %t = tensor.extract_slice %r[0, 0, 1] [3, 2, 3] [1, 1, 1] : tensor<3x2x5xf32> to tensor<3x2x3xf32>
+  return %s, %t : tensor<0x2x5xf32>, tensor<3x2x3xf32>
+}
+
+// -----
+
+// Every second row, a row known when it runs, a dimension less, half of each pair: each stays where it is.
+// CHECK-LABEL: func.func @slices_that_stay
+// CHECK: [[R:%[a-z0-9_]+]] = tensor.expand_shape {{.*}} output_shape [3, 2, 5]
+// CHECK-DAG: tensor.extract_slice [[R]][0, 0, 0] [2, 2, 5] [2, 1, 1]
+// CHECK-DAG: tensor.extract_slice [[R]]{{\[%[a-z0-9_]+}}, 0, 0] [1, 2, 5] [1, 1, 1]
+// CHECK-DAG: tensor.extract_slice [[R]][1, 0, 0] [1, 2, 5] [1, 1, 1] : tensor<3x2x5xf32> to tensor<2x5xf32>
+// CHECK-DAG: tensor.extract_slice [[R]][0, 1, 0] [3, 1, 5] [1, 1, 1]
+// CHECK: return
+func.func @slices_that_stay(%x: tensor<6x5xf32>, %i: index {fuseline.name = "i"}) -> (tensor<2x2x5xf32>, tensor<1x2x5xf32>, tensor<2x5xf32>, tensor<3x1x5xf32>) {
+  %e = tensor.empty() : tensor<6x5xf32>
+  %p = linalg.exp ins(%x : tensor<6x5xf32>) outs(%e : tensor<6x5xf32>) -> tensor<6x5xf32>
+  %r = tensor.expand_shape %p [[0, 1], [2]] output_shape [3, 2, 5] : tensor<6x5xf32> into tensor<3x2x5xf32>
+  %s = tensor.extract_slice %r[0, 0, 0] [2, 2, 5] [2, 1, 1] : tensor<3x2x5xf32> to tensor<2x2x5xf32>
+  %t = tensor.extract_slice %r[%i, 0, 0] [1, 2, 5] [1, 1, 1] : tensor<3x2x5xf32> to tensor<1x2x5xf32>
+  %u = tensor.extract_slice %r[1, 0, 0] [1, 2, 5] [1, 1, 1] : tensor<3x2x5xf32> to tensor<2x5xf32>
+  %v = tensor.extract_slice %r[0, 1, 0] [3, 1, 5] [1, 1, 1] : tensor<3x2x5xf32> to tensor<3x1x5xf32>
+  return %s, %t, %u, %v : tensor<2x2x5xf32>, tensor<1x2x5xf32>, tensor<2x5xf32>, tensor<3x1x5xf32>
+}
+
+// -----
+
+// An expand of an argument is free as it is.
+// CHECK-LABEL: func.func @slice_of_an_argument
+// CHECK: tensor.expand_shape
+// CHECK-NEXT: tensor.extract_slice {{.*}}[1, 0, 0] [2, 2, 5] [1, 1, 1] : tensor<3x2x5xf32>
+// CHECK: return
+func.func @slice_of_an_argument(%x: tensor<6x5xf32>) -> tensor<2x2x5xf32> {
+  %r = tensor.expand_shape %x [[0, 1], [2]] output_shape [3, 2, 5] : tensor<6x5xf32> into tensor<3x2x5xf32>
+  %s = tensor.extract_slice %r[1, 0, 0] [2, 2, 5] [1, 1, 1] : tensor<3x2x5xf32> to tensor<2x2x5xf32>
+  return %s : tensor<2x2x5xf32>
+}

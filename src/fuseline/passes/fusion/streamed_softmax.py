@@ -48,13 +48,12 @@ def online_reductions(graph: FusionGraph, target: TargetDescription) -> list[Onl
 
 
 def _stream(chain: OnlineSoftmax, graph: FusionGraph, points: int) -> OnlineReductionNodes | None:
-    nodes = [graph.node_of(op) for op in chain.ops]
-    reductions = [graph.node_of(op) for op in chain.reductions]
-    known, reducing = [node for node in nodes if node is not None], [node for node in reductions if node is not None]
-    if len(known) < len(nodes) or len(reducing) < len(reductions):
+    nodes = {op: node for op in chain.ops if (node := graph.node_of(op)) is not None}
+    if len(nodes) < len(set(chain.ops)):
         return None
-    loops = [(node, loop) for op, loop in chain.loops if (node := graph.node_of(op)) is not None]
-    return OnlineReductionNodes(tuple(known), frozenset(reducing), reducing[-1], tuple(loops), points)
+    reducing = [nodes[op] for op in chain.reductions]
+    loops = [(nodes[op], loop) for op, loop in chain.loops]
+    return OnlineReductionNodes(tuple(nodes.values()), frozenset(reducing), reducing[-1], tuple(loops), points)
 
 
 def candidates(stream: OnlineReductionNodes, groups: Iterable[Group], scores: Group | None) -> Iterator[Candidate]:

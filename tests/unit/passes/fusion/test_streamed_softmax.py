@@ -8,7 +8,10 @@ from fuseline.analysis.online_softmax import online_softmaxes
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.merging import inline_into
+from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.profit import EVALUATION_NS
+from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 from fuseline.passes.fusion.streamed_softmax import candidates, illegal, online_reductions, scores_of
 from fuseline.report.records import Decision
 
@@ -168,3 +171,65 @@ def test_scores_that_a_path_outside_needs():
     assert told == {("cycle", True)}
     (values_node,) = {d.at for d in partition.decisions if d.code == "cycle"}
     assert values_node in {d.producer for d in partition.decisions if d.consumer_op == "contraction"}
+
+
+def _parts(p: Program) -> tuple[OnlineReductionNodes, dict[Node, Group], Node]:
+    """The softmax of a program, a group per node, and the node that makes the scores."""
+    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+    (stream,) = online_reductions(graph, STREAMING)
+    scored = scores_of(stream)
+    assert scored is not None
+    return stream, {node: Group.of(node) for node in graph.nodes}, scored
+
+
+def test_scores_that_slide_over_what_all_share_stay_outside():
+    """A convolution along the queries: a block of them reads more than a block of the image."""
+    p = Program((66, 256), (3, 256), (256, 32))
+    stream, groups, scored = _parts(p.done(p.matmul(p.softmax(p.depthwise(p.x[0], p.x[1])), p.x[2])))
+    whole, alone = candidates(stream, [groups[node] for node in stream.nodes], groups[scored])
+    refusal = illegal(whole, STREAMING)
+    assert refusal is not None
+    detail = f"{scored.name} slides over a loop that all share"
+    assert (refusal.code, refusal.detail, refusal.at) == ("indexing-map", detail, scored.name)
+    assert illegal(alone, STREAMING) is None
+
+
+@pytest.mark.parametrize(("limit", "legal"), [(1, False), (2, True), (3, True)])
+def test_as_many_roots_as_the_target_runs_and_more_than_one(limit: int, legal: bool):
+    p = Program(("q", 32), (32, "k"), ("k", 32))
+    stream, groups, scored = _parts(p.done(p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2])))
+    whole, *_ = candidates(stream, [groups[node] for node in stream.nodes], groups[scored])
+    assert (illegal(whole, replace(STREAMING, roots_limit=limit)) is None) is legal
+
+
+def test_a_group_that_holds_all_of_it_already_is_no_candidate():
+    stream, groups, _ = _parts(attention("q", "k"))
+    (partition,) = attention("q", "k").partition(STREAMING).groups
+    assert not list(candidates(stream, [partition], None))
+    assert not list(candidates(stream, [partition], partition))
+    assert len(list(candidates(stream, [groups[node] for node in stream.nodes], None))) == 1
+
+
+def test_what_is_read_in_place_before_the_softmax_stays_so():
+    """What of the softmax itself was read in place is placed."""
+    p = Program(("q", 32), (32, "k"), ("k", 32))
+    stream, groups, scored = _parts(p.done(p.matmul(p.softmax(p.matmul(p.unary(p.x[0]), p.x[1])), p.x[2])))
+    before = next(read.producer for read in scored.reads if read.producer is not None)
+    first, second, *rest = stream.nodes
+    scores = inline_into(groups[before], groups[scored])
+    parts = [inline_into(groups[first], groups[second]), *(groups[node] for node in rest)]
+    whole, *_ = candidates(stream, parts, scores)
+    assert whole.group.inlined == {before} and set(whole.group.grid_loop_of) == {scored, *stream.nodes}
+
+
+def test_streams_are_in_an_order_that_no_rewriting_changes():
+    def found(turned: bool) -> list[str]:
+        p = Program((64, 32), (32, 256), (256, 32), (64, 16), (16, 512), (512, 16))
+        places = (3, 0) if turned else (0, 3)
+        results = [p.matmul(p.softmax(p.matmul(*p.x[at : at + 2])), p.x[at + 2]) for at in places]
+        graph = FusionGraph(p.done(*(reversed(results) if turned else results)).function.body.block, ShapeAnalysis())
+        streams = online_reductions(graph, STREAMING)
+        assert [stream.product.order for stream in streams] == sorted(stream.product.order for stream in streams)
+        return [stream.product.id for stream in streams]
+
+    assert len(found(False)) == 2 and found(False) == found(True)

@@ -23,7 +23,7 @@ def slice_collapsed(scope: Scope, op: tensor.ExtractSliceOp) -> None:
     """Replace slice(expand(x)) by expand(slice(x)) where in every group of dimensions the slice takes one contiguous
     range.
 
-    The slice must be static in the groups that it cuts, of stride 1 and full rank.
+    The slice must be static, of stride 1 and full rank.
     """
     made = producer_of(op.source)
     if (
@@ -41,13 +41,9 @@ def slice_collapsed(scope: Scope, op: tensor.ExtractSliceOp) -> None:
         joined(op.static_sizes, op.sizes),
         shape_of(op.source),
     )
-    source_shape = shape_of(made.src)
-    ranges = [
-        (0, whole) if is_whole(group, offsets, sizes, shape) else static_range(group, offsets, sizes, shape)
-        for group, whole in zip(groups_of(made), source_shape, strict=True)
-    ]
+    ranges = [static_range(group, offsets, sizes, shape) for group in groups_of(made)]
     found = [item for item in ranges if item is not None]
-    if len(found) != len(ranges) or any(size < 0 for _, size in found):
+    if len(found) != len(ranges):
         return
     at = Emitter(InsertPoint.before(op), location=op.location)
     type_ = TensorType(element_of(op.source), [size for _, size in found])
@@ -58,11 +54,6 @@ def slice_collapsed(scope: Scope, op: tensor.ExtractSliceOp) -> None:
     )
     replace_uses(op.result, reshape(scope, at, new.result, scope.dims(op.result)))
     erase(op)
-
-
-def is_whole(group: Sequence[int], offsets: Sequence[object], sizes: Sequence[object], shape: Sequence[int]) -> bool:
-    """Whether the slice takes all of a group of static dimensions."""
-    return all(offsets[axis] == 0 and sizes[axis] == shape[axis] for axis in group)
 
 
 def static_range(

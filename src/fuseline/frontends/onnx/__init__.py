@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fuseline.frontends.onnx.deferred_modules import deferred
+
 if TYPE_CHECKING:
     import onnx
     from xdsl.dialects.builtin import ModuleOp
@@ -38,8 +40,9 @@ def read_onnx(
     Raises:
         FuselineError: E0101 to E0108; everything that a model has unsupported is listed in one error.
     """
-    from fuseline.frontends.onnx.importer import import_model
-    from fuseline.frontends.onnx.model_file import load_model, metadata_of
+    with deferred("sympy", "onnx_ir._symbolic_shapes"):
+        from fuseline.frontends.onnx.importer import import_model
+        from fuseline.frontends.onnx.model_file import load_model, metadata_of
 
     loaded = load_model(source)
     ctx.metadata["onnx"] = metadata_of(loaded.model)

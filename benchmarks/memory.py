@@ -55,7 +55,7 @@ def measured(script: str, model: Path, feeds: Path) -> dict[str, int]:
 
 def compare(model: Path, folder: Path) -> Mapping[str, Any]:
     """Both sides on one model."""
-    program = fuseline.compile(model)
+    program = fuseline.compile(model, cache=False)
     artifact, feeds = folder / "model.fuse", folder / "feeds.npz"
     program.save(artifact)
     inputs = generate(program.inputs, hints=hints_of(onnx.load(model, load_external_data=False)))

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A test compiles what it says, and never finds what an earlier one (or another state of the code under a patch) made.
+os.environ.setdefault("FUSELINE_NO_CACHE", "programs")
+
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")

@@ -7,6 +7,7 @@ Importing this module imports the runtime and NumPy only; the compiler loads whe
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import index
@@ -17,6 +18,9 @@ import numpy as np
 
 from fuseline.arguments import key_list, path_option, thread_count, wrong
 from fuseline.border import border, coded
+from fuseline.cache.folder import disabled
+from fuseline.cache.key import model_name, program_key
+from fuseline.cache.programs import Found, find, keep
 from fuseline.errors import FuselineError
 from fuseline.interop import onnx_host
 from fuseline.runtime import Artifact, Session, TensorSpec
@@ -84,10 +88,11 @@ class ProgramSession(Protocol):
 
 
 class CompiledModel:
-    """A compiled program. Calls may come from many threads."""
+    """A compiled program. Calls may come from many threads. `from_cache`: an earlier compile made it, and its records
+    tell of that one."""
 
-    def __init__(self, session: ProgramSession) -> None:
-        self.session = session
+    def __init__(self, session: ProgramSession, *, from_cache: bool = False) -> None:
+        self.session, self.from_cache = session, from_cache
         self.inputs = tuple(tensor_info(spec) for spec in session.inputs)
         self.outputs = tuple(tensor_info(spec) for spec in session.outputs)
         self._record: CompileRecord | None = None
@@ -259,6 +264,7 @@ def compile(
     rules: Sequence[str | os.PathLike[str]] = (),
     fusion: str = "default",
     numerics: str = "default",
+    cache: bool = True,
     progress: Progress | None = None,
 ) -> CompiledModel:
     """A program for `model`: a path, an `onnx.ModelProto`, or MLIR text in a file.
@@ -269,8 +275,9 @@ def compile(
         (`128`, `"1..512"`). dedup: `none`, `exact`, `constants` or `shapes` (docs/dedup.md). plan: the file of a fusion
         plan to follow; `plan_strict` refuses one with entries that do not match (docs/plans.md). rules: files with
         further fusion rules. fusion: `none` (one op per dispatch) or `default`. numerics: `strict` (no kernel trades
-        accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). progress:
-        called with a phase, steps done, steps in all.
+        accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). cache: take the
+        finished program from the user's cache where it is there, else keep it (docs/cache.md). progress: called with a
+        phase, steps done, steps in all; not for a program from the cache.
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """
@@ -284,15 +291,48 @@ def compile(
         rules=rules,
         fusion=fusion,
         numerics=numerics,
+        cache=cache,
         progress=progress,
     )
-    source = source_of(model)
-    from fuseline.pipeline import compile_program
-
-    program: Any = compile_program(source, options)
-    return CompiledModel(
+    program, from_cache = _program(source_of(model), options)
+    session = (
         Session(program, threads=options.threads) if isinstance(program, Artifact) else program.session(options.threads)
     )
+    return CompiledModel(session, from_cache=from_cache)
+
+
+def _program(source: Path | bytes | onnx.ModelProto, options: CompileOptions) -> tuple[Any, bool]:
+    """The program of `source`, and whether it was in the cache."""
+    key = program_key(source, options) if options.cache and not disabled("programs") else None
+    folder = source.parent if isinstance(source, Path) else None
+    found = None if key is None else find(key, folder)
+    if found is not None:
+        return _called(found, model_name(source)), True
+    from fuseline.pipeline import compile_program
+
+    since = time.time()
+    program: Any = compile_program(source, options)
+    if key is not None and not _installed_rules():
+        keep(key, program, model_name(source), folder, program.metadata.get("external_files", ()), since=since)
+    return program, False
+
+
+def _called(found: Found, model: str) -> Artifact:
+    """The program with records that call the model as this compile would have."""
+    if found.model == model:
+        return found.artifact
+    from fuseline.report.records import decode, encode
+
+    record = decode(found.artifact.records)
+    record.model = model
+    return found.artifact._replace(records=encode(record))
+
+
+def _installed_rules() -> bool:
+    """Whether packages add fusion rules: code that no key speaks of."""
+    from importlib.metadata import entry_points
+
+    return bool(entry_points(group="fuseline.rules"))
 
 
 @border("load")

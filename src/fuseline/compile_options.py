@@ -19,7 +19,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """Options that are one word of a few."""
 
-_FLAGS = ("plan_strict", "verify_each", "poison")
+_FLAGS = ("plan_strict", "verify_each", "poison", "cache")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,8 @@ class CompileOptions:
     the processors this process may use. `dedup`: which dispatches share code, `none`, `exact`, `constants` or
     `shapes`. `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`, `default` or
     `aggressive`. `progress(phase, done, total)` is called as work proceeds. `poison` is for tests: the program
-    overwrites memory that nothing needs any more after every step.
+    overwrites memory that nothing needs any more after every step. `cache`: the finished program may come from the
+    cache, and is kept there.
     """
 
     target: str = "cpu"
@@ -46,6 +47,7 @@ class CompileOptions:
     emit: str | None = None
     verify_each: bool = False
     poison: bool = False
+    cache: bool = True
     progress: Progress | None = None
     pass_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 

@@ -20,6 +20,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.idiom_watch import IdiomWatch
 from fuseline.border import border
+from fuseline.cache.key import model_name
 from fuseline.compile_options import CompileOptions as CompileOptions
 from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.errors import FuselineError
@@ -194,7 +195,7 @@ def prepare(source: Any, options: CompileOptions, target: Target) -> tuple[Modul
     """The program as read, and its context."""
     ctx = new_context()
     ctx.target, ctx.legal, ctx.sharing_price = target.description, target.legal, target.sharing_price
-    ctx.records.model = str(source) if isinstance(source, str | Path) else type(source).__name__
+    ctx.records.model = model_name(source)
     ctx.records.pipeline = pipeline_version()
     ctx.records.target, ctx.records.threads = target.description.name, target.description.threads
     _report(options, "read", 0, len(PHASES))

@@ -18,13 +18,14 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 _LOW = ("errors", "border", "buffers", "report.records")
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
-_HIGH = (*_MIDDLE, "arguments", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
+_HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 
 # What each part may import besides itself. The longest prefix of a module's name picks its row.
 ALLOWED: dict[str, tuple[str, ...]] = {
     "errors": (),
     "buffers": (),
     "border": ("errors",),
+    "cache": ("errors", "runtime", "compile_options"),
     "arguments": ("errors", "runtime.abi"),
     "compile_options": ("arguments",),
     "report.records": (),
@@ -39,7 +40,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "frontends": _MIDDLE,
     "passes": _MIDDLE,
     "targets.runtime_form": (*_MIDDLE, "runtime"),
-    "targets.cpu": (*_MIDDLE, "runtime", "targets.runtime_form", "targets.description_file"),
+    "targets.cpu": (*_MIDDLE, "cache", "runtime", "targets.runtime_form", "targets.description_file"),
     "targets.interpreter": (*_MIDDLE, "runtime", "targets.runtime_form", "targets.null"),
     "targets.null": (*_MIDDLE, "runtime", "targets.runtime_form", "targets.description_file"),
     "targets": (*_MIDDLE, "runtime"),
@@ -62,6 +63,8 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     # NumPy alone runs a program; ml_dtypes (bfloat16) and onnx (host ops) are imported only where a program needs them,
     # cryptography where a key is given.
     "runtime": ("numpy", "ml_dtypes", "onnx", "cryptography"),
+    # A hit imports nothing of the compiler.
+    "cache": ("platformdirs",),
     "report": ("msgspec", "rich", "jinja2"),
 }
 

@@ -77,13 +77,15 @@ def compile(
             "model": str(model),
             "output": str(path),
             "bytes": path.stat().st_size,
+            "from_cache": program.from_cache,
             "warnings": program.record.warnings,
         }
         emit("compile", {**written, **statistics_json(program.record)})
         return
     if with_stats:
         say(statistics_table(program.record))
-    say(f"{path}: {plural(len(program.record.dispatches), 'dispatch')}")
+    origin = " (from the cache)" if program.from_cache else ""
+    say(f"{path}: {plural(len(program.record.dispatches), 'dispatch')}{origin}")
 
 
 def _emit_stage(model: Path, stage: str, output: Path | None, as_json: bool, options: dict[str, Any]) -> None:

@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "Write one offline HTML page about a compile.",
     "opt": "Run passes on MLIR text.",
     "machine": "Measure what work costs on this machine, for the compiler's estimates.",
+    "cache": "Say what earlier compiles left for later ones, or drop it.",
     "errors": "List the error codes, or explain one.",
 }
 

@@ -95,6 +95,11 @@ def compile_options(function: Function) -> Function:
             multiple=True,
             help="A file with a fusion rule.",
         ),
+        click.option(
+            "--cache/--no-cache",
+            default=True,
+            help="Take the finished program from the cache, or compile anew (docs/cache.md).",
+        ),
     )
     for option in reversed(options):
         function = option(function)

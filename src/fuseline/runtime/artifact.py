@@ -75,6 +75,10 @@ class Artifact(NamedTuple):
         seal = None if sign is None else signer(sign)
         write_file(path, lambda file: _write(self, file, seal))
 
+    def write(self, file: BinaryIO) -> None:
+        """Write the artifact, unsigned, to a binary file that can seek."""
+        _write(self, file)
+
 
 def artifact_bytes(artifact: Artifact, *, sign: Any = None) -> bytes:
     """The artifact as its file would be."""

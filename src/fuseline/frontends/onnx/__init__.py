@@ -46,4 +46,6 @@ def read_onnx(
 
     loaded = load_model(source)
     ctx.metadata["onnx"] = metadata_of(loaded.model)
+    if loaded.files:
+        ctx.metadata["external_files"] = list(loaded.files)
     return import_model(loaded, ctx, shapes or {})

@@ -44,6 +44,13 @@ def check_tensors(proto: onnx.ModelProto, folder: Path | None, *, elsewhere: Con
         check_tensor(tensor, label, folder)
 
 
+def external_files(proto: onnx.ModelProto) -> tuple[str, ...]:
+    """The files of external data, by name in the model's folder, of a model that `check_tensors` has taken."""
+    tensors = (*proto.graph.initializer, *(tensor for _, tensor in _further(proto)))
+    external = (tensor.external_data for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL)
+    return tuple(sorted({entry.value for entries in external for entry in entries if entry.key == "location"}))
+
+
 def _further(proto: onnx.ModelProto) -> Iterator[tuple[str, TensorProto]]:
     for number, graph in enumerate(graphs(proto)):
         for tensor in graph.initializer if number else ():

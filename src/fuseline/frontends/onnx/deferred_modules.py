@@ -26,7 +26,7 @@ class _Deferred(ModuleType):
 
 @contextmanager
 def deferred(*names: str) -> Generator[None]:
-    """Modules imported meanwhile get `names` put off where they were not imported yet; imports afterwards are as ever."""
+    """Modules imported meanwhile get `names` put off where they were not there yet; imports afterwards are as ever."""
     absent = {name: _Deferred(name) for name in names if name not in sys.modules}
     sys.modules.update(absent)
     try:

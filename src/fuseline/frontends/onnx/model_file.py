@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.check_graphs import check_graphs
-from fuseline.frontends.onnx.check_tensors import check_tensors
+from fuseline.frontends.onnx.check_tensors import check_tensors, external_files
 from fuseline.frontends.onnx.contrib import in_standard_operators
 from fuseline.frontends.onnx.operator_sets import operator_sets
 from fuseline.frontends.onnx.plain_protos import plain_model
@@ -28,12 +28,13 @@ _ORT_FORMAT = b"ORTM"
 @dataclass(frozen=True)
 class LoadedModel:
     """A checked model: `opsets` maps domains to versions; `name` is the file's (or the graph's) name; `types` those of
-    inputs that onnx-ir cannot say."""
+    inputs that onnx-ir cannot say; `files` lie beside the model's and hold external data."""
 
     model: ir.Model
     opsets: dict[str, int]
     name: str
     types: Mapping[str, onnx.TypeProto] = field(default_factory=dict[str, onnx.TypeProto])
+    files: tuple[str, ...] = ()
 
 
 def load_model(source: str | Path | bytes | onnx.ModelProto) -> LoadedModel:
@@ -100,7 +101,7 @@ def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
         raise FuselineError("E0105", f"the graph cannot be read: {error}", node=name) from error
     if folder is not None:
         _look_beside(model, folder)
-    return LoadedModel(model, opsets, name, types)
+    return LoadedModel(model, opsets, name, types, external_files(proto))
 
 
 def _declare_inputs(graph: ir.Graph, declared: Iterable[onnx.ValueInfoProto]) -> None:

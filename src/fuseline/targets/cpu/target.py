@@ -13,6 +13,7 @@ from typing import Any
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
+from fuseline.cache.folder import disabled
 from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.body_constants import BodyConstant
 from fuseline.dispatch.calls import call_counts
@@ -73,7 +74,7 @@ class CpuTarget(Target):
         numerics: str = "default",
     ) -> None:
         self.machine: Machine = isa if isinstance(isa, Machine) else machine_named(isa or "")
-        self.use_cache = os.environ.get("FUSELINE_NO_CACHE", "") == "" if use_cache is None else use_cache
+        self.use_cache = not disabled("objects") if use_cache is None else use_cache
         self.description = TargetDescription(
             name=f"cpu:{self.machine.name}",
             threads=threads if threads is not None else len(os.sched_getaffinity(0)),

@@ -7,13 +7,12 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
-import platformdirs
 
+from fuseline.cache.folder import cache_folder, private_folder
 from fuseline.errors import FuselineError
 from fuseline.runtime.files import write_file
 from fuseline.targets.cpu.isa.description import Machine
@@ -125,24 +124,20 @@ def prepare(machine: Machine) -> None:
 # cache ----------------------------------------------------------------------------------------------------------------
 
 
-def cache_folder() -> Path:
-    """Where objects are kept: `$FUSELINE_CACHE_DIR`, or the user's cache folder."""
-    chosen = os.environ.get("FUSELINE_CACHE_DIR")
-    return Path(chosen or platformdirs.user_cache_dir("fuseline")) / "objects"
-
-
 def _read(key: str) -> bytes | None:
     """The cached object, or None when there is none; one that is damaged, another key's, or does not link is dropped.
 
     An entry starts with the digest of its key and of what follows.
     """
-    path = cache_folder() / key
+    path = cache_folder() / "objects" / key
     try:
         data = path.read_bytes()
     except OSError:
         return None
     object_code = data[_DIGEST_BYTES:]
     if data[:_DIGEST_BYTES] == _digest(key, object_code) and _links(object_code):
+        with suppress(OSError):
+            os.utime(path)  # what was not needed for longest goes first
         return object_code
     with suppress(OSError):
         path.unlink()
@@ -163,5 +158,5 @@ def _links(object_code: bytes) -> bool:
 def _write(key: str, object_code: bytes) -> None:
     """Keep an object; a full or read-only disk only means that it is not kept. Readers see all of it or nothing."""
     content = _digest(key, object_code) + object_code
-    with suppress(FuselineError):
-        write_file(cache_folder() / key, lambda file: file.write(content), durable=False)
+    with suppress(FuselineError, OSError):
+        write_file(private_folder("objects") / key, lambda file: file.write(content), durable=False)

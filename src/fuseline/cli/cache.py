@@ -1,0 +1,69 @@
+"""`fuseline cache`: where compiles leave what later ones find, how much it is, and away with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+from rich.table import Table
+
+from fuseline.cache import folder
+from fuseline.cli.console import emit, say
+from fuseline.cli.options import json_option
+from fuseline.report.units import plural, quantity
+
+_WHAT = {
+    "objects": "object code of kernels",
+    "programs": "finished programs",
+    "models": "digests of model files",
+}
+
+
+@click.command()
+@click.argument("action", type=click.Choice(["info", "path", "clear"]), default="info")
+@json_option
+def cache(action: str, as_json: bool) -> None:
+    """Say what the cache holds (info, the default), where it is (path), or drop everything in it (clear)."""
+    place = str(folder.cache_folder())
+    if action == "path":
+        _show({"path": place}, place, as_json)
+    elif action == "clear":
+        files, size = folder.clear()
+        text = f"{place}: {plural(files, 'file')} dropped, {quantity(size)}B"
+        _show({"path": place, "files_dropped": files, "bytes_dropped": size}, text, as_json)
+    else:
+        _info(place, as_json)
+
+
+def _show(document: dict[str, object], text: str, as_json: bool) -> None:
+    if as_json:
+        emit("cache", document)
+    else:
+        say(text)
+
+
+def _info(place: str, as_json: bool) -> None:
+    kinds = _totals(folder.entries())
+    limit, total = folder.size_limit(), sum(size for _, size in kinds.values())
+    off = [kind for kind in folder.KINDS if folder.disabled(kind)]
+    if as_json:
+        sizes = {kind: {"files": files, "bytes": size} for kind, (files, size) in kinds.items()}
+        emit("cache", {"path": place, "limit": limit, "bytes": total, "off": off, "kinds": sizes})
+        return
+    shown = Table("kind", "what", "files", "size", box=None, pad_edge=False)
+    for kind, (files, size) in kinds.items():
+        shown.add_row(kind, _WHAT[kind], str(files), f"{quantity(size)}B")
+    say(shown)
+    say(f"{quantity(total)}B of {quantity(limit)}B in {place}")
+    if off:
+        say(f"FUSELINE_NO_CACHE is set: neither looked up nor kept are {', '.join(off)}")
+    elif total > limit:
+        say("more than the limit: what was not needed for longest goes with the next compile")
+
+
+def _totals(entries: Iterable[folder.Entry]) -> dict[str, tuple[int, int]]:
+    totals: dict[str, tuple[int, int]] = dict.fromkeys(folder.KINDS, (0, 0))
+    for entry in entries:
+        files, size = totals[entry.path.parent.name]
+        totals[entry.path.parent.name] = files + 1, size + entry.bytes
+    return totals

@@ -23,7 +23,7 @@ from tests.unit.passes.fusion.test_rule_answers import graph_of
 SHAPES = ShapeAnalysis()
 
 
-def _chain() -> tuple[Program, list[Group]]:
+def chain() -> tuple[Program, list[Group]]:
     """A product and two exponentials of it, one after the other."""
     p = Program((6, 3), (3, 8))
     product = p.matmul(p.x[0], p.x[1])
@@ -48,7 +48,7 @@ def _together(groups: Sequence[Group]) -> Group:
 
 
 def test_one_group_is_a_dispatch_of_one_part():
-    p, groups = _chain()
+    p, groups = chain()
     whole = GroupCandidate((_together(groups),), SHAPES)
     assert [(m.kind, m.reduces, m.inlined) for m in whole.members] == [
         (Kind.CONTRACTION, True, False),
@@ -64,7 +64,7 @@ def test_one_group_is_a_dispatch_of_one_part():
 
 
 def test_a_member_that_is_read_in_place_has_no_loops():
-    _, groups = _chain()
+    _, groups = chain()
     found = GroupCandidate((inline_into(groups[1], groups[2]),), SHAPES)
     assert [member.inlined for member in found.members] == [True, False]
     assert found.loops.members == (MemberLoops((), Role.INLINED), MemberLoops((0, 1)))
@@ -117,7 +117,7 @@ def _at_most(most: int) -> TargetVeto:
 
 
 def test_a_veto_names_the_last_root_and_keeps_the_numbers():
-    _, groups = _chain()
+    _, groups = chain()
     assert _at_most(1)(groups[:1]) is None and _at_most(1).refusal(groups[:1]) is None
     found = _at_most(1)(groups)
     assert found is not None
@@ -135,7 +135,7 @@ def test_arms_of_a_group_are_shown_as_arms():
 
 
 def test_a_group_that_must_stand_and_may_not_is_an_error():
-    _, groups = _chain()
+    _, groups = chain()
     _at_most(1).require(groups)
     whole = _together(groups)
     with pytest.raises(FuselineError, match=rf"3 ops around {whole.root.name}: too-many: 3 of 1") as caught:

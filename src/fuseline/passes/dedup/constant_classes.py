@@ -17,6 +17,7 @@ from fuseline.dispatch.arm_entries import Arm, split_arms
 from fuseline.dispatch.body_constants import BodyConstant, Number, body_constants
 from fuseline.ir.fast.direct import body_of, ops_of
 from fuseline.ir.flow import ExecutableOp
+from fuseline.passes.dedup.loose_key import loose_key
 from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.targets.target import SharingPrices
 
@@ -53,13 +54,14 @@ def _original(arm: Arm, constant: BodyConstant) -> BodyConstant:
     return constant._replace(member=member, reader=ops_of(body_of(member))[number])
 
 
-def classes(executables: Iterable[ExecutableOp]) -> list[list[ConstantVariant]]:
-    """The arms of executables by what they are but for constants, in the order of the first of each class."""
-    numbers = AttributeNumbers()
+def classes(executables: Iterable[ExecutableOp], *, extents: bool = True) -> list[list[ConstantVariant]]:
+    """The arms of executables by what they are but for constants, in the order of the first of each class. `extents`:
+    whether these tell classes apart."""
+    numbers, key = AttributeNumbers(), structural_key if extents else loose_key
     found: dict[Hashable, list[ConstantVariant]] = {}
     for variant in (variant for executable in executables for variant in variants_of(executable)):
-        key = structural_key(variant.entry, numbers, {constant.place for constant in variant.constants})
-        found.setdefault(key, []).append(variant)
+        erased = {constant.place for constant in variant.constants}
+        found.setdefault(key(variant.entry, numbers, erased), []).append(variant)
     return list(found.values())
 
 
@@ -72,7 +74,7 @@ def differing(variants: Sequence[ConstantVariant]) -> list[int]:
 def sharing_for_free(variants: Sequence[ConstantVariant], price: SharingPrices) -> list[list[ConstantVariant]]:
     """A class cut into those that may share code: a constant that costs time as an operand is the same in all of a
     part."""
-    varying = differing(variants)
+    varying = differing(variants) if len(variants) > 1 else []
     parts: dict[Hashable, list[ConstantVariant]] = {}
     for variant in variants:
         kept = [None if price(variant.entry, variant.constants[i]) is None else variant.values[i] for i in varying]

@@ -1,7 +1,8 @@
 """constants-to-operands: executables that differ in scalar constants become equal: the constants become operands.
 
 From level `constants` on, and only where another executable is equal but for them and the target loses no time: what is
-unique keeps its constants. Constants that are the same in all executables of a class stay in the body.
+unique keeps its constants. Constants that are the same in all executables of a class stay in the body. At level
+`shapes` a class is what differs in extents, too, which later become operands of the launch.
 
     f(x) { x * 2.0 }  f(1)        f(x, c) { x * c }  f(1, 2.0)
     g(x) { x * 3.0 }  g(2)   =>   g(x, c) { x * c }  g(2, 3.0)        (deduplicate-executables makes them one)
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -23,6 +25,7 @@ from fuseline.passes.dedup.constant_classes import ConstantVariant, classes, dif
 from fuseline.passes.dedup.levels import checked, contains
 from fuseline.passes.dedup.scalar_operands import ScalarArguments, add_operands, calls_of
 from fuseline.passes.dispatch.outline_executables import entry_of
+from fuseline.targets.target import SharingPrices
 
 
 @dataclass(frozen=True)
@@ -37,17 +40,35 @@ class ConstantsToOperandsPass(ModulePass):
         if not contains(checked(self.level, self.name), "constants"):
             return
         executables = [executable for executable in op.ops if isinstance(executable, flow.ExecutableOp)]
-        shared: dict[flow.ExecutableOp, list[list[BodyConstant]]] = {}
-        for variants in classes(executables):
-            for part in sharing_for_free(variants, ctx.sharing_price) if len(variants) > 1 else ():
-                for variant, groups in _operands(part):
-                    shared.setdefault(variant.executable, []).extend(groups)
+        found = classes(executables, extents=not contains(self.level, "shapes"))
         calls, arguments = calls_of(op), ScalarArguments()
-        for executable, groups in shared.items():
-            if _fits(executable, len(groups), ctx.target.binding_limit):
-                for call in calls.get(executable.sym_name.data, ()):
-                    arguments.append(call, [group[0].value for group in groups])
-                add_operands(entry_of(executable), groups)
+        for executable, groups in _fitting([part for part in found if len(part) > 1], ctx).items():
+            for call in calls.get(executable.sym_name.data, ()):
+                arguments.append(call, [group[0].value for group in groups])
+            add_operands(entry_of(executable), groups)
+
+
+_Operands: TypeAlias = dict[flow.ExecutableOp, list[list[BodyConstant]]]
+"""The constants of each executable that become operands; those that are equal to each other in all of its class are
+one."""
+
+
+def _fitting(found: Sequence[Sequence[ConstantVariant]], ctx: CompilerContext) -> _Operands:
+    """What is shared; an executable that could not bind all of its operands keeps its constants, and the others share
+    what they have in common without it."""
+    operands = _shared(found, ctx.sharing_price)
+    too_many = [one for one, groups in operands.items() if not _fits(one, len(groups), ctx.target.binding_limit)]
+    if not too_many:
+        return operands
+    return _fitting([[one for one in part if one.executable not in too_many] for part in found], ctx)
+
+
+def _shared(found: Sequence[Sequence[ConstantVariant]], price: SharingPrices) -> _Operands:
+    operands: _Operands = {}
+    for part in (part for variants in found for part in sharing_for_free(variants, price)):
+        for variant, groups in _operands(part):
+            operands.setdefault(variant.executable, []).extend(groups)
+    return operands
 
 
 def _operands(variants: Sequence[ConstantVariant]) -> Iterator[tuple[ConstantVariant, list[list[BodyConstant]]]]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from math import frexp
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from fuseline.analysis.structured import StructuredOp
 from fuseline.dispatch.body_constants import BodyConstant
@@ -57,7 +57,7 @@ def _lost(constant: BodyConstant) -> tuple[int, str] | None:
     if isinstance(op, _FLOAT_BOUNDS):
         return None
     if isinstance(op, (*_INTEGER_SUMS, *_INTEGER_BOUNDS, *_BITS)):
-        return _identity(op, number == 0) or _of_narrow(op)
+        return _identity(op, number == 0) or _of_narrow(constant)
     if isinstance(op, (*_SHIFTS, arith.MuliOp)):
         return SHIFT, f"{op.name} by a known number is cheaper"
     return ANY, f"the code of {op.name} is made for its constant"
@@ -77,7 +77,18 @@ def _of_quotient(constant: BodyConstant) -> tuple[int, str] | None:
     return (QUOTIENT, "dividing by a power of two is multiplying") if exact else None
 
 
-def _of_narrow(op: Operation) -> tuple[int, str] | None:
-    """Of an integer op all of whose readers cut its result: with a constant it is done in the narrow type."""
+def _of_narrow(constant: BodyConstant) -> tuple[int, str] | None:
+    """Of an integer op that extends what lies in memory, and all of whose readers cut its result: with a constant it is
+    done in the narrow type. What was computed in the kernel is in wide lanes already."""
+    op = constant.reader
     cut = all(isinstance(use.operation, arith.TruncIOp) for result in op.results for use in result.uses)
-    return (WIDER, f"{op.name} with a known number is done in the narrow type") if cut else None
+    other = op.operands[1 - constant.position].owner
+    loaded = isinstance(other, arith.ExtSIOp | arith.ExtUIOp) and _is_loaded(constant.member, other.input)
+    return (WIDER, f"{op.name} with a known number is done in the narrow type") if cut and loaded else None
+
+
+def _is_loaded(member: linalg.ops.GenericOp, value: SSAValue) -> bool:
+    """Whether a scalar of the body is an element of an argument of the dispatch."""
+    if not isinstance(value, BlockArgument) or value.owner is not member.body.block:
+        return False
+    return isinstance(member.operands[value.index], BlockArgument)

@@ -16,7 +16,7 @@ PROGRAM = """func.func @main(%x: tensor<{rows}x7x{element}>) -> tensor<{rows}x7x
       iterator_types = ["parallel", "parallel"]}}
       ins(%x : tensor<{rows}x7x{element}>) outs(%e : tensor<{rows}x7x{element}>) {{
   ^bb0(%a: {element}, %o: {element}):
-    %c = arith.constant {number} : {element}
+    {constant}
     {body}
     linalg.yield %v : {element}
   }} -> tensor<{rows}x7x{element}>
@@ -25,7 +25,8 @@ PROGRAM = """func.func @main(%x: tensor<{rows}x7x{element}>) -> tensor<{rows}x7x
 
 
 def _constant(body: str, number: str, element: str, rows: int) -> tuple[FuncOp, BodyConstant]:
-    module = parse_module(PROGRAM.format(body=body, number=number, element=element, rows=rows), new_context())
+    made = f"%c = arith.constant {number} : {element}" if "%c," in body or ", %c :" in body else ""
+    module = parse_module(PROGRAM.format(body=body, constant=made, element=element, rows=rows), new_context())
     (entry,) = module.ops
     assert isinstance(entry, FuncOp)
     (constant,) = body_constants(entry)
@@ -77,9 +78,27 @@ def test_a_constant_that_decides_the_code_stays() -> None:
     assert _price("%b = arith.cmpf olt, %a, %c : f32\n %v = arith.select %b, %a, %a : f32", "2.0") > known
 
 
-def test_integers_that_are_cut_at_once_are_cheaper_with_a_number() -> None:
-    cut = "%w = arith.subi %a, %c : i32\n %t = arith.trunci %w : i32 to i16\n %v = arith.extsi %t : i16 to i32"
-    assert _price(cut, "-7", "i32") > 0 == _price("%v = arith.subi %a, %c : i32", "-7", "i32")
+@pytest.mark.parametrize(
+    ("widen", "cut", "is_free"),
+    [
+        ("%w = arith.extsi %a : i16 to i32", "%v = arith.trunci %s : i32 to i16", False),
+        ("%w = arith.extui %a : i16 to i32", "%v = arith.trunci %s : i32 to i16", False),
+        (
+            "%n = arith.addi %a, %a : i16\n %w = arith.extsi %n : i16 to i32",
+            "%v = arith.trunci %s : i32 to i16",
+            True,
+        ),
+        (
+            "%w = arith.extsi %a : i16 to i32",
+            "%f = arith.sitofp %s : i32 to f32\n %v = arith.fptosi %f : f32 to i16",
+            True,
+        ),
+    ],
+)
+def test_integers_of_memory_that_are_cut_at_once_are_cheaper_with_a_number(widen: str, cut: str, is_free: bool) -> None:
+    wide = "%c32 = arith.constant -7 : i32"
+    body = f"{wide}\n{widen}\n %s = arith.subi %w, %c32 : i32\n {cut}"
+    assert (_price(body, "1", "i16") == 0) is is_free
 
 
 def test_a_constant_that_is_divided_by_what_varies_is_free() -> None:

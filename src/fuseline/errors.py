@@ -91,6 +91,10 @@ class OutOfMemoryError(FuselineError, MemoryError):
     """E0405 where memory ran out; a MemoryError as well."""
 
 
+class UnequalSizesError(FuselineError):
+    """E0203 for sizes that contradict what a program takes for granted about them."""
+
+
 def _made_again(code: str, message: str, node: str | None, hint: str | None, phase: str | None) -> FuselineError:
     """What a pickled error is made from, with its parts in order."""
     return FuselineError(code, message, node=node, hint=hint, phase=phase)

@@ -78,21 +78,28 @@ def _whole_pages(count: int) -> int:
 
 
 def _relinked(data: bytes, body: bytes, header: dict[str, Any]) -> bytes:
-    """The sections, with the digest of the header's program in the image's table; the header's row of the image
-    follows."""
-    offset, length, digest = header_of(data)["image"]
-    image = data[offset : offset + length]
-    old, new = (hashlib.sha256(_text(h.get("program"))).hexdigest().encode() for h in (header_of(data), header))
-    assert image.count(old) == 1
-    image = image.replace(old, new)
-    if isinstance(header.get("image"), list) and header["image"][-1:] == [digest]:
-        header["image"][-1] = hashlib.sha256(image).hexdigest()
-    return image + body[length:]
+    """The sections, with the digest of each of the header's programs in its image's table; the header's rows of the
+    images follow."""
+    first, begin = header_of(data), len(data) - len(body)
+    for before, after in ((first, header), (first["fallback"], header.get("fallback"))):
+        if not isinstance(before, dict) or not isinstance(after, dict):
+            continue
+        offset, length, digest = before["image"]
+        image = data[offset : offset + length]
+        old, new = (hashlib.sha256(_text(h.get("program"))).hexdigest().encode() for h in (before, after))
+        assert image.count(old) == 1
+        image = image.replace(old, new)
+        if isinstance(after.get("image"), list) and after["image"][-1:] == [digest]:
+            after["image"][-1] = hashlib.sha256(image).hexdigest()
+        body = body[: offset - begin] + image + body[offset - begin + length :]
+    return body
 
 
 def _move(header: dict[str, Any], distance: int) -> None:
     """Let the sections lie `distance` bytes further on."""
-    for row in (header.get("image"), header.get("records"), *(header.get("constants") or ())):
+    fallback = header.get("fallback")
+    second = fallback.get("image") if isinstance(fallback, dict) else None
+    for row in (header.get("image"), header.get("records"), *(header.get("constants") or ()), second):
         if isinstance(row, list) and row and type(row[0]) is int:
             row[0] += distance
 

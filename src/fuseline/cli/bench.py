@@ -20,7 +20,7 @@ from fuseline.report.records import DispatchRecord
 from fuseline.report.units import seconds
 from fuseline.runtime import Session
 from fuseline.verify.compare import compare, dependent_outputs
-from fuseline.verify.dispatch_times import dispatch_seconds
+from fuseline.verify.dispatch_times import dispatch_seconds, program_run
 from fuseline.verify.measure import best_of, interleaved, paired_ratio
 
 if TYPE_CHECKING:
@@ -149,10 +149,12 @@ def _dispatch_times(program: CompiledModel, feeds: Feeds) -> list[dict[str, Any]
         raise FuselineError("E0501", "--per-dispatch needs a target with code", hint="use --target cpu")
     # Commands are labelled by executable; launches of one executable keep their order.
     waiting: dict[str, list[DispatchRecord]] = {}
-    for dispatch in program.record.dispatches:
+    artifact = program_run(program.session.artifact, feeds, program.threads)
+    # what is on record is the program that ordinary sizes run
+    for dispatch in program.record.dispatches if artifact is not program.session.artifact.fallback else ():
         waiting.setdefault(dispatch.executable, []).append(dispatch)
     rows: list[dict[str, Any]] = []
-    for label, taken in dispatch_seconds(program.session.artifact, feeds, program.threads):
+    for label, taken in dispatch_seconds(artifact, feeds, program.threads):
         known = (
             waiting[label].pop(0)
             if waiting.get(label)

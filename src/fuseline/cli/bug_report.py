@@ -137,23 +137,14 @@ def _copied(path: Path, folder: Path) -> str:
     names = (f"{stem}{path.suffix}", *(f"{stem}-{i}{path.suffix}" for i in range(2, 100)))
     name = next(name for name in names if not (folder / name).exists())
     target = folder / name
-    if path.suffix == ".onnx":
-        from fuseline.verify.stripped_weights import write_stripped
+    if path.suffix in (".onnx", ".fuse"):
+        from fuseline.verify.stripped_weights import write_stripped, write_stripped_artifact
 
-        write_stripped(path, target)
-    elif path.suffix == ".fuse":
-        _strip_artifact(path, target)
+        write = write_stripped if path.suffix == ".onnx" else write_stripped_artifact
+        write(path, target)
     else:
         target.write_bytes(path.read_bytes())
     return name
-
-
-def _strip_artifact(path: Path, target: Path) -> None:
-    from fuseline.runtime.artifact import read_artifact
-    from fuseline.verify.stripped_weights import seeded_bytes
-
-    artifact = read_artifact(path)
-    artifact._replace(constants=[seeded_bytes(len(block)) for block in artifact.constants]).save(target)
 
 
 def _tried(command: Sequence[str], folder: Path) -> dict[str, Any] | None:

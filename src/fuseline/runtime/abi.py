@@ -27,7 +27,7 @@ from run to run).
 
 from __future__ import annotations
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 """Version of the artifact file and of every layout in this module."""
 
 ALIGNMENT = 64

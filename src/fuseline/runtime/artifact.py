@@ -6,9 +6,9 @@ File layout (little-endian):
     32   SHA-256 of bytes 0..31 and of the header
     64   header: JSON (program, machine, CPU features, and offset, length, digest of each section)
          sections, one behind the other, each on a page boundary: image (code, and the table of what it takes), records,
-         constants, and (where it is signed) the signature of bytes 0..63
+         constants, the image of the fallback, and (where it is signed) the signature of bytes 0..63
 
-Header, image and records are always verified; each constant carries its own digest, verified on request. Every number
+Header, images and records are always verified; each constant carries its own digest, verified on request. Every number
 of the header is checked against the file: it was signed by nobody.
 """
 
@@ -19,7 +19,8 @@ import json
 import mmap
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from io import BytesIO
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
@@ -31,10 +32,12 @@ from fuseline.runtime import strict
 from fuseline.runtime.abi import FORMAT_VERSION
 from fuseline.runtime.cpu import check_machine
 from fuseline.runtime.files import write_file
+from fuseline.runtime.linked import linked, loaded
 from fuseline.runtime.memory import Bytes
-from fuseline.runtime.program import Program, program_from_json, program_to_json
-from fuseline.runtime.references import check_references
-from fuseline.runtime.signatures import CodeTable, Signature, split_table, with_table
+from fuseline.runtime.program import Program
+from fuseline.runtime.references import check_same_border
+from fuseline.runtime.sections import Row, check_layout, digest_of, read_row, write_sections
+from fuseline.runtime.signatures import Signature
 from fuseline.runtime.signing import SIGNED_BYTES, check_signature, signer
 
 MAGIC = b"FUSELINE"
@@ -42,8 +45,6 @@ ARTIFACT_SUFFIX = ".fuse"
 _PREAMBLE = struct.Struct("<8sIIQQ")
 _HEADER_AT = 64
 _DIGEST_BYTES = 32
-_PAGE = 4096
-_CHUNK = 16 << 20
 
 
 class Artifact(NamedTuple):
@@ -52,6 +53,8 @@ class Artifact(NamedTuple):
     `code` is a position-independent image; `fixups` are `(offset, target)` pairs of words that must hold addresses in
     it; `entries` names offsets in it (`run`, `worker`), `kernels` what the kernel at an offset takes (None: nobody
     knows). `constants` are byte arrays, 64-byte aligned. `records` is opaque here: the compiler's reports read it.
+    `fallback` is a second program of the same inputs and outputs, for sizes that break a requirement of the first one;
+    constants that are the same arrays are stored once.
     """
 
     program: Program
@@ -65,6 +68,11 @@ class Artifact(NamedTuple):
     producer: str = "fuseline"
     metadata: Mapping[str, Any] = MappingProxyType({})
     kernels: Mapping[int, Sequence[Signature]] | None = None
+    fallback: Artifact | None = None
+
+    def with_fallback(self, other: Artifact) -> Artifact:
+        """This artifact, whose runs turn to the program of `other` for sizes that break a requirement of its own."""
+        return self._replace(fallback=other._replace(records=b"", metadata={}, fallback=None))
 
     def save(self, path: str | os.PathLike[str], *, sign: Any = None) -> None:
         """Write the file at once: beside `path` under a temporary name, then renamed. `sign`: a private key
@@ -104,74 +112,64 @@ def _aligned(data: bytes) -> Bytes:
 
 def _write(artifact: Artifact, file: BinaryIO, seal: Callable[[bytes], bytes] | None = None) -> None:
     """Sections first, so that digests are known when the header goes in front of them; each byte passes memory once."""
-    program = program_to_json(artifact.program)
-    image = with_table(
-        artifact.code, CodeTable(artifact.entries, artifact.fixups, artifact.kernels, program_digest(program))
-    )
-    blocks: list[bytes | Bytes] = [
-        image,
-        artifact.records,
-        *artifact.constants,
-        *([] if seal is None else [bytes(SIGNED_BYTES)]),
+    programs = [
+        linked(one.program, one.code, one.entries, one.fixups, one.kernels)
+        for one in (artifact, artifact.fallback)
+        if one is not None
     ]
-    signed = seal is not None
-    header_bytes = len(_header(artifact, program, [(0, len(b), "0" * 64) for b in blocks], signed, wide=True))
-    position = _HEADER_AT + header_bytes
-    sections: list[tuple[int, int, str]] = []
-    for block in blocks:
-        position += -position % _PAGE
-        file.seek(position)
-        sections.append((position, len(block), _write_block(file, block)))
-        position += len(block)
-    file.truncate(position)
-    header = _header(artifact, program, sections, signed).ljust(header_bytes)
-    preamble = _PREAMBLE.pack(MAGIC, FORMAT_VERSION, 0, header_bytes, position)
-    start = preamble + hashlib.sha256(preamble + header).digest()
-    file.seek(0)
-    file.write(start + header)
+    constants, numbers = _constants(artifact)
+    images = [one.image for one in programs]
+    blocks: list[bytes | Bytes] = [images[0], artifact.records, *constants, *images[1:]]
     if seal is not None:
-        file.seek(sections[-1][0])
+        blocks.append(bytes(SIGNED_BYTES))
+    header = partial(_header, artifact, [one.program for one in programs], numbers, seal is not None)
+    header_bytes = len(header([(_WIDEST_OFFSET, len(b), "0" * 64) for b in blocks]))
+    rows, end = write_sections(file, blocks, _HEADER_AT + header_bytes)
+    preamble = _PREAMBLE.pack(MAGIC, FORMAT_VERSION, 0, header_bytes, end)
+    text = header(rows).ljust(header_bytes)
+    start = preamble + hashlib.sha256(preamble + text).digest()
+    file.seek(0)
+    file.write(start + text)
+    if seal is not None:
+        file.seek(rows[-1][0])
         file.write(seal(start))
 
 
-def program_digest(program: Mapping[str, Any]) -> str:
-    """The digest of a program in its JSON form: the image carries it, so that code and program of two artifacts are
-    never taken for one."""
-    return hashlib.sha256(json.dumps(program, separators=(",", ":")).encode()).hexdigest()
-
-
-def _write_block(file: BinaryIO, block: bytes | Bytes) -> str:
-    digest = hashlib.sha256()
-    for chunk in _chunks(block):
-        digest.update(chunk)
-        file.write(chunk)
-    return digest.hexdigest()
+def _constants(artifact: Artifact) -> tuple[list[Bytes], list[int]]:
+    """The constants of both programs, those that they share once; and the numbers of the fallback's."""
+    kept = list(artifact.constants)
+    places = {id(block): number for number, block in enumerate(kept)}
+    numbers: list[int] = []
+    for block in artifact.fallback.constants if artifact.fallback is not None else ():
+        if id(block) not in places:
+            places[id(block)] = len(kept)
+            kept.append(block)
+        numbers.append(places[id(block)])
+    return kept, numbers
 
 
 _WIDEST_OFFSET = 10**15
 
 
 def _header(
-    artifact: Artifact,
-    program: Mapping[str, Any],
-    sections: Sequence[tuple[int, int, str]],
-    signed: bool,
-    *,
-    wide: bool = False,
+    artifact: Artifact, programs: Sequence[Any], numbers: Sequence[int], signed: bool, rows: Sequence[Row]
 ) -> bytes:
-    """The header's JSON; `wide` writes offsets at their greatest width, to know how much room the header may need."""
-    rows = [[_WIDEST_OFFSET if wide else offset, length, digest] for offset, length, digest in sections]
+    """The header's JSON, for `programs` in their JSON form; `numbers` are those of the fallback's constants."""
+    *rows, seal = rows if signed else (*rows, None)
+    *rows, other = rows if len(programs) > 1 else (*rows, None)
+    image, records, *constants = rows
     return json.dumps(
         {
             "producer": artifact.producer,
             "machine": artifact.machine,
             "cpu_features": list(artifact.cpu_features),
-            "program": program,
+            "program": programs[0],
             "metadata": dict(artifact.metadata),
-            "image": rows[0],
-            "records": rows[1],
-            "constants": rows[2:-1] if signed else rows[2:],
-            "signature": rows[-1] if signed else None,
+            "image": image,
+            "records": records,
+            "constants": constants,
+            "fallback": {"program": programs[1], "image": other, "constants": numbers} if other is not None else None,
+            "signature": seal,
         },
         separators=(",", ":"),
     ).encode()
@@ -238,79 +236,53 @@ def _read_header(name: str, start: bytes, file: BinaryIO, size: int) -> bytes:
 
 
 def _decode(asked: _Asked, header: Mapping[str, Any], header_bytes: int, whole: Bytes) -> Artifact:
-    name, seal = asked.name, header["signature"]
     machine, features = (
         strict.text(header["machine"]),
         tuple(strict.text(feature) for feature in header["cpu_features"]),
     )
     check_machine(machine, features)
-    labels = ["image", "records", *(f"constant {i}" for i in range(len(header["constants"])))]
-    rows = [
-        _row(*row)
-        for row in (header["image"], header["records"], *header["constants"], *([] if seal is None else [seal]))
-    ]
-    _check_layout(rows, _HEADER_AT + header_bytes, len(whole))
-    if asked.trusted is not None:
-        stored = None if seal is None else whole[rows[-1][0] :].tobytes()
-        check_signature(name, whole[:_HEADER_AT].tobytes(), stored, asked.trusted)
-    always = labels if asked.verify or asked.trusted is not None else labels[:2]
-    sections = (
-        _section(name, label, row, whole, verify=label in always) for label, row in zip(labels, rows, strict=False)
-    )
-    image, records, *constants = sections
-    program = program_from_json(header["program"])
-    code, table = split_table(image.tobytes())
-    if table.program != program_digest(header["program"]):
-        raise _damaged(name, "the program is not the one that the code was linked for")
-    check_references(program, len(code), table.entries, [len(constant) for constant in constants], table.kernels)
-    return Artifact(
-        program=program,
-        code=code,
-        entries=table.entries,
+    fallback = None if header["fallback"] is None else strict.mapping(header["fallback"])
+    image, records, constants, other = _sections(asked, header, fallback, header_bytes, whole)
+    artifact = Artifact(
+        **loaded(header["program"], image, constants),
         machine=machine,
-        fixups=table.fixups,
         cpu_features=features,
-        constants=tuple(constants),
         records=records.tobytes(),
         producer=strict.text(header["producer"]),
         metadata=strict.mapping(header["metadata"]),
-        kernels=table.kernels,
     )
+    if fallback is None or other is None:
+        return artifact
+    taken = [constants[strict.within(number, 0, len(constants) - 1)] for number in fallback["constants"]]
+    second = loaded(fallback["program"], other, taken)
+    check_same_border(artifact.program, second["program"])
+    return artifact.with_fallback(artifact._replace(**second))
 
 
-def _row(offset: Any, length: Any, digest: Any) -> tuple[int, int, str]:
-    return strict.whole(offset), strict.within(length, 0, strict.LARGEST), strict.text(digest)
+class _Sections(NamedTuple):
+    image: Bytes
+    records: Bytes
+    constants: list[Bytes]
+    fallback: Bytes | None
 
 
-def _check_layout(rows: Sequence[tuple[int, int, str]], begin: int, end: int) -> None:
-    """Raise ValueError unless the sections lie one behind the other, as they are written: each byte of the file belongs
-    to one of them."""
-    position = begin
-    for offset, length, _ in rows:
-        position += -position % _PAGE
-        if offset != position or offset + length > end:
-            raise ValueError(f"a section of {length} bytes at {offset}, where {position} of {end} is next")
-        position += length
-    if position != end:
-        raise ValueError(f"the sections end at {position}, the file at {end}")
-
-
-def _section(name: str, label: str, row: tuple[int, int, str], whole: Bytes, *, verify: bool) -> Bytes:
-    offset, length, digest = row
-    body = whole[offset : offset + length]
-    if verify and _digest(body) != digest:
-        raise _damaged(name, f"checksum of {label} differs")
-    return body
-
-
-def _digest(body: Bytes) -> str:
-    digest = hashlib.sha256()
-    for chunk in _chunks(body):
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _chunks(body: bytes | Bytes) -> Iterator[memoryview]:
-    view = memoryview(body) if isinstance(body, bytes) else body.data
-    for start in range(0, len(view), _CHUNK):
-        yield view[start : start + _CHUNK]
+def _sections(
+    asked: _Asked, header: Mapping[str, Any], fallback: Mapping[str, Any] | None, header_bytes: int, whole: Bytes
+) -> _Sections:
+    """The bytes of each section, verified as asked. Raises FuselineError: E0401, E0406."""
+    listed = {"image": header["image"], "records": header["records"]}
+    listed |= {f"constant {number}": row for number, row in enumerate(header["constants"])}
+    listed |= {} if fallback is None else {"image of the fallback": fallback["image"]}
+    seal = header["signature"]
+    rows = {label: read_row(*row) for label, row in listed.items()}
+    check_layout([*rows.values(), *([] if seal is None else [read_row(*seal)])], _HEADER_AT + header_bytes, len(whole))
+    if asked.trusted is not None:
+        stored = None if seal is None else whole[read_row(*seal)[0] :].tobytes()
+        check_signature(asked.name, whole[:_HEADER_AT].tobytes(), stored, asked.trusted)
+    every = asked.verify or asked.trusted is not None
+    bodies = {label: whole[offset : offset + length] for label, (offset, length, _) in rows.items()}
+    for label, (_, _, digest) in rows.items():
+        if (every or not label.startswith("constant ")) and digest_of(bodies[label]) != digest:
+            raise _damaged(asked.name, f"checksum of {label} differs")
+    constants = [body for label, body in bodies.items() if label.startswith("constant ")]
+    return _Sections(bodies["image"], bodies["records"], constants, bodies.get("image of the fallback"))

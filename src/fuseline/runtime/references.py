@@ -56,6 +56,16 @@ def check_references(
     _check_symbols(program)
 
 
+def check_same_border(program: Program, other: Program) -> None:
+    """Raise ValueError unless two programs take the same inputs and answer outputs of the same names and types."""
+    inputs, outputs = (
+        [[spec._replace(slot=None if spec.slot is None else 0) for spec in one.inputs] for one in (program, other)],
+        [[(spec.name, spec.dtype, spec.type, spec.slot is None) for spec in one.outputs] for one in (program, other)],
+    )
+    if inputs[0] != inputs[1] or outputs[0] != outputs[1]:
+        raise ValueError("the fallback has other inputs or outputs")
+
+
 def _limit(program: Program, ref: BufferRef, constant_bytes: Sequence[int]) -> int | None:
     """Bytes of the segment where they are known."""
     if ref.segment == "constant":

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from fuseline.errors import FuselineError
+from fuseline.errors import UnequalSizesError
 from fuseline.runtime.sizes import Size, SizeEvaluator, size_from_json, symbols_of
 from fuseline.runtime.strict import flag, text
 
@@ -28,24 +28,23 @@ class Requirement(NamedTuple):
             else evaluate(self.left) == evaluate(self.right)
         )
 
-    def broken(self, values: Mapping[str, int]) -> FuselineError:
+    def broken(self, values: Mapping[str, int]) -> UnequalSizesError:
         """The error (E0203) for sizes that are not."""
         evaluate = SizeEvaluator(values)
         left, right = evaluate(self.left), evaluate(self.right)
         given = ", ".join(f"{name} = {values[name]}" for name in sorted(symbols_of(self.left) | symbols_of(self.right)))
         if self.at_least:
             message = f"size {left} must be at least {right} here; it follows from {given}"
-            return FuselineError(
+            return UnequalSizesError(
                 "E0203",
                 message,
                 node=self.node,
                 hint="feed a larger input, or compile for these very sizes (shapes=, --shape)",
             )
-        hint = (
-            "feed sizes for which they are equal, or compile for these very sizes (shapes=, --shape), where a size "
-            "of 1 broadcasts"
-        )
-        return FuselineError(
+        hint = "feed sizes for which they are equal"
+        if 1 in (left, right):
+            hint += ", or compile for these very sizes (shapes=, --shape), where a size of 1 may broadcast"
+        return UnequalSizesError(
             "E0203", f"sizes {left} and {right} must be equal here; they follow from {given}", node=self.node, hint=hint
         )
 
@@ -62,8 +61,8 @@ def requirements_from_json(data: Iterable[Any]) -> tuple[Requirement, ...]:
 def check_requirements(
     requirements: Iterable[Requirement], values: Mapping[str, int], *, new: str | None = None
 ) -> None:
-    """Raises FuselineError (E0203) for a requirement that `values` breaks; those with symbols that have no value yet
-    wait for it.
+    """Raises UnequalSizesError (E0203) for a requirement that `values` breaks; those with symbols that have no value
+    yet wait for it.
 
     With `new` only those that the symbol of this name occurs in are looked at.
     """

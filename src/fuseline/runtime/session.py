@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fuseline.buffers import TensorSpec
-from fuseline.errors import FuselineError, OutOfMemoryError
+from fuseline.errors import FuselineError, OutOfMemoryError, UnequalSizesError
 from fuseline.runtime.abi import MAX_THREADS
 from fuseline.runtime.artifact import Artifact, read_artifact
 from fuseline.runtime.bounds import numbers_that_fit
@@ -93,7 +93,7 @@ class Session:
         `program` is this artifact's with other steps. A run of either session changes what the other one finds; they
         must not run at once.
         """
-        other = Session(self._artifact._replace(program=program), threads=self.threads, pin=self._pin)
+        other = Session(self._artifact._replace(program=program, fallback=None), threads=self.threads, pin=self._pin)
         other._whole = False
         if self._idle:
             other._idle.append(self._idle[-1].sharing_memory())
@@ -140,6 +140,10 @@ class Session:
             elif len(workspace.executions) > 1:
                 workspace.executions.move_to_end(shapes)
             return execution.run(self._launch_alone if execution.threads == 1 else self._launch_team, arrays)
+        except UnequalSizesError:
+            other = self._fallback
+            if other is None:
+                raise
         except MemoryError as error:
             raise OutOfMemoryError(
                 "E0405", f"no memory for outputs of a run on {shapes}", hint="run with smaller sizes"
@@ -148,6 +152,7 @@ class Session:
             self._idle.append(workspace)
             if self._waiting:
                 self._wake_one()
+        return other.run_arrays(arrays)
 
     @cached_property
     def _code(self) -> LoadedCode:
@@ -163,6 +168,12 @@ class Session:
     @cached_property
     def _launch_alone(self) -> Callable[[int], None]:
         return partial(self._code.run, 0)
+
+    @cached_property
+    def _fallback(self) -> Session | None:
+        """What runs sizes that this program does not take."""
+        other = self._artifact.fallback
+        return None if other is None else Session(other, threads=self.threads, pin=self._pin)
 
     def _launch_team(self, context: int) -> None:
         team = shared_team(self._code.pages, self._artifact.entries["worker"], pin=self._pin)

@@ -212,10 +212,11 @@ def launches(step: DispatchStep, kernel: CompiledKernel) -> Iterator[Launch]:
 
 class Target(ABC):
     """A place where executables run. `makes_artifacts`: what it assembles is an artifact, which can be saved and put
-    inside another."""
+    inside another. `runs_programs`: what it assembles can be run, and takes a fallback (`with_fallback`)."""
 
     description: TargetDescription
     makes_artifacts: ClassVar[bool] = False
+    runs_programs: ClassVar[bool] = False
 
     def legal(self, candidate: DispatchCandidate) -> Refusal | None:
         """Why the target would not take a dispatch, or not as more than single loops over its points; None where it

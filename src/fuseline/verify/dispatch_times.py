@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fuseline.errors import UnequalSizesError
 from fuseline.runtime import Artifact, Session
 from fuseline.runtime.feeds import admit, bind_sizes
 from fuseline.runtime.program import Command, Loop, Step
@@ -22,9 +23,21 @@ REPEATS = 20
 TRIALS = 5
 
 
+def program_run(artifact: Artifact, feeds: Mapping[str, Any], threads: int) -> Artifact:
+    """The program that runs these feeds, alone: that of the artifact, or its fallback."""
+    alone = artifact._replace(fallback=None)
+    try:
+        Session(alone, threads=threads).run(feeds)
+    except UnequalSizesError:
+        if artifact.fallback is None:
+            raise
+        return artifact.fallback
+    return alone
+
+
 def dispatch_seconds(artifact: Artifact, feeds: Mapping[str, Any], threads: int) -> list[tuple[str, float]]:
-    """`(label, median seconds)` of every native command in program order; one in a loop counts as often as the loop
-    runs it."""
+    """`(label, median seconds)` of every native command of the artifact's own program, in order; one in a loop counts
+    as often as the loop runs it."""
     whole, program = Session(artifact, threads=threads), artifact.program
     whole.run(feeds)
     empty = _seconds(whole, (), feeds)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 from onnx.external_data_helper import load_external_data_for_tensor
 
+from fuseline.runtime.artifact import read_artifact
+
 SMALL = 64
 """Elements: fewer are structure (axes, shapes, scales) rather than weights, and are kept."""
 
@@ -47,6 +49,19 @@ def write_stripped(source: Path, target: Path) -> None:
             tensor.raw_data = seeded_bytes(elements * _item_bytes(dtype), dtype).tobytes()
     files.write()
     target.write_bytes(model.SerializeToString())
+
+
+def write_stripped_artifact(source: Path, target: Path) -> None:
+    """Write the artifact at `source` with seeded bytes in the place of all constants, those of its fallback too, to
+    `target`. Raises FuselineError: E0401 to E0403, E0502."""
+    artifact = read_artifact(source)
+    fallback = artifact.fallback
+    every = [*artifact.constants, *(fallback.constants if fallback is not None else ())]
+    stripped = {id(block): seeded_bytes(len(block)) for block in every}  # what both share stays shared
+    if fallback is not None:
+        fallback = fallback._replace(constants=[stripped[id(block)] for block in fallback.constants])
+    constants = [stripped[id(block)] for block in artifact.constants]
+    artifact._replace(constants=constants, fallback=fallback).save(target)
 
 
 def _take_in(tensor: TensorProto, folder: Path) -> None:

@@ -63,7 +63,7 @@ class CpuTarget(Target):
         numerics: how exact kernels are, one of `ir.target_description.NUMERICS`.
     """
 
-    makes_artifacts = True
+    makes_artifacts = runs_programs = True
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_function
 from fuseline.buffers import BufferRef, Operand, is_boxed
-from fuseline.errors import FuselineError
+from fuseline.errors import FuselineError, UnequalSizesError
 from fuseline.ir import dim as d
 from fuseline.program.schedule import CopyStep, HostStep, LoopStep, PoisonStep, Schedule, SizesStep, Step
 from fuseline.runtime import host
@@ -39,6 +39,11 @@ class InterpretedProgram:
     program: Program
     records: bytes = b""
     metadata: Mapping[str, Any] | None = None
+    fallback: InterpretedProgram | None = None
+
+    def with_fallback(self, other: InterpretedProgram) -> InterpretedProgram:
+        """This program, whose runs turn to `other` for sizes that break a requirement of its own."""
+        return replace(self, fallback=other)
 
     def session(self, threads: int | None = None) -> InterpretedSession:
         """The program, ready to run."""
@@ -64,11 +69,22 @@ class InterpretedSession:
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Outputs by name for feeds by name; raises E0201 to E0204 for feeds that do not fit."""
         arrays = admit(self.inputs, feeds)
+        try:
+            results = self._results(arrays)
+        except UnequalSizesError:
+            other = self.artifact.fallback
+            if other is None:
+                raise
+        else:
+            return dict(zip([spec.name for spec in self.outputs], results, strict=True))
+        return other.session().run(feeds)
+
+    def _results(self, arrays: Sequence[Array]) -> list[Any]:
         sizes = bind_sizes(self.artifact.program, shapes_of(self.inputs, arrays))
         memory = _Memory(self.artifact, arrays, sizes)
         for step in self.artifact.schedule.steps:
             self._step(step, memory)
-        return dict(zip([spec.name for spec in self.outputs], memory.results(), strict=True))
+        return memory.results()
 
     def _step(self, step: Step, memory: _Memory) -> None:
         if isinstance(step, LoopStep):

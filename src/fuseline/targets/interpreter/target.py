@@ -17,6 +17,8 @@ from fuseline.targets.target import CompiledKernel, Target, TargetDescription
 class InterpreterTarget(Target):
     """Keeps each executable's function; `assemble` joins them with the schedule."""
 
+    runs_programs = True
+
     def __init__(self, numerics: str = "default") -> None:
         self.description = TargetDescription("interpreter", numerics=numerics)
         self._entries: dict[str, FuncOp] = {}

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.meant_sizes import taken_equal
 from fuseline.frontends.onnx.tensors import NoNativeLowering
-from fuseline.ir.dim import Dim, evaluate, lower_bound, maximum, minimum, mul, sub, symbols, to_text, upper_bound
+from fuseline.ir.dim import Dim, maximum, minimum, mul, to_text
+
+TookEqual: TypeAlias = Callable[[Dim, Dim], None]
 
 
-def broadcast_dim(lhs: Dim, rhs: Dim) -> Dim:
+def broadcast_dim(lhs: Dim, rhs: Dim, *, literal: bool = False) -> Dim:
     """The size that two sizes broadcast to. Symbolic ones that the model must mean to be equal count as such: the pass
     `require-equal-sizes` makes the program check it. Of others either may be 1 when the program runs (`may_repeat`);
     the answer is the larger one, or 0 where one is 0.
+
+    `literal`: nothing is taken to be equal that may be 1 against another size.
 
     Raises:
         NoNativeLowering: a symbol against 0.
@@ -24,7 +30,7 @@ def broadcast_dim(lhs: Dim, rhs: Dim) -> Dim:
         return rhs
     if isinstance(lhs, int) and isinstance(rhs, int):
         raise FuselineError("E0107", f"sizes {lhs} and {rhs} do not broadcast")
-    if _must_be_equal(lhs, rhs):
+    if taken_equal(lhs, rhs, literal=literal):
         return _plainer(lhs, rhs)
     if 0 in (lhs, rhs):
         raise NoNativeLowering("symbolic-broadcast", f"{to_text(lhs)} against {to_text(rhs)}")
@@ -32,9 +38,48 @@ def broadcast_dim(lhs: Dim, rhs: Dim) -> Dim:
     return fixed[0] if fixed else mul(maximum(lhs, rhs), minimum(minimum(lhs, rhs), 1))
 
 
-def may_repeat(size: Dim, out: Dim) -> bool:
-    """Whether only the run tells if `size` is `out`, or 1 and repeats along it."""
-    return size not in (1, out) and not isinstance(size, int) and not _must_be_equal(size, out)
+def may_repeat(size: Dim, out: Dim, *, literal: bool = False) -> bool:
+    """Whether only the run tells if `size` is `out`, or 1 and repeats along it (`literal`: see `broadcast_dim`)."""
+    return size not in (1, out) and not isinstance(size, int) and not taken_equal(size, out, literal=literal)
+
+
+class Broadcasting:
+    """The broadcasting of one program: what has been broadcast to a size broadcasts to it again.
+
+    `literal`: see `broadcast_dim`.
+    """
+
+    def __init__(self, *, literal: bool = False) -> None:
+        self.literal = literal
+        self._parts: dict[Dim, frozenset[Dim]] = {}
+
+    def dim(self, lhs: Dim, rhs: Dim, took_equal: TookEqual) -> Dim:
+        """The size that two sizes broadcast to; `took_equal` is told of two that are taken to be equal. Raises like
+        `broadcast_dim`."""
+        for part, whole in ((lhs, rhs), (rhs, lhs)):
+            if part in self._parts.get(whole, ()):
+                return whole
+        out = broadcast_dim(lhs, rhs, literal=self.literal)
+        if lhs != rhs and 1 not in (lhs, rhs) and taken_equal(lhs, rhs, literal=self.literal):
+            took_equal(lhs, rhs)
+        if out not in (lhs, rhs):
+            self._parts[out] = frozenset((lhs, rhs)).union(*(self._parts.get(size, ()) for size in (lhs, rhs)))
+        return out
+
+    def may_repeat(self, size: Dim, out: Dim) -> bool:
+        """See the function of this name."""
+        return may_repeat(size, out, literal=self.literal)
+
+    def dims(self, shapes: Iterable[Sequence[Dim]], took_equal: TookEqual) -> tuple[Dim, ...]:
+        """The sizes that all `shapes` broadcast to, aligned at the last dimension; see `dim`."""
+        shapes = list(shapes)
+        rank = max((len(shape) for shape in shapes), default=0)
+        out: list[Dim] = [1] * rank
+        for shape in shapes:
+            offset = rank - len(shape)
+            for axis, size in enumerate(shape):
+                out[offset + axis] = self.dim(out[offset + axis], size, took_equal)
+        return tuple(out)
 
 
 def equal_dim(lhs: Dim, rhs: Dim) -> Dim:
@@ -51,41 +96,6 @@ def equal_dim(lhs: Dim, rhs: Dim) -> Dim:
 
 def _plainer(lhs: Dim, rhs: Dim) -> Dim:
     return min(lhs, rhs, key=lambda size: (not isinstance(size, int), len(to_text(size)), to_text(size)))
-
-
-def _must_be_equal(lhs: Dim, rhs: Dim) -> bool:
-    """Whether only equal sizes make sense: neither can be 1, or both are computed from the same symbols, of which some
-    make them equal and not 1."""
-    difference = sub(lhs, rhs)
-    low, high = lower_bound(difference), upper_bound(difference)
-    if (low is not None and low > 0) or (high is not None and high < 0):
-        return False
-    if all((lower_bound(size) or 0) > 1 for size in (lhs, rhs)):
-        return True
-    return symbols(lhs) == symbols(rhs) and _meet(lhs, rhs)
-
-
-def _meet(lhs: Dim, rhs: Dim) -> bool:
-    """Whether sizes of the same symbols are equal and more than 1 somewhere, found by trying: with all symbols alike,
-    in what their bounds allow."""
-    names = symbols(lhs)
-    for size in (*range(2, 130), *(1 << power for power in range(8, 15))):
-        values = {item.name: max(item.lo, size if item.hi is None else min(size, item.hi)) for item in names}
-        found = evaluate(lhs, values)
-        if found > 1 and found == evaluate(rhs, values):
-            return True
-    return False
-
-
-def broadcast_dims(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
-    """The sizes that all `shapes` broadcast to, aligned at the last dimension; raises like `broadcast_dim`."""
-    rank = max((len(shape) for shape in shapes), default=0)
-    out: list[Dim] = [1] * rank
-    for shape in shapes:
-        offset = rank - len(shape)
-        for axis, size in enumerate(shape):
-            out[offset + axis] = broadcast_dim(out[offset + axis], size)
-    return tuple(out)
 
 
 def loops_of(dims: Sequence[Dim], out: Sequence[Dim]) -> list[int | None]:

@@ -15,7 +15,7 @@ from xdsl.rewriter import Rewriter
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars
-from fuseline.frontends.onnx.broadcasting import broadcast_dims, loops_of
+from fuseline.frontends.onnx.broadcasting import loops_of
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, mlir_element
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.spreading import spread
@@ -79,7 +79,7 @@ def elementwise(
     node: OnnxNode, operands: Sequence[Tensor], dtype: DType, body: ElementBody, dims: Sequence[Dim] | None = None
 ) -> Tensor:
     """`body(b, *elements)` at every point of the space that the operands broadcast to (or of `dims`)."""
-    out = tuple(dims) if dims is not None else broadcast_dims(*(t.dims for t in operands))
+    out = tuple(dims) if dims is not None else node.broadcast(*(t.dims for t in operands))
     collected = _Operands(node, len(out))
     for t in operands:
         whole = spread(node, t, out)
@@ -127,7 +127,7 @@ def reduce(
 
     With `keep` the answer is a view with the reduced dimensions as ones.
     """
-    dims = broadcast_dims(*(t.dims for t in operands))
+    dims = node.broadcast(*(t.dims for t in operands))
     operands = [spread(node, t, dims) for t in operands]
     kept = [axis for axis in range(len(dims)) if axis not in axes]
     collected = _Operands(node, len(dims))

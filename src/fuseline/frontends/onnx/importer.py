@@ -50,8 +50,10 @@ def import_model(loaded: LoadedModel, ctx: CompilerContext, shapes: Mapping[str,
     """The module of a checked model; see `read_onnx`."""
 
     def readable(assumed: Mapping[ir.Node, bool]) -> bool:
+        tried = new_context()
+        tried.literal_broadcasts = ctx.literal_broadcasts
         try:
-            Importer(loaded, new_context(), Assumptions(assumed)).run(shapes)
+            Importer(loaded, tried, Assumptions(assumed)).run(shapes)
         except FuselineError:
             return False
         return True

@@ -70,6 +70,16 @@ class OnnxNode:
         """The only way that the node, an `If` over sizes, can go (`assumptions.py`); None where both may be."""
         return self.importer.assumptions.way(self.source, self.scope, self.program, self.label)
 
+    # -- sizes ---------------------------------------------------------------------------------------------------------
+
+    def broadcast(self, *shapes: Sequence[Dim]) -> tuple[Dim, ...]:
+        """The sizes that all `shapes` broadcast to; raises like `broadcasting.broadcast_dim`."""
+        return self.program.broadcasting.dims(shapes, self.take_equal)
+
+    def take_equal(self, left: Dim, right: Dim) -> None:
+        """Note that the node takes two sizes to be equal, where one of them may be 1 alone."""
+        self.program.take_equal(left, right, self.label)
+
     # -- inputs --------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index: int) -> Tensor:

@@ -14,7 +14,9 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.broadcasting import Broadcasting
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, mlir_element
+from fuseline.frontends.onnx.meant_sizes import one_alone
 from fuseline.frontends.onnx.reshaping import reshape_value
 from fuseline.frontends.onnx.scalars import convert
 from fuseline.frontends.onnx.tensors import Tensor, static_size
@@ -45,6 +47,7 @@ class Program:
         self.ctx = ctx
         self.block = Block()
         self.assumed: frozenset[str] = frozenset()
+        self.broadcasting = Broadcasting(literal=ctx.literal_broadcasts)
         self._sizes: dict[Dim, SSAValue] = {}
         self._symbols: dict[str, tuple[SSAValue, int | None]] = {}
         self._squeezed: dict[tuple[int, tuple[int, ...]], Tensor] = {}
@@ -118,6 +121,13 @@ class Program:
         if key not in self.ctx.requirements:
             self.ctx.require(requirement)
             self.on_rollback(lambda: self.ctx.requirements.pop(key, None))
+
+    def take_equal(self, size: Dim, out: Dim, node: str) -> None:
+        """Note that `node` takes a size to be the one it broadcasts to, where it may as well be 1, until that is rolled
+        back."""
+        if size != out and (size, out) not in self.ctx.taken_equal and one_alone(size, out):
+            self.ctx.taken_equal[size, out] = node
+            self.on_rollback(lambda: self.ctx.taken_equal.pop((size, out), None))
 
     def unique(self, stem: str) -> str:
         """`stem` made safe for a symbol name, with a number where it is taken."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars
-from fuseline.frontends.onnx.broadcasting import broadcast_dim, equal_dim
+from fuseline.frontends.onnx.broadcasting import equal_dim
 from fuseline.frontends.onnx.emission import contract, reduce
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at
@@ -28,7 +28,7 @@ def einsum(node: OnnxNode) -> Tensor:
     sizes: dict[str, Dim] = {}
     for term, t in zip(terms, operands, strict=True):
         for letter, size in zip(term, t.dims, strict=True):
-            sizes[letter] = broadcast_dim(sizes.get(letter, 1), size)
+            sizes[letter] = node.program.broadcasting.dim(sizes.get(letter, 1), size, node.take_equal)
     order = list(output) + sorted(set("".join(terms)) - set(output))
     loops = [sizes[letter] for letter in order]
     operands = [spread(node, t, [sizes[letter] for letter in term]) for term, t in zip(terms, operands, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from fuseline.frontends.onnx.broadcasting import broadcast_dims, equal_dim, loops_of
+from fuseline.frontends.onnx.broadcasting import equal_dim, loops_of
 from fuseline.frontends.onnx.dtypes import accumulator, mlir_element
 from fuseline.frontends.onnx.emission import cast, contract, elementwise
 from fuseline.frontends.onnx.node import OnnxNode
@@ -26,7 +26,7 @@ def matmul_of(node: OnnxNode, a: Tensor, b: Tensor) -> Tensor:
     """`a @ b` for any ranks from 1 on."""
     if a.rank == 0 or b.rank == 0:
         raise NoNativeLowering("unsupported-rank", "a scalar operand")
-    batch = broadcast_dims(a.dims[:-2], b.dims[:-2])
+    batch = node.broadcast(a.dims[:-2], b.dims[:-2])
     a, b = (spread(node, t, (*batch, *t.dims[-2:])) if t.rank > 2 else t for t in (a, b))
     loops: list[Dim] = [*batch]
     rows = len(loops) if a.rank > 1 else None
@@ -70,4 +70,4 @@ def gemm(node: OnnxNode) -> Tensor:
             return s.op(arith.AddiOp, x, y)
         return s.op(arith.AddfOp, x, y if beta == 1.0 else s.op(arith.MulfOp, y, s.constant(beta, element)))
 
-    return cast(node, elementwise(node, [scaled, cast(node, c, wide)], wide, add), a.dtype)
+    return cast(node, elementwise(node, [scaled, cast(node, c, wide)], wide, add, product.dims), a.dtype)

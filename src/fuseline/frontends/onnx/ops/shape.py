@@ -9,12 +9,11 @@ from xdsl.dialects import linalg
 from xdsl.dialects.builtin import i64
 
 from fuseline.errors import FuselineError
-from fuseline.frontends.onnx.broadcasting import broadcast_dims
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import broadcast_to, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.slices import slice_of
-from fuseline.frontends.onnx.ops.spreading import spread
+from fuseline.frontends.onnx.ops.spreading import require_to_broadcast, spread
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
 from fuseline.ir.build import tensor_type
@@ -135,7 +134,9 @@ def _i64s(values: Sequence[int]):
 @onnx_op("Expand")
 def expand(node: OnnxNode) -> Tensor:
     """Broadcast to the sizes given."""
-    dims = broadcast_dims(node[0].dims, node[1].sizes())
+    wanted = node[1].sizes()
+    dims = node.broadcast(node[0].dims, wanted)
+    require_to_broadcast(node, wanted, dims)
     return broadcast_to(spread(node, node[0], dims), dims)
 
 

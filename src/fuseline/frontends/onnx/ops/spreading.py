@@ -4,7 +4,8 @@ where the size is 1.
     z[i] = x[i] + y[i * min(b - 1, 1)]      for x of [a], y of [b], where b is a or 1
 
 Equal symbols never come here. That a size is 1 or the one it broadcasts to is a requirement of the program; of sizes
-that one symbol makes equal for some values, those are meant (`broadcasting.py`), and the program requires them.
+that one symbol makes equal for some values, those are meant (`meant_sizes.py`), and the program requires them. Where
+one may be 1 all the same, a second program reads them as they are (`literal_broadcasts`, see `fuseline/fallback.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from xdsl.dialects import arith, tensor
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.broadcasting import may_repeat
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import Tensor
 from fuseline.ir.build import Body, element_of
@@ -25,17 +25,28 @@ from fuseline.ir.dim import Dim, add, maximum, minimum, mul, sub
 
 def spread(node: OnnxNode, t: Tensor, out: Sequence[Dim]) -> Tensor:
     """`t` as large as `out` (aligned at the last dimension) along the axes where only the run tells whether it repeats;
-    itself without any."""
+    itself without any. The program refuses sizes that do not broadcast."""
     offset = len(out) - t.rank
-    axes = [axis for axis, size in enumerate(t.dims) if may_repeat(size, out[offset + axis])]
+    require_to_broadcast(node, [1 if isinstance(size, int) else size for size in t.dims], out)
+    axes = [axis for axis, size in enumerate(t.dims) if node.program.broadcasting.may_repeat(size, out[offset + axis])]
     if not axes:
         return t
-    for axis in axes:
-        _require_one_or(node, t.dims[axis], out[offset + axis])
     steps = {axis: node.index(minimum(sub(t.dims[axis], 1), 1)) for axis in axes}
     return _read(
         node, t, tuple(out[offset + axis] if axis in axes else size for axis, size in enumerate(t.dims)), steps
     )
+
+
+def require_to_broadcast(node: OnnxNode, dims: Sequence[Dim], out: Sequence[Dim]) -> None:
+    """Let the program refuse `dims` that do not broadcast to `out` (aligned at the last dimension)."""
+    offset = len(out) - len(dims)
+    for axis, size in enumerate(dims):
+        whole = out[offset + axis]
+        if node.program.broadcasting.may_repeat(size, whole):
+            _require_one_or(node, size, whole)
+        elif size != 1:
+            node.take_equal(size, whole)
+            node.program.require_equal(size, whole, node.label)
 
 
 def _read(node: OnnxNode, t: Tensor, dims: tuple[Dim, ...], steps: dict[int, SSAValue]) -> Tensor:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline import branches
+from fuseline import branches, fallback
 from fuseline.branches import CompileBranch
 from fuseline.compile_options import CompileOptions
+from fuseline.fallback import CompileFallback
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dispatch.outline_executables import entry_of
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 class Lowering:
     """A program whose dispatches are outlined, and what the steps have made of it so far.
 
-    `compile_branch` compiles a branch of an `If` as a program of its own; `splits`: see `Target.compile_executables`.
+    `compile_branch` compiles a branch of an `If` as a program of its own, `compile_fallback` the whole model for sizes
+    that broadcast; `splits`: see `Target.compile_executables`.
     """
 
     module: ModuleOp
@@ -37,8 +39,10 @@ class Lowering:
     target: Target
     compile_branch: CompileBranch
     splits: bool = False
+    compile_fallback: CompileFallback | None = None
     kernels: dict[str, CompiledKernel] = field(default_factory=dict[str, "CompiledKernel"])
     branches: dict[str, list[Artifact]] = field(default_factory=dict[str, "list[Artifact]"])
+    fallback: Any | None = None
     schedule: Schedule = field(init=False)
     constants: PackedConstants = field(init=False)
     artifact: Artifact = field(init=False)
@@ -57,6 +61,12 @@ def _compile_branches(lowering: Lowering) -> None:
         lowering.branches = branches.compile_branches(
             lowering.module, lowering.ctx, lowering.options, lowering.compile_branch
         )
+
+
+def _compile_fallback(lowering: Lowering) -> None:
+    if lowering.target.runs_programs and lowering.compile_fallback is not None:
+        ctx = lowering.ctx
+        lowering.fallback = fallback.compile_fallback(ctx.taken_equal, ctx.records, lowering.compile_fallback)
 
 
 def _build_schedule(lowering: Lowering) -> None:
@@ -83,11 +93,23 @@ def _assemble_artifact(lowering: Lowering) -> None:
     lowering.artifact = lowering.target.assemble(
         lowering.schedule, lowering.kernels, lowering.constants, records=encode(ctx.records), metadata=metadata
     )
+    if lowering.fallback is not None:
+        lowering.artifact = lowering.artifact.with_fallback(_sharing(lowering.fallback, lowering.artifact))
+
+
+def _sharing(program: Any, artifact: Artifact) -> Any:
+    """The program, its constants those of `artifact` where they are equal."""
+    from fuseline.runtime.artifact import Artifact
+
+    if not isinstance(program, Artifact):
+        return program
+    return program._replace(constants=fallback.share_constants(artifact.constants, program.constants))
 
 
 STEPS: Mapping[str, Callable[[Lowering], None]] = {
     "compile-executables": _compile_executables,
     "compile-branches": _compile_branches,
+    "compile-fallback": _compile_fallback,
     "build-schedule": _build_schedule,
     "pack-constants": _pack_constants,
     "record-statistics": _record_statistics,

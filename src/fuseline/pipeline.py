@@ -6,12 +6,11 @@ model file ──read──> linalg on tensors ──passes──> executables +
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from fuseline.cache.key import model_name
 from fuseline.compile_options import CompileOptions as CompileOptions
 from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.errors import FuselineError
+from fuseline.gc_pause import gc_paused
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.rounds import rounds
 from fuseline.ir.text import print_module
@@ -100,6 +100,7 @@ PHASES: dict[str, tuple[str, ...]] = {
     "codegen": ("compile-executables",),
     "schedule": (
         "compile-branches",
+        "compile-fallback",
         "build-schedule",
         "pack-constants",
     ),
@@ -191,9 +192,12 @@ def pipeline_version() -> str:
     return hashlib.blake2b(repr(PHASES).encode(), digest_size=4).hexdigest()
 
 
-def prepare(source: Any, options: CompileOptions, target: Target) -> tuple[ModuleOp, CompilerContext]:
-    """The program as read, and its context."""
+def prepare(
+    source: Any, options: CompileOptions, target: Target, *, literal_broadcasts: bool = False
+) -> tuple[ModuleOp, CompilerContext]:
+    """The program as read, and its context (`literal_broadcasts`: see there)."""
     ctx = new_context()
+    ctx.literal_broadcasts = literal_broadcasts
     ctx.target, ctx.legal, ctx.sharing_price = target.description, target.legal, target.sharing_price
     ctx.records.model = model_name(source)
     ctx.records.pipeline = pipeline_version()
@@ -227,25 +231,36 @@ def compile_program(source: Any, options: CompileOptions) -> Artifact:
     from fuseline.targets import create_target
 
     target = create_target(options.target, options.threads, options.numerics)
-    with _gc_paused():
+    with gc_paused():
         return _compile(source, options, target)
 
 
 def _compile(
-    source: Any, options: CompileOptions, target: Target, read: tuple[ModuleOp, CompilerContext] | None = None
+    source: Any,
+    options: CompileOptions,
+    target: Target,
+    read: tuple[ModuleOp, CompilerContext] | None = None,
+    *,
+    literal_broadcasts: bool = False,
 ) -> Artifact:
     """All phases, code and schedule; from the start with smaller dispatches where the target says that one's code came
     out too long.
 
-    `read`: the program of `source` where it has been read.
+    `read`: the program of `source` where it has been read. `literal_broadcasts`: see `CompilerContext`.
     """
     limits: dict[str, int] = {}
     most = 0 if options.plan or options.fusion == "none" else MOST_ROUNDS
     for attempt in rounds("splitting what is too long", most=most + 1):
         smaller = _with_limits(options, limits)
-        module, ctx = read if read is not None and not limits else prepare(source, smaller, target)
+        module, ctx = (
+            read
+            if read is not None and not limits
+            else prepare(source, smaller, target, literal_broadcasts=literal_broadcasts)
+        )
         run_phases(module, ctx, smaller)
         lowering = _with_code(module, ctx, smaller, target, splits=attempt < most)
+        if not literal_broadcasts:
+            lowering.compile_fallback = partial(_compile_fallback, source, options)
         long = too_long(ctx.records.dispatches, lowering.kernels)
         if not long:
             return _assembled(lowering)
@@ -258,28 +273,6 @@ def _with_limits(options: CompileOptions, limits: Mapping[str, int]) -> CompileO
     former = "form-dispatch-regions"
     more = {former: {**options.pass_options.get(former, {}), "code_limits": limits}}
     return replace(options, pass_options={**options.pass_options, **more}) if limits else options
-
-
-@contextmanager
-def _gc_paused() -> Generator[None]:
-    """The garbage collector off: the IR is one large live graph of cycles, and walking it again and again took a tenth
-    of a compile."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            _freeze_heap()
-            gc.enable()
-
-
-def _freeze_heap() -> None:
-    """Move what the compile has made to the oldest generation: the next small collection would walk all of it (0.2 s
-    for 7,000 ops)."""
-    if gc.get_freeze_count() == 0:  # nobody has frozen anything that would thaw with it
-        gc.freeze()
-        gc.unfreeze()
 
 
 def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target) -> Artifact:
@@ -310,6 +303,14 @@ def _run_steps(lowering: Lowering, phase: str) -> None:
         with border(f"{phase}/{name}"):
             STEPS[name](lowering)
     _add_seconds(lowering.ctx, phase, start)
+
+
+def _compile_fallback(source: Any, options: CompileOptions) -> Artifact:
+    """The program of a model whose sizes broadcast as they are. Raises FuselineError where there is none."""
+    from fuseline.targets import create_target
+
+    target = create_target(options.target, options.threads, options.numerics)
+    return _compile(source, replace(options, plan=None, progress=None), target, literal_broadcasts=True)
 
 
 def _compile_branch(branch: BranchModel, options: CompileOptions) -> Artifact | FuselineError:

@@ -1,5 +1,5 @@
 """Models whose artifacts have every part that a header can describe: loops, stages, branches, held values, arms,
-symbolic sizes."""
+symbolic sizes, a second program."""
 
 from __future__ import annotations
 
@@ -106,6 +106,14 @@ def _embedding() -> tuple[onnx.ModelProto, Feeds]:
     return b.model({"ids": (INT64, ("n",))}, {y: ("n", 6)}), {"ids": np.array([0, 3, 10, -1])}
 
 
+def _fallback() -> tuple[onnx.ModelProto, Feeds]:
+    """An image of one row, which a second program broadcasts."""
+    b = Builder(11)
+    half = b.node("Slice", "x", *(b.constant(np.array([number])) for number in (0, 99, 0, 2)))
+    y = b.node("MatMul", b.node("Add", b.node("Concat", half, half, axis=0), "x"), b.weight(8, 5))
+    return b.model({"x": (FLOAT, ("rows", 8))}, {y: ("all", 5)}), {"x": _floats(10, 1, 8)}
+
+
 MODELS: dict[str, Callable[[], tuple[onnx.ModelProto, Feeds]]] = {
     "mlp": _mlp,
     "convolutions": _convolutions,
@@ -116,4 +124,5 @@ MODELS: dict[str, Callable[[], tuple[onnx.ModelProto, Feeds]]] = {
     "held": _held,
     "concat": _concat,
     "embedding": _embedding,
+    "fallback": _fallback,
 }

@@ -56,6 +56,7 @@ def test_the_models_have_every_part_that_a_header_can_describe(saved: dict[str, 
     executors = {step[1] for program in programs.values() for step in program["steps"] if step[0] == "host"}
     assert (kinds, executors) == ({"launch", "loop", "host"}, {"onnx", "branches"})
     assert any(program["slots"] for program in programs.values())
+    assert header_of(saved["fallback"].data)["fallback"] and not header_of(saved["mlp"].data)["fallback"]
     assert any(len(step[1]) > 1 for program in programs.values() for step in program["steps"] if step[0] == "launch")
     assert all(outcomes([one.data], Path("/tmp"), one.feeds, one.outputs) == ["same"] for one in saved.values())
 

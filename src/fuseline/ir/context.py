@@ -87,8 +87,8 @@ class CompilerContext(Context):
     `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`); `sharing_price`: what an
     operand in place of a constant costs on it (`targets.target.SharingPrices`). `to_make`: words of constants that the
     frontend may still make (`ir.constant_budget`). `evaluated`: the program is only evaluated in NumPy, where bodies
-    may be of any length. `taken_equal`: sizes that the frontend takes to be equal although one of
-    them may be 1 and repeat, and the source node that broadcasts them; `literal_broadcasts`: it takes none to be so.
+    may be of any length. `taken_equal`: sizes that the frontend takes to be equal although one of them may be 1 and
+    repeat, and the source node that broadcasts them; `literal_broadcasts`: it takes none to be so.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])

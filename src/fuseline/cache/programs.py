@@ -98,4 +98,6 @@ def _read(path: Path, notes: Path, *, unchanged: bool) -> Artifact | None:
 
 
 def _bytes_of(artifact: Artifact) -> int:
-    return len(artifact.code) + len(artifact.records) + sum(len(constant) for constant in artifact.constants)
+    programs = [one for one in (artifact, artifact.fallback) if one is not None]
+    constants = {id(block): len(block) for one in programs for block in one.constants}
+    return sum(len(one.code) + len(one.records) for one in programs) + sum(constants.values())

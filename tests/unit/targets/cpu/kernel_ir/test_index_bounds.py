@@ -72,3 +72,52 @@ def test_a_condition_tightens_what_was_found_without_it() -> None:
             assert not known.at_most(index, 7)
         assert known.at_most(index, 7)
     assert not known.at_most(index, 7)
+
+
+def _forms(index: Any) -> tuple[IndexBounds, Any, list[Any]]:
+    """`index(k, i)` of a loop index from -3 on, for the sizes 11, 1 and 3."""
+    k, made = Builder("kernel", AVX2), list[Any]()
+    sizes = [k.size(i) for i in range(3)]
+    k.loop(-3, 9, 1, lambda i: made.extend([i, *index(k, sizes, i)]))
+    first, *rest = made
+    return IndexBounds(k.finish(), (11, 1, 3), 1, {}), first, rest
+
+
+@pytest.mark.parametrize(
+    ("index", "constant"),
+    [
+        (lambda k, n, i: k.min(n[0], n[2]), 3),
+        (lambda k, n, i: k.max(n[0], n[2]), 11),
+        (lambda k, n, i: k.min(k.sub(n[1], n[0]), n[2]), -10),
+        (lambda k, n, i: k.max(k.sub(n[1], n[0]), n[2]), 3),
+        (lambda k, n, i: k.div(n[0], n[2]), 3),
+        (lambda k, n, i: k.rem(n[0], n[2]), 2),
+        (lambda k, n, i: k.div(k.sub(n[1], n[1]), n[2]), 0),
+        (lambda k, n, i: k.div(n[0], n[1]), 11),
+        (lambda k, n, i: k.rem(i, n[1]), 0),
+        (lambda k, n, i: k.mul(n[0], n[2]), 33),
+    ],
+)
+def test_what_is_computed_of_numbers_is_a_number(index: Any, constant: int) -> None:
+    known, _, (value,) = _forms(lambda k, n, i: [index(k, n, i)])
+    form = known.form(value)
+    assert (form.terms, form.constant) == ({}, constant)
+
+
+def test_multiples_and_quotients_by_one_stay_affine() -> None:
+    known, i, (right, left, whole) = _forms(lambda k, n, i: [k.mul(i, n[2]), k.mul(n[2], i), k.div(i, n[1])])
+    assert [known.form(value).terms for value in (right, left, whole)] == [{i: 3}, {i: 3}, {i: 1}]
+
+
+def test_a_quotient_of_what_may_be_negative_is_a_term_of_its_own() -> None:
+    known, _, (value, other) = _forms(lambda k, n, i: [k.div(k.sub(n[1], n[0]), n[2]), k.div(i, n[2])])
+    assert [known.form(one).terms for one in (value, other)] == [{value: 1}, {other: 1}]
+
+
+@pytest.mark.parametrize(("end", "step", "once"), [(4, 1, True), (5, 1, False), (11, 8, True), (12, 8, False)])
+def test_the_index_of_a_single_iteration_is_where_it_begins(end: int, step: int, once: bool) -> None:
+    k, seen = Builder("kernel", AVX2), list[Any]()
+    first = k.size(0)
+    k.loop(first, k.add(first, end - 3), step, seen.append)
+    known = IndexBounds(k.finish(), (3,), 1, {})
+    assert known.form(seen[0]).terms == ({} if once else {seen[0]: 1})

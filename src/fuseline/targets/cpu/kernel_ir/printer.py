@@ -8,6 +8,7 @@ from typing import Any
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir import print_functions
 from fuseline.targets.cpu.kernel_ir.llvm_types import llvm_type, reference, scalar_text, suffix, typed
+from fuseline.targets.cpu.kernel_ir.row_pointers import runtime_rows
 from fuseline.targets.cpu.kernel_ir.types import (
     BYTES,
     I1,
@@ -57,6 +58,8 @@ class _Printer:
         self.label = "entry"
         self.temporaries = 0
         self.pointers: dict[Any, str] = {}
+        self.rows = runtime_rows(kernel.body)
+        self.row_pointers: dict[Any, str] = {}
 
     def text(self) -> str:
         kernel = self.kernel
@@ -102,6 +105,7 @@ class _Printer:
         for op in block.ops:
             if isinstance(op, Value):
                 handlers[op.op](self, op)
+                self._start_rows(op)
             elif isinstance(op, Loop):
                 self._loop(op)
             elif isinstance(op, While):
@@ -208,24 +212,32 @@ class _Printer:
         root = address.root
         base = self._root(root)
         if isinstance(address.index, Value):
-            base = self._indexed(base, address.index, "i8" if address.dtype == "i1" else llvm_type(Type(address.dtype)))
+            base = self._indexed(base, address.index, _element(address.dtype))
         elif address.index:
             return self._offset(base, (address.index + address.offset) * BYTES[address.dtype])
         return self._offset(base, address.offset * BYTES[address.dtype])
 
+    def _start_rows(self, value: Value) -> None:
+        """The pointers to rows that begin `value` elements into a buffer, right behind it."""
+        for memory in self.rows.get(value, ()):
+            base = self._root(memory)
+            name = self.row_pointers[base, value] = self._temporary()
+            self.lines.append(f"  {name} = getelementptr {_element(memory.dtype)}, ptr {base}, i64 %v{value.number}")
+
     def _indexed(self, base: str, index: Value, element: str) -> str:
         """`base` moved by `index` elements.
 
-        Rows a runtime stride apart are moved first by what is defined further out: each then is a register and a common
-        index. Their sums would all be computed ahead, and what is loaded through them held at once (a product with a
-        runtime reduction ran at half speed).
+        Rows a runtime stride apart have a pointer each, made outside of the loop, and a common index. Their sums would
+        all be computed ahead, and what is loaded through them held at once (a product with a runtime reduction ran at
+        half speed).
         """
         key = (base, index)
         found = self.pointers.get(key)
         if found is None:
             step = index
-            if index.op == "add" and _is_runtime_row(*index.args):
-                base, step = self._indexed(base, index.args[0], element), index.args[1]
+            row = self.row_pointers.get((base, index.args[0])) if index.op == "add" else None
+            if row is not None:
+                base, step = row, index.args[1]
             found = self.pointers[key] = self._temporary()
             self.lines.append(f"  {found} = getelementptr {element}, ptr {base}, i64 {reference(step)}")
         return found
@@ -436,19 +448,6 @@ _HANDLERS: dict[str, Callable[[_Printer, Value], None]] = {
 }
 
 
-def _is_runtime_row(outer: Operand, inner: Operand) -> bool:
-    """Whether `outer` is defined further out than `inner` and holds a product with a runtime stride."""
-    return (
-        isinstance(outer, Value)
-        and isinstance(inner, Value)
-        and outer.depth < inner.depth
-        and _has_runtime_product(outer)
-    )
-
-
-def _has_runtime_product(value: Operand) -> bool:
-    if not isinstance(value, Value) or value.op not in ("add", "mul"):
-        return False
-    if value.op == "mul" and isinstance(value.args[1], Value):
-        return True
-    return any(_has_runtime_product(a) for a in value.args)
+def _element(dtype: str) -> str:
+    """The LLVM type of an element in memory."""
+    return "i8" if dtype == "i1" else llvm_type(Type(dtype))

@@ -62,7 +62,7 @@ class _Kept(CpuTarget):
         self.compiled: list[_Compiled] = []
 
     def note(self, built: Any, symbol: str, code: bytes) -> CompiledKernel:
-        self.by_code.setdefault((symbol, code), []).append(built.kernel)  # equal code may leave other sizes unread
+        self.by_code.setdefault((symbol, code), []).append(built.code)  # equal code may leave other sizes unread
         return _compiled(built, symbol, code)
 
     def assemble(

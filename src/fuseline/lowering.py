@@ -15,6 +15,7 @@ from fuseline.compile_options import CompileOptions
 from fuseline.fallback import CompileFallback
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import ExecutableOp
+from fuseline.passes.dedup.levels import contains
 from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.schedule import build_schedule, pack_constants, record_statistics
 from fuseline.report.records import encode
@@ -52,7 +53,10 @@ def _compile_executables(lowering: Lowering) -> None:
     """The kernel of each executable, by its name."""
     executables = [op for op in lowering.module.ops if isinstance(op, ExecutableOp)]
     entries = [entry_of(op) for op in executables]
-    compiled = lowering.target.compile_executables(entries, lowering.ctx.resources, splits=lowering.splits)
+    merges = contains(lowering.options.dedup, "shapes")
+    compiled = lowering.target.compile_executables(
+        entries, lowering.ctx.resources, splits=lowering.splits, merges=merges
+    )
     lowering.kernels = {op.sym_name.data: kernel for op, kernel in zip(executables, compiled, strict=True)}
 
 

@@ -88,7 +88,8 @@ class CompiledKernel:
     has no code, since it would exceed that budget; the dispatch is to be split. An executable of several `arms` has no
     code of its own: each arm is launched on its part of the operands and results (`launches`). `in_place` are results,
     each with a tensor operand (both by position) in whose place it may lie where nothing else needs the operand: an
-    element is written when it is read no more.
+    element is written when it is read no more. `numbers`: what code that others share takes for this executable, at
+    every launch, behind the sizes.
     """
 
     symbol: str
@@ -107,6 +108,7 @@ class CompiledKernel:
     form: str = ""
     too_long: bool = False
     in_place: Sequence[tuple[int, int]] = ()
+    numbers: tuple[int, ...] = ()
 
     @property
     def bodies(self) -> Sequence[CompiledKernel]:
@@ -241,11 +243,12 @@ class Target(ABC):
 
     @abstractmethod
     def compile_executables(
-        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False
+        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False
     ) -> list[CompiledKernel]:
         """Code for each entry function, in order; raises FuselineError naming the dispatch that failed.
 
-        `splits`: whether one of several ops may come back `too_long`, to be split and asked for again.
+        `splits`: whether one of several ops may come back `too_long`, to be split and asked for again. `merges`:
+        whether code that differs in extents alone may be one, where that costs no time.
         """
 
     @abstractmethod

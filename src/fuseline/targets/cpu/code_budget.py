@@ -53,6 +53,13 @@ def emitted(symbol: str, machine: Machine, family: Family, plan: Plan, form: str
     return kernel.finish()
 
 
+def general(symbol: str, machine: Machine, family: Family, plan: Plan, form: str) -> Kernel:
+    """The kernel of a plan in a form that it has been emitted in, its loops kept (`Emitter.keeps_loops`)."""
+    kernel = KernelBuilder(symbol, machine, compact=form != FULL, keeps_loops=True)
+    family.emit(plan, kernel)
+    return kernel.finish()
+
+
 def within_budget(symbol: str, machine: Machine, family: Family, plan: Plan) -> tuple[Kernel, str] | None:
     """The kernel of a plan in the largest form that is within the budget, and that form; None where none is."""
     for form in (FULL, COMPACT):

@@ -22,7 +22,15 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.artifact import Artifact
-from fuseline.targets.cpu.code_budget import FULL, OVER_BUDGET, TOO_LONG, as_it_is, is_divisible, within_budget
+from fuseline.targets.cpu.code_budget import (
+    FULL,
+    OVER_BUDGET,
+    TOO_LONG,
+    as_it_is,
+    general,
+    is_divisible,
+    within_budget,
+)
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.blocked.block import STREAMED_SIZES
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
@@ -34,24 +42,35 @@ from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.legality import refusal_of
 from fuseline.targets.cpu.link.compile import PARALLEL_THRESHOLD, compile_texts, prepare
-from fuseline.targets.cpu.link.signature import signature_of
+from fuseline.targets.cpu.link.signature import signature_of, with_numbers
 from fuseline.targets.cpu.link.workers import shared
+from fuseline.targets.cpu.merging.groups import Candidate, grouped, reasons_of
 from fuseline.targets.cpu.results_in_place import results_in_place
 from fuseline.targets.cpu.sharing import sharing_price
 from fuseline.targets.target import CompiledKernel, SharingPrice, Target, TargetDescription, kernel_of_arms
 
 _PLACEHOLDER = "fuseline_kernel"
+_TOO_LONG = CompiledKernel(symbol="", object_code=b"", family="", workgroups=0, too_long=True)
 
 
 @dataclass(frozen=True)
 class _Built:
-    """One dispatch's kernel before code generation."""
+    """One dispatch's kernel before code generation. `merged`: the one that it shares with others, to which it passes
+    `numbers`; `unshared`: why it does not with some."""
 
     family: Family
     plan: Plan
     kernel: Kernel
     refusals: dict[str, str]
     form: str = FULL
+    merged: Kernel | None = None
+    numbers: tuple[int, ...] = ()
+    unshared: tuple[str, ...] = ()
+
+    @property
+    def code(self) -> Kernel:
+        """What is compiled."""
+        return self.merged or self.kernel
 
 
 class CpuTarget(Target):
@@ -95,20 +114,22 @@ class CpuTarget(Target):
         return sharing_price(entry, constant, self.machine.costs)
 
     def compile_executables(
-        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False
+        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False
     ) -> list[CompiledKernel]:
         """Code for each entry function, in order; kernels whose code is equal, arms of dispatches included, share a
-        symbol and an object."""
+        symbol and an object, and so do those that `merges` lets differ in numbers."""
         del resources  # constants arrive as operands, packed by the schedule
         split = [split_arms(entry) for entry in entries]
         counts = [count for count, arms in zip(call_counts(entries), split, strict=True) for _ in arms]
-        kernels = iter(self._compile([arm.entry for arms in split for arm in arms], counts, splits))
+        kernels = iter(self._compile([arm.entry for arms in split for arm in arms], counts, splits, merges))
         return [
             kernel_of_arms(entry.sym_name.data, arms, [next(kernels) for _ in arms])
             for entry, arms in zip(entries, split, strict=True)
         ]
 
-    def _compile(self, entries: Sequence[FuncOp], counts: Sequence[int], splits: bool) -> list[CompiledKernel]:
+    def _compile(
+        self, entries: Sequence[FuncOp], counts: Sequence[int], splits: bool, merges: bool
+    ) -> list[CompiledKernel]:
         """Code for each entry function; `counts` says how often each is launched. What an earlier call made is not made
         again."""
         keys = [structural_key(entry, self._numbers) for entry in entries]
@@ -121,6 +142,9 @@ class CpuTarget(Target):
         for key, count in zip(keys, counts, strict=True):
             launches[key] += count
         policies = self._within_memory([(DispatchView(entry), launches[key]) for key, entry in distinct.items()])
+        if merges:
+            kernels = dict(zip(distinct, self._sharing(first, policies, splits, processes), strict=True))
+            return [kernels[key] for key in keys]
         wanted = [(key, policy, splits) for key, policy in zip(distinct, policies, strict=True)]
         missing = [i for i, what in enumerate(wanted) if what not in self._made]
         made = shared(lambda i: self._kernel(first[missing[i]], policies[missing[i]], splits), len(missing), processes)
@@ -137,15 +161,45 @@ class CpuTarget(Target):
 
     def _kernel(self, entry: FuncOp, policy: Policy, splits: bool) -> CompiledKernel:
         """The code of one dispatch, under a name that its text decides; none where it is to be split."""
-        built = self._build(entry, policy, splits)
-        if built is None:
-            return CompiledKernel(symbol="", object_code=b"", family="", workgroups=0, too_long=True)
-        text = print_llvm([built.kernel], self.machine)
-        symbol = f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        (code,) = compile_texts(
-            [text.replace(_PLACEHOLDER, symbol)], self.machine, use_cache=self.use_cache, processes=1
+        return self._compiled([self._build(entry, policy, splits)], processes=1)[0]
+
+    def _sharing(
+        self, entries: Sequence[FuncOp], policies: Sequence[Policy], splits: bool, processes: int
+    ) -> list[CompiledKernel]:
+        """The code of dispatches that may share it."""
+        built = [self._build(entry, policy, splits) for entry, policy in zip(entries, policies, strict=True)]
+        return self._compiled(self._merged(built), processes)
+
+    def _merged(self, built: Sequence[_Built | None]) -> list[_Built | None]:
+        """The same, those that may be one kernel with that kernel."""
+        out, numbers = list(built), [i for i, one in enumerate(built) if one is not None]
+        able = [one for one in built if one is not None]
+        groups, unshared = grouped([self._candidate(one) for one in able], _PLACEHOLDER, self.machine)
+        reasons = reasons_of(unshared, [one.plan.view.entry.sym_name.data for one in able])
+        for i, one in enumerate(able):
+            out[numbers[i]] = replace(one, unshared=reasons.get(i, ()))
+        for group in groups:
+            for i, passed in zip(group.members, group.merged.numbers, strict=True):
+                out[numbers[i]] = replace(able[i], merged=group.merged.kernel, numbers=passed)
+        return out
+
+    def _candidate(self, one: _Built) -> Candidate:
+        """A kernel as it may be merged with others of its family and form."""
+        kernel = general(_PLACEHOLDER, self.machine, one.family, one.plan, one.form)
+        return Candidate(f"{one.family.name} {one.form}", one.kernel, kernel)
+
+    def _compiled(self, built: Sequence[_Built | None], processes: int) -> list[CompiledKernel]:
+        """The code of kernels, each under a name that its text decides; none for what is to be split."""
+        texts = {id(one.code): print_llvm([one.code], self.machine) for one in built if one is not None}
+        symbols = {text: f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}" for text in texts.values()}
+        named = [text.replace(_PLACEHOLDER, symbol) for text, symbol in symbols.items()]
+        codes = dict(
+            zip(symbols, compile_texts(named, self.machine, use_cache=self.use_cache, processes=processes), strict=True)
         )
-        return _compiled(built, symbol, code)
+        return [
+            _TOO_LONG if one is None else _compiled(one, symbols[texts[id(one.code)]], codes[texts[id(one.code)]])
+            for one in built
+        ]
 
     def build(self, entry: FuncOp, policy: Policy | None = None) -> _Built:
         """The kernel of one dispatch; `policy` None: what was asked of the target.
@@ -208,14 +262,15 @@ def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:
         object_code=code,
         family=one.family.name,
         workgroups=plan.workgroups,
-        scratch_bytes=one.kernel.scratch_bytes,
+        scratch_bytes=one.code.scratch_bytes,
         constant_layouts=plan.constant_layouts,
         extra_constants=plan.extra_constants,
         flops=flops(view),
         bytes_read=bytes_read(view, plan.constant_layouts),
         bytes_written=bytes_written(view),
-        notes={**plan.notes, "refused": one.refusals, "form": one.form},
+        notes={**plan.notes, "refused": one.refusals, "form": one.form, "unshared": one.unshared},
         form=one.form,
-        signature=signature_of(one.kernel, plan),
         in_place=tuple(pair for pair, refusal in places.items() if refusal is None),
+        signature=with_numbers(signature_of(one.kernel, plan), one.numbers, one.code.scratch_bytes),
+        numbers=one.numbers,
     )

@@ -24,7 +24,7 @@ class InterpreterTarget(Target):
         self._entries: dict[str, FuncOp] = {}
 
     def compile_executables(
-        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False
+        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False
     ) -> list[CompiledKernel]:
         """No code: what each dispatch counts. The functions are kept by the symbol of their entry."""
         del resources

@@ -33,7 +33,7 @@ class NullTarget(Target):
         return self.caps.refusal(candidate) if self.caps is not ANY_DISPATCH else None
 
     def compile_executables(
-        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False
+        self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False
     ) -> list[CompiledKernel]:
         """A record without code per entry function; what would be equal code, arms of dispatches included, has one
         symbol."""

@@ -73,7 +73,7 @@ def first_of(kernel: KernelBuilder, split: RowSplit, tile: Operand) -> Operand:
 def block_of(kernel: KernelBuilder, index: Operand, size: int, count: Operand) -> Range:
     """What block `index` covers of `count` things in blocks of `size`; all of them where they are known to be one
     block."""
-    if isinstance(count, int) and size >= count:
+    if isinstance(count, int) and size >= count and not kernel.keeps_loops:
         return 0, count
     start = kernel.mul(index, size)
     return start, kernel.min(kernel.add(start, size), count)

@@ -107,10 +107,21 @@ class DispatchBuffers:
         kernel, rest = self.kernel, number
         out: list[Operand] = []
         extents = [self.operand(extent) for extent in grid]
+        if kernel.keeps_loops:
+            return self._digits(number, extents)
         for extent in reversed(extents[1:]):
             out.append(kernel.rem(rest, extent))
             rest = kernel.div(rest, extent)
         out.append(0 if extents[0] == 1 else rest)
+        return out[::-1]
+
+    def _digits(self, number: Operand, extents: Sequence[Operand]) -> list[Operand]:
+        """The coordinates in a grid each by itself: elsewhere another one may be the slowest."""
+        kernel, stride = self.kernel, 1
+        out: list[Operand] = []
+        for extent in reversed(extents):
+            out.append(kernel.rem(kernel.div(number, stride), extent))
+            stride = kernel.mul(extent, stride)
         return out[::-1]
 
     # buffers ----------------------------------------------------------------------------------------------------------

@@ -124,10 +124,10 @@ class Arithmetic(Control):
         if type_of_number(a).is_float or type_of_number(b).is_float:
             return self._binary("fdiv", a, b)
         if isinstance(b, int) and _is_index(a):
-            if b == 1:
-                return a
             if isinstance(a, int):
                 return a // b
+            if b == 1 and not self.keeps_loops:
+                return a
         return self._binary("udiv", a, b, safe=isinstance(b, int))
 
     def reciprocal(self, x: Value) -> Value:
@@ -137,10 +137,10 @@ class Arithmetic(Control):
     def rem(self, a: Number, b: Number) -> Any:
         """`a mod b` for integers that are not negative. The divisor must not be 0."""
         if isinstance(b, int) and _is_index(a):
-            if b == 1:
-                return 0
             if isinstance(a, int):
                 return a % b
+            if b == 1 and not self.keeps_loops:
+                return 0
         return self._binary("urem", a, b, safe=isinstance(b, int))
 
     def sdiv(self, a: Number, b: Number) -> Value:

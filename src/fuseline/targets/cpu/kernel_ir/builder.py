@@ -48,11 +48,20 @@ class KernelBuilder(Memory):
         machine: what the kernel may use.
         budget: of code, in instructions (about); `TooMuchCodeError` is raised beyond it.
         compact: whether long code is there once and run in loops, rather than written out for each register of a tile.
+        keeps_loops: see `Emitter.keeps_loops`.
     """
 
-    def __init__(self, symbol: str, machine: Machine, *, budget: float = inf, compact: bool = False) -> None:
+    def __init__(
+        self,
+        symbol: str,
+        machine: Machine,
+        *,
+        budget: float = inf,
+        compact: bool = False,
+        keeps_loops: bool = False,
+    ) -> None:
         super().__init__(8 * machine.vector_bytes, budget)
-        self.compact = compact
+        self.compact, self.keeps_loops = compact, keeps_loops
         self.symbol, self.machine = symbol, machine
         self.half_conversion = machine.half_conversion
         self._begin, self._end = self._fresh("argument", I64, attr="begin"), self._fresh("argument", I64, attr="end")

@@ -43,6 +43,10 @@ class Emitter:
         budget: instructions, about, beyond which `TooMuchCodeError` is raised.
     """
 
+    keeps_loops = False
+    """Whether loops of one round, and divisions by 1, stay what they are: in code that is to be shared they are another
+    number of rounds elsewhere."""
+
     def __init__(self, register_bits: int = 512, budget: float = inf) -> None:
         self.code, self.budget = 0, budget
         self._registers = Registers(register_bits)

@@ -197,7 +197,8 @@ class _ProgramBuilder:
         )
         cost = d.add(_ns(flops, self.costs.flops_per_ns), _ns(moved, self.costs.memory_bytes_per_ns))
         at = self.places[kernel.object_code, kernel.symbol]
-        return _arm(at, bound, [size for _, size in step.sizes], d.substitute(kernel.workgroups, sizes), cost)
+        numbers = [*(size for _, size in step.sizes), *kernel.numbers]
+        return _arm(at, bound, numbers, d.substitute(kernel.workgroups, sizes), cost)
 
     def _bound(self, operand: Operand, kernel: CompiledKernel | None = None, position: int = 0) -> Operand:
         """An operand as a kernel reads it: a constant is a block of those that were packed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
@@ -42,6 +42,13 @@ def signature_of(kernel: Kernel, plan: Plan) -> Signature:
     buffers += [Buffer(len(block), alignment=ALIGNMENT) for block in plan.extra_constants]
     sizes = tuple(_bounds(name, view.shapes.symbol(name)) for name in view.size_names)
     return Signature(sizes, tuple(buffers), _size(plan.workgroups), kernel.scratch_bytes)
+
+
+def with_numbers(one: Signature, numbers: Sequence[int], scratch_bytes: int) -> Signature:
+    """The same where the kernel takes `numbers` behind its sizes, and so much scratch."""
+    assert one.sizes is not None
+    fixed = tuple(SizeBounds(f"number{i}", number, number) for i, number in enumerate(numbers))
+    return one._replace(sizes=(*one.sizes, *fixed), scratch_bytes=scratch_bytes)
 
 
 def _buffer(view: DispatchView, memory: MemRef | None, value: SSAValue, packed: bool) -> Buffer:

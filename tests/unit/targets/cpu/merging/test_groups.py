@@ -1,0 +1,79 @@
+"""Which kernels share code: those of one outline, where nothing takes longer; why others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Kernel, Operand
+from fuseline.targets.cpu.merging.groups import Candidate, grouped, reasons_of
+from fuseline.targets.cpu.merging.outline import first_difference, outline
+from fuseline.targets.cpu.merging.price import MOST_SHARE, price
+
+ISA = machine("avx2")
+
+
+def kernel(build: Callable[[KernelBuilder], None], *, keeps_loops: bool) -> Kernel:
+    k = KernelBuilder("one", ISA, keeps_loops=keeps_loops)
+    build(k)
+    return k.finish()
+
+
+def candidate(build: Callable[[KernelBuilder], None], kind: str = "family") -> Candidate:
+    return Candidate(kind, kernel(build, keeps_loops=False), kernel(build, keeps_loops=True))
+
+
+def columns(rows: int, width: int, streams: int, *, relu: bool = False) -> Callable[[KernelBuilder], None]:
+    """Sums over the rows of a matrix, of the first elements of `streams` equal parts of a row."""
+
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", rows * width * streams), k.binding(1, "f32", streams, writable=True)
+
+        def row(i: Operand, *sums: Operand) -> tuple[Operand, ...]:
+            return tuple(
+                k.add(total, k.load(x, k.add(k.mul(i, width * streams), part * width)))
+                for part, total in enumerate(sums)
+            )
+
+        for part, total in enumerate(k.loop(0, rows, 1, row, (k.const(0.0, "f32"),) * streams)):
+            k.store(y, part, k.max(total, 0.0) if relu else total)
+
+    return build
+
+
+def test_kernels_that_differ_in_bounds_share_their_code():
+    groups, unshared = grouped([candidate(columns(rows, 8, 2)) for rows in (3, 5, 9)], "k", ISA)
+    assert [group.members for group in groups] == [(0, 1, 2)]
+    assert groups[0].merged.numbers == ((3,), (5,), (9,))
+    assert unshared == []
+
+
+def test_distances_in_an_innermost_loop_have_a_price():
+    few, many = ([candidate(columns(3, width, streams)) for width in (8, 12)] for streams in (2, 8))
+    for candidates, lost in ((few, False), (many, True)):
+        groups, unshared = grouped(candidates, "k", ISA)
+        assert (groups == []) is lost
+        assert [(one.candidate, one.other, one.share > MOST_SHARE) for one in unshared] == [(1, 0, True)] * lost
+
+
+def test_a_kernel_has_no_price_against_itself():
+    one = candidate(columns(3, 8, 8))
+    assert price(one.own, one.own) == 0
+
+
+def test_kinds_are_not_compared_and_outlines_not_merged():
+    made = [candidate(columns(3, 8, 2)), candidate(columns(4, 8, 2), "other"), candidate(columns(3, 8, 2, relu=True))]
+    groups, unshared = grouped(made, "k", ISA)
+    assert groups == []
+    assert [(one.candidate, one.other) for one in unshared] == [(0, 2), (2, 0)]
+    reasons = reasons_of(unshared, ["a", "b", "c"])
+    assert reasons[0] == (f"@c: {unshared[0].reason}",)
+    assert "max f32" in reasons[2][0]
+
+
+def test_outlines_say_where_they_differ():
+    one, other = (outline(kernel(columns(3, 8, streams), keeps_loops=True)) for streams in (2, 3))
+    assert first_difference(one, one) == "nothing but numbers"
+    assert "2 values" in first_difference(one, other) and "3 values" in first_difference(one, other)
+    assert first_difference(one[:3], one).endswith(f"the end beside {one[3]}")

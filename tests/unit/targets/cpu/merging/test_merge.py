@@ -1,0 +1,228 @@
+"""Kernels that differ in numbers as one kernel: it does for the numbers of each what that one did; what else they
+differ in is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
+from fuseline.targets.cpu.kernel_ir.types import Kernel, Operand
+from fuseline.targets.cpu.merging.forms import UnlikeError
+from fuseline.targets.cpu.merging.merge import Merged, merge
+from tests.kernels import call
+
+ISA = machine("avx2")
+Build = Callable[[KernelBuilder], None]
+
+
+def general(build: Build) -> Kernel:
+    k = KernelBuilder("one", ISA, keeps_loops=True)
+    build(k)
+    return k.finish()
+
+
+def merged(*builds: Build) -> tuple[Merged, list[Kernel]]:
+    kernels = [general(build) for build in builds]
+    return merge(kernels, "both", ISA), kernels
+
+
+def check(own: Kernel, one: Kernel, numbers: tuple[int, ...], workgroups: int = 1) -> None:
+    """The same bytes, on the evaluator and natively, and every access is proved."""
+    rng = np.random.default_rng()
+    arrays = [rng.standard_normal(memory.extent).astype(np.float32) for memory in own.bindings]  # pyright: ignore
+    expected, found, native = ([array.copy() for array in arrays] for _ in range(3))
+    evaluate(own, expected, (), 0, workgroups)
+    evaluate(one, found, numbers, 0, workgroups)
+    call(one, ISA, native, numbers, 0, workgroups)
+    for array, other, third in zip(expected, found, native, strict=True):
+        np.testing.assert_array_equal(array, other)
+        np.testing.assert_array_equal(array, third)
+    assert check_bounds(one, numbers, workgroups) == []
+
+
+def rows(count: int, width: int, start: int = 0) -> Build:
+    """Row sums of a `count` by `width` matrix, from element `start` of the buffer on."""
+
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", start + count * width), k.binding(1, "f32", count, writable=True)
+
+        def row(i: Operand) -> tuple[Operand, ...]:
+            first = k.add(k.mul(i, width), start)
+            (total,) = k.loop(
+                0, width, 1, lambda j, sum_: (k.add(sum_, k.load(x, k.add(first, j))),), (k.const(0.0, "f32"),)
+            )
+            k.store(y, i, total)
+            return ()
+
+        k.loop(0, count, 1, row)
+
+    return build
+
+
+def test_loops_strides_and_places_are_numbers():
+    sizes = [(5, 7, 0), (3, 16, 2), (1, 1, 0), (6, 1, 9)]
+    one, kernels = merged(*(rows(*size) for size in sizes))
+    for own, numbers in zip(kernels, one.numbers, strict=True):
+        check(own, one.kernel, numbers)
+
+
+def test_loops_that_run_once_everywhere_are_no_loops():
+    one, kernels = merged(rows(1, 7), rows(1, 9))
+    assert one.numbers == ((7,), (9,))
+    for own, numbers in zip(kernels, one.numbers, strict=True):
+        check(own, one.kernel, numbers)
+
+
+def test_numbers_that_are_equal_in_all_stay():
+    one, _ = merged(rows(5, 7), rows(3, 7))
+    assert all(len(numbers) == 1 for numbers in one.numbers)
+    assert {numbers[0] for numbers in one.numbers} == {5, 3}
+
+
+def unrolled(stride: int) -> Build:
+    """Four elements, a stride apart, and their neighbours."""
+
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", 3 * stride + 2), k.binding(1, "f32", 8, writable=True)
+        for i in range(4):
+            k.store(y, 2 * i, k.load(x, i * stride))
+            k.store(y, 2 * i + 1, k.load(x, i * stride + 1))
+
+    return build
+
+
+def test_multiples_of_a_number_and_their_neighbours_are_one_number():
+    one, kernels = merged(unrolled(5), unrolled(11))
+    assert one.numbers == ((5,), (11,))
+    for own, numbers in zip(kernels, one.numbers, strict=True):
+        check(own, one.kernel, numbers)
+
+
+def masked(active: int) -> Build:
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", 8), k.binding(1, "f32", 8, writable=True)
+        k.store(y, 0, k.load(x, 0, 8, active=active), active=active)
+
+    return build
+
+
+def test_lanes_that_live_are_numbers():
+    one, kernels = merged(masked(3), masked(6))
+    for own, numbers in zip(kernels, one.numbers, strict=True):
+        check(own, one.kernel, numbers)
+
+
+def staged(elements: int) -> Build:
+    """Through scratch of so many elements, and then through other scratch in the same place."""
+
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", elements), k.binding(1, "f32", 2 * elements, writable=True)
+        for half in range(2):
+            with k.passing_scratch():
+                stage = k.scratch("f32", elements * (half + 1))
+                for memory, source, start in ((stage, x, 0), (y, stage, half * elements)):
+                    k.loop(
+                        0,
+                        elements,
+                        1,
+                        lambda i, memory=memory, source=source, start=start: k.store(
+                            memory, k.add(i, start), k.load(source, i)
+                        ),
+                    )
+
+    return build
+
+
+def test_scratch_is_as_long_as_the_longest():
+    one, kernels = merged(staged(20), staged(33))
+    assert one.kernel.scratch_bytes == max(kernel.scratch_bytes for kernel in kernels)
+    for own, numbers in zip(kernels, one.numbers, strict=True):
+        check(own, one.kernel, numbers)
+
+
+def tiled(extent: int, size: int) -> Build:
+    """A grid of tiles of `size` of `extent` elements, the last of which may be shorter."""
+
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", extent), k.binding(1, "f32", extent, writable=True)
+
+        def tile(number: Operand) -> tuple[Operand, ...]:
+            first = k.mul(k.rem(number, -(-extent // size)), size)
+            end = k.min(k.add(first, size), extent)
+
+            def element(i: Operand) -> tuple[Operand, ...]:
+                inside = k.compare("lt", i, extent - 1)
+                (value,) = k.when(inside, lambda: (k.load(x, i),), lambda: (k.const(2.0, "f32"),))
+                k.store(y, i, value)
+                return ()
+
+            k.loop(first, end, 1, element)
+            return ()
+
+        k.loop(k.begin, k.end, 1, tile)
+
+    return build
+
+
+def test_grids_minima_rests_and_branches_are_numbers():
+    sizes = [(29, 5), (7, 7), (64, 16)]
+    one, kernels = merged(*(tiled(*size) for size in sizes))
+    for own, numbers, (extent, size) in zip(kernels, one.numbers, sizes, strict=True):
+        check(own, one.kernel, numbers, -(-extent // size))
+
+
+def doubled(twice: bool) -> Build:
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", 8), k.binding(1, "f32", 8, writable=True)
+        value = k.load(x, 0, 8)
+        k.store(y, 0, k.add(value, value) if twice else k.mul(value, value))
+
+    return build
+
+
+def scaled(by: float) -> Build:
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", 8), k.binding(1, "f32", 8, writable=True)
+        k.store(y, 0, k.mul(k.load(x, 0, 8), k.const(by, "f32", 8)))
+
+    return build
+
+
+def counted(steps: int) -> Build:
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", 8), k.binding(1, "f32", 8, writable=True)
+        k.loop(0, 8, steps, lambda i: k.store(y, i, k.load(x, i)))
+
+    return build
+
+
+def twice_stored(more: bool) -> Build:
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", 8), k.binding(1, "f32", 8, writable=True)
+        k.store(y, 0, k.load(x, 0))
+        if more:
+            k.store(y, 1, k.load(x, 0))
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "reason"),
+    [
+        (doubled(True), doubled(False), "operations"),
+        (scaled(1.5), scaled(2.5), "constants"),
+        (counted(1), counted(2), "loops"),
+        (twice_stored(True), twice_stored(False), "code"),
+        (masked(3), masked(8), "operands"),
+        (staged(4), rows(4, 4), "scratch"),
+    ],
+)
+def test_what_is_no_number_is_refused(one: Build, other: Build, reason: str):
+    with pytest.raises(UnlikeError, match=reason):
+        merged(one, other)

@@ -76,7 +76,12 @@ def _compile_fallback(lowering: Lowering) -> None:
 def _build_schedule(lowering: Lowering) -> None:
     kernels, poison = lowering.kernels, lowering.options.poison
     lowering.schedule = build_schedule.build_schedule(
-        lowering.ctx, lowering.module, in_place=lambda step: kernels[step.executable].in_place, poison=poison
+        lowering.ctx,
+        lowering.module,
+        in_place=lambda step: kernels[step.executable].in_place,
+        scratch=lambda step: kernels[step.executable].scratch_bytes,
+        threads=lowering.target.description.threads,
+        poison=poison,
     )
 
 

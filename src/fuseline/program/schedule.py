@@ -23,6 +23,9 @@ from fuseline.ir.dim import Dim
 ARENA_ALIGNMENT = 64
 """Alignment of every tensor, bytes: one cache line and one AVX-512 vector."""
 
+SCRATCH_ALIGNMENT = 128
+"""Alignment of a thread's scratch, bytes: two cache lines, since neighbours are prefetched in pairs."""
+
 _ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "object": 0}
 
 
@@ -175,6 +178,13 @@ def flat_steps(steps: Sequence[Step]) -> Iterator[Step]:
             yield step
 
 
+class ScratchPlace(NamedTuple):
+    """Scratch of a wave in the arena: that of thread `t` are the `stride` bytes from `offset + t * stride` on."""
+
+    offset: Dim
+    stride: int
+
+
 class InPlaceDecision(NamedTuple):
     """Whether transient `result` takes the place of transient `operand` (both -1 where one is none): `refusal` says why
     not, empty where it does.
@@ -190,7 +200,7 @@ class InPlaceDecision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleStatistics:
-    """Bytes of the arena (without scratch), barriers between waves, bytes of constants as read from the model, copies,
+    """Bytes of the arena, barriers between waves, bytes of constants as read from the model, copies,
     host calls."""
 
     transient_bytes: Dim
@@ -209,7 +219,9 @@ class Schedule:
     `constants` are the arrays behind constant slots, by index (possibly memory-mapped: never copied here).
     `arena_bytes` is the whole arena, `initial_arena_bytes` (None: the same) the part whose size the inputs alone
     determine. `slots` is how many values are boxed. `transients` are the bytes of the buffers that have no place in the
-    arena yet, by index. `in_place` is what was decided about results that might overwrite an operand.
+    arena yet, by index. `in_place` is what was decided about results that might overwrite an operand,
+    `scratch` where scratch of all threads lies, by wave (None: not in the arena), `live_bytes` the most of the arena
+    that is in use at once.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -223,6 +235,8 @@ class Schedule:
     slots: int = 0
     transients: tuple[Dim, ...] = ()
     in_place: tuple[InPlaceDecision, ...] = ()
+    scratch: Mapping[int, ScratchPlace] | None = None
+    live_bytes: Dim = 0
 
     @property
     def statistics(self) -> ScheduleStatistics:

@@ -9,9 +9,9 @@ Run context (one per shape-instantiated program), bytes:
     56 patches*   64 patch count   72 segments*   80 ranges*   88 ranges stride   96 most moves of a row
 
 Row (`ROW_BYTES` bytes), one for each arm of each command: kernel*, bindings*, sizes*, workgroups, flags, moves*, move
-count. Flag bit 0: a barrier stands before the row. A run on one thread takes whole grids; with more, thread `t` runs
-the workgroups from `begin` up to `end` of row `r`, two words (`RANGE_BYTES`) at `ranges + t * ranges stride + r *
-RANGE_BYTES`.
+count, scratch* (0: that of the context), scratch stride. Flag bit 0: a barrier stands before the row. A run on one
+thread takes whole grids; with more, thread `t` runs the workgroups from `begin` up to `end` of row `r`, two words
+(`RANGE_BYTES`) at `ranges + t * ranges stride + r * RANGE_BYTES`.
 
 A row with flag bit 1 launches nothing: the `sizes` (a number) rows behind it are run `workgroups` times. Those have
 moves in place of bindings (else moves* is 0): base*, special*, at, stride, mask. In iteration `i` the binding is
@@ -33,8 +33,9 @@ FORMAT_VERSION = 9
 ALIGNMENT = 64
 """Alignment of every tensor a kernel sees, bytes: one cache line and one AVX-512 vector."""
 
-ROW_BYTES = 56
+ROW_BYTES = 72
 ROW_KERNEL, ROW_BINDINGS, ROW_SIZES, ROW_WORKGROUPS, ROW_FLAGS, ROW_MOVES, ROW_MOVE_COUNT = 0, 8, 16, 24, 32, 40, 48
+ROW_SCRATCH, ROW_SCRATCH_STRIDE = 56, 64
 RANGE_BYTES = 16
 RANGE_BEGIN, RANGE_END = 0, 8
 MOVE_BYTES = 40

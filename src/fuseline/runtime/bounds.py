@@ -17,7 +17,7 @@ from fuseline.buffers import BufferRef, LoopOffset, Operand, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.runtime import abi
 from fuseline.runtime.dtypes import dtype_named
-from fuseline.runtime.program import Arm, Command, HostCall, Loop, Poison, Program
+from fuseline.runtime.program import Arm, Command, HostCall, Loop, Poison, Program, Scratch
 from fuseline.runtime.signatures import COUNT, Buffer, Signature
 from fuseline.runtime.sizes import SizeEvaluator, symbols_of
 
@@ -49,6 +49,7 @@ class Bounds:
     ) -> None:
         self._evaluate = evaluate = SizeEvaluator(values)
         self._known, self._kernels, self._scratch = values, kernels, program.scratch_bytes
+        self._threads = program.threads
         self._alignment = program.input_alignment
         self._lengths: dict[str, Sequence[int | None]] = {
             "arena": [evaluate(program.arena_bytes)],
@@ -109,14 +110,25 @@ class Bounds:
             )
 
     def _command(self, command: Command, trips: int) -> None:
+        scratch = self._scratch if command.scratch is None else min(self._scratch, command.scratch.stride)
+        if command.scratch is not None:
+            self._check_scratch(command.scratch, command.label)
         if self._kernels is not None:
             for arm in command.arms:
-                self._check_arm(arm, self._needs(arm, self._kernels[arm.kernel]), trips, command.label)
+                self._check_arm(arm, self._needs(arm, self._kernels[arm.kernel]), (trips, scratch), command.label)
 
-    def _check_arm(self, arm: Arm, meanings: Sequence[_Needs], trips: int, label: str) -> None:
+    def _check_scratch(self, scratch: Scratch, label: str) -> None:
+        """Raise E0401 where the scratch of all threads does not lie inside the arena."""
+        (length,) = self._lengths["arena"]
+        start, count = self._evaluate(scratch.offset), scratch.stride * self._threads
+        if start < 0 or start % abi.ALIGNMENT or scratch.stride % abi.ALIGNMENT or start + count > (length or 0):
+            raise _wrong(label, f"scratch in bytes {start}..{start + count} of the arena, which has {length}")
+
+    def _check_arm(self, arm: Arm, meanings: Sequence[_Needs], given: tuple[int, int], label: str) -> None:
+        """`given`: the iterations of the loop around it (0: none), and bytes of scratch."""
         first = "sizes that the kernel was not compiled for"
         for number, needs in enumerate(meanings):
-            problem = self._problem(arm, needs, trips)
+            problem = self._problem(arm, needs, *given)
             if problem is None:
                 return
             first = first if number else problem
@@ -131,14 +143,14 @@ class Bounds:
             found = self._found[key] = [needs for one in signatures for needs in _needs(one, sizes)]
         return found
 
-    def _problem(self, arm: Arm, needs: _Needs, trips: int) -> str | None:
+    def _problem(self, arm: Arm, needs: _Needs, trips: int, scratch: int) -> str | None:
         """What is wrong with a launch, None for nothing."""
         signature = needs.signature
         workgroups = self._evaluate(arm.workgroups)
         if workgroups != needs.workgroups and max(workgroups, 0) != max(needs.workgroups, 0):
             return f"a grid of {workgroups}, the kernel's is {needs.workgroups}"
-        if signature.scratch_bytes > self._scratch:
-            return f"{self._scratch} bytes of scratch, the kernel uses {signature.scratch_bytes}"
+        if signature.scratch_bytes > scratch:
+            return f"{scratch} bytes of scratch, the kernel uses {signature.scratch_bytes}"
         if len(arm.bindings) != len(signature.buffers):
             return f"{len(arm.bindings)} bindings, the kernel takes {len(signature.buffers)}"
         for ref, move, buffer, needed in zip(

@@ -18,12 +18,13 @@ from fuseline.buffers import BufferRef, LoopOffset
 from fuseline.runtime import abi
 from fuseline.runtime.memory import Bytes, address_of, aligned_empty
 from fuseline.runtime.program import Arm, Command, Loop
-from fuseline.runtime.sharing import Shares, rows_of, workgroups_of
+from fuseline.runtime.sharing import Shares, commands_by_row, rows_of, workgroups_of
 from fuseline.runtime.sizes import SizeEvaluator
 
 
 class ThreadPlan(NamedTuple):
-    """Threads of the run, and the scratch of each: address of the first and distance (bytes)."""
+    """Threads of the run, and the scratch of each that does not lie in the arena: address of the first and distance
+    (bytes)."""
 
     threads: int
     scratch: int
@@ -32,11 +33,12 @@ class ThreadPlan(NamedTuple):
 
 class Addresses(NamedTuple):
     """Where a buffer that does not move lies, and which segment any other is in (the caller's inputs, then outputs,
-    numbered)."""
+    numbered). `scratch_in_arena`: there is room for that of all threads."""
 
     fixed: Callable[[BufferRef], int]
     segment_of: Callable[[BufferRef], int]
     segments: int
+    scratch_in_arena: bool = True
 
 
 _WORD = 8
@@ -62,6 +64,7 @@ class CommandTable:
         plan: ThreadPlan,
     ) -> None:
         rows, words = list(rows_of(steps)), _Words(evaluate, addresses)
+        scratch = [_scratch_words(command, evaluate, addresses) for command in commands_by_row(steps)]
         places = [words.add(row) if isinstance(row, Arm) else 0 for row in rows]
         grids = [workgroups_of(row, evaluate) for row in rows]
         sizes = [evaluate(size) for row in rows if isinstance(row, Arm) for size in row.sizes]
@@ -85,6 +88,7 @@ class CommandTable:
             kernels,
             [base + at_words + _WORD * place for place in places],
             base + at_sizes,
+            scratch,
         )
         self._block[at_ranges:end] = np.ascontiguousarray(ranges).reshape(-1).view(np.uint8)
         stride = abi.RANGE_BYTES * len(rows)
@@ -118,8 +122,9 @@ class CommandTable:
         kernels: int,
         bindings: Sequence[int],
         size: int,
+        scratch: Sequence[tuple[int, int]],
     ) -> None:
-        for row, grid, barrier, binding in zip(rows, grids, barriers, bindings, strict=True):
+        for row, grid, barrier, binding, of_threads in zip(rows, grids, barriers, bindings, scratch, strict=True):
             flags = abi.FLAG_BARRIER * barrier
             if isinstance(row, Loop):
                 words = 0, 0, sum(len(command.arms) for command in row.commands), grid, flags | abi.FLAG_LOOP, 0, 0
@@ -134,12 +139,21 @@ class CommandTable:
                     len(row.loop_offsets),
                 )
                 size += _WORD * len(row.sizes)
-            self._write(at, words)
+            self._write(at, (*words, *of_threads))
             at += abi.ROW_BYTES
 
     def set_range(self, first: int, last: int) -> None:
         """The next run does rows `first` up to, not including, `last`."""
         struct.pack_into("<2q", self._memory, abi.CONTEXT_FIRST, first, last)
+
+
+def _scratch_words(command: Command | None, evaluate: SizeEvaluator, addresses: Addresses) -> tuple[int, int]:
+    """Where the scratch of thread 0 lies and how far apart those of threads are; 0 where a row has none in the
+    arena."""
+    found = command.scratch if command is not None else None
+    if found is None or not addresses.scratch_in_arena:
+        return 0, 0
+    return addresses.fixed(BufferRef("arena", 0, evaluate(found.offset))), found.stride
 
 
 class _Words:

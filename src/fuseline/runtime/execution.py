@@ -20,7 +20,7 @@ from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty,
 from fuseline.runtime.ownership import Boxed
 from fuseline.runtime.poison import poison, poison_array
 from fuseline.runtime.program import Command, HostCall, Loop, Poison, Program
-from fuseline.runtime.sharing import cost_ns, rows_of, share_grids
+from fuseline.runtime.sharing import commands_by_row, cost_ns, rows_of, share_grids
 from fuseline.runtime.signatures import Signature
 from fuseline.runtime.sizes import SizeEvaluator
 
@@ -68,8 +68,8 @@ class Runnable(Protocol):
 
 
 class Workspace:
-    """Memory that one run at a time may use: the arena, the scratch of every thread, and the executions bound to
-    them."""
+    """Memory that one run at a time may use: the arena, scratch of every thread that lies elsewhere, and the executions
+    bound to them."""
 
     def __init__(self) -> None:
         self.arena: Bytes = reserve(0)
@@ -122,7 +122,9 @@ class Execution:
         native = [step for step in program.steps if isinstance(step, Command | Loop)]
         self.threads = 1 if sum(cost_ns(step, evaluate) for step in native) < program.serial_below_ns else threads
         stride = -(-program.scratch_bytes // abi.LINE_BYTES) * abi.LINE_BYTES
-        workspace.grow(evaluate(program.arena_bytes), stride * self.threads, keep=stage)
+        in_arena = self.threads <= program.threads
+        inside = in_arena and all(command.scratch is not None for command in commands_by_row(native) if command)
+        workspace.grow(evaluate(program.arena_bytes), 0 if inside else stride * self.threads, keep=stage)
         self._arena, self._scratch = workspace.arena, workspace.scratch
         self._arena_at, self._constants_at = (
             address_of(workspace.arena),
@@ -132,7 +134,7 @@ class Execution:
             native,
             share_grids(native, self.threads, evaluate, program.split_above_ns),
             evaluate,
-            Addresses(self._address, self._segment, len(program.inputs) + len(program.outputs)),
+            Addresses(self._address, self._segment, len(program.inputs) + len(program.outputs), in_arena),
             code.pages.base,
             ThreadPlan(self.threads, address_of(workspace.scratch), stride),
         )

@@ -41,17 +41,26 @@ class Arm(NamedTuple):
     loop_offsets: tuple[LoopOffset, ...] = ()
 
 
+class Scratch(NamedTuple):
+    """Scratch in the arena: that of thread `t` are the `stride` bytes from `offset + t * stride` on, for as many
+    threads as the program is for."""
+
+    offset: Size = 0
+    stride: int = 0
+
+
 class Command(NamedTuple):
     """One launch: the grids of its arms side by side, in any order, none of which reads what another writes.
 
     `barrier`: every earlier command must have ended on all threads. `max_threads` (0: no limit) bounds the threads that
-    share the grids.
+    share the grids. `scratch` None: in memory of its own.
     """
 
     arms: tuple[Arm, ...]
     barrier: bool = False
     max_threads: int = 0
     label: str = ""
+    scratch: Scratch | None = None
 
 
 class HostCall(NamedTuple):
@@ -100,9 +109,10 @@ class Program(NamedTuple):
     """Inputs, outputs, steps in order, and what memory and threads they need.
 
     `symbols` gives inclusive bounds by symbol name (None: unbounded), `requirements` what must hold among sizes.
-    `scratch_bytes` is per thread. Runs whose summed `cost_ns` is below `serial_below_ns` stay on the calling thread; a
-    wave below `split_above_ns` stays on one thread. `input_alignment` (bytes, a power of two) is what kernels ask of
-    the caller's inputs; those that are not so aligned are copied. `slots` is how many values are boxed.
+    `scratch_bytes` is the most that a thread needs, `threads` how many there is scratch for in the arena. Runs whose
+    summed `cost_ns` is below `serial_below_ns` stay on the calling thread; a wave below `split_above_ns` stays on one
+    thread. `input_alignment` (bytes, a power of two) is what kernels ask of the caller's inputs; those that are not so
+    aligned are copied. `slots` is how many values are boxed.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -189,7 +199,8 @@ _LOOP_OFFSET = _record(LoopOffset, _SIZE, whole, flag, _optional(_BUFFER), _SIZE
 _SPEC = _record(TensorSpec, text, text, _SIZES, _optional(whole), text)
 _OPERAND = _optional(_record(Operand, _BUFFER, _SIZES, text, _standing))
 _ARM = _record(Arm, whole, _each(_BUFFER), _SIZES, _SIZE, _SIZE, _each(_LOOP_OFFSET))
-_COMMAND = _record(Command, _each(_ARM, 1), flag, _between(0, LARGEST), text)
+_SCRATCH = _record(Scratch, _SIZE, _between(0, LARGEST))
+_COMMAND = _record(Command, _each(_ARM, 1), flag, _between(0, LARGEST), text, _optional(_SCRATCH))
 _STEPS: dict[str, Callable[[Any], Step]] = {
     "launch": _COMMAND,
     "loop": _record(Loop, _SIZE, _each(_COMMAND), flag, text),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +41,16 @@ def rows_of(steps: Sequence[Command | Loop]) -> Iterator[Arm | Loop]:
             yield from rows_of(step.commands)
         else:
             yield from step.arms
+
+
+def commands_by_row(steps: Sequence[Command | Loop]) -> Iterator[Command | None]:
+    """The command behind each of `rows_of`, None for those of loops."""
+    for step in steps:
+        if isinstance(step, Loop):
+            yield None
+            yield from commands_by_row(step.commands)
+        else:
+            yield from repeat(step, len(step.arms))
 
 
 def share_grids(

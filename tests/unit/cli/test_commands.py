@@ -103,7 +103,7 @@ def test_a_tolerance_that_is_not_met_fails(folder: Path, capsys: pytest.CaptureF
 STATISTICS = (
     "dispatches barriers executables code_bytes bytes_moved fills copies host_ops standalone_transposes "
     "transient_bytes constant_bytes "
-    "scratch_bytes_max generic_ops_before generic_ops_after edges phase_seconds"
+    "largest_live_bytes arena_bytes scratch_bytes_max in_place generic_ops_before generic_ops_after edges phase_seconds"
 ).split()
 
 

@@ -12,7 +12,7 @@ import pytest
 from fuseline.buffers import BufferRef, LoopOffset, Operand
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec
-from fuseline.runtime.program import Arm, Command, HostCall, Loop, Program
+from fuseline.runtime.program import Arm, Command, HostCall, Loop, Program, Scratch
 from fuseline.runtime.references import check_references
 from fuseline.runtime.signatures import Buffer, CodeTable, Signature, SizeBounds, split_table, with_table
 
@@ -119,6 +119,29 @@ def test_scratch_and_alignment_are_what_the_kernel_wants(kit: Any) -> None:
         lambda: _session(kit, kernels=with_signature(sizes=(SizeBounds("n", 0, 39),))).run({"x": INPUT}),
         "not compiled for",
     )
+
+
+@pytest.mark.parametrize(
+    ("scratch", "words"),
+    [
+        (Scratch(256, 32), "scratch in bytes 256..320"),  # no whole lines
+        (Scratch(200, 64), "scratch in bytes 200..328"),
+        (Scratch(256, 128), "scratch in bytes 256..512 of the arena, which has 448"),
+        (Scratch(-64, 64), "scratch in bytes -64..64"),
+        (Scratch(192, 0), "0 bytes of scratch, the kernel uses 64"),
+    ],
+)
+def test_scratch_lies_in_the_arena_for_every_thread(scratch: Scratch, words: str, kit: Any) -> None:
+    known = {at: [one._replace(scratch_bytes=64) for one in found] for at, found in kit.signatures().items()}
+
+    def session(place: Scratch) -> Session:
+        def placed(steps: list[Command]) -> list[Command]:
+            return [step._replace(scratch=place) for step in steps]
+
+        return _session(kit, steps=placed, kernels=known, scratch_bytes=64, arena_bytes=448, threads=2)
+
+    np.testing.assert_allclose(session(Scratch(192, 128)).run({"x": INPUT})["y"], (INPUT + 1) * 2)
+    _refused(lambda: session(scratch).run({"x": INPUT}), words)
 
 
 def test_one_of_several_signatures_is_enough(kit: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 from fuseline.buffers import BufferRef, LoopOffset
 from fuseline.runtime import abi
 from fuseline.runtime.command_table import Addresses, CommandTable, ThreadPlan
-from fuseline.runtime.program import Arm, Command, Loop
+from fuseline.runtime.program import Arm, Command, Loop, Scratch
 from fuseline.runtime.sharing import Shares, share_grids
 from fuseline.runtime.sizes import SizeEvaluator
 
@@ -31,10 +31,10 @@ ADDRESSES = Addresses(
 class Table:
     """A table with `n = 10`, and readers of its parts."""
 
-    def __init__(self, steps: Sequence[Command | Loop], threads: int = 1) -> None:
+    def __init__(self, steps: Sequence[Command | Loop], threads: int = 1, addresses: Addresses = ADDRESSES) -> None:
         evaluate = SizeEvaluator({"n": 10})
         self.shares: Shares = share_grids(steps, threads, evaluate)
-        self.table = CommandTable(steps, self.shares, evaluate, ADDRESSES, KERNELS, ThreadPlan(threads, 77, 128))
+        self.table = CommandTable(steps, self.shares, evaluate, addresses, KERNELS, ThreadPlan(threads, 77, 128))
         self.context = self.words(self.table.address, abi.CONTEXT_BYTES // 8)
 
     def words(self, address: int, count: int) -> tuple[int, ...]:
@@ -73,6 +73,19 @@ def test_a_row_names_kernel_bindings_sizes_and_grid():
     assert first[4:7] == (0, 0, 0)
     assert table.context[:3] == (table.context[0], 0, 2)
     assert table.context[3:6] == (1, 77, 128)
+
+
+def test_rows_have_scratch_in_the_arena_or_that_of_the_run():
+    in_arena = Command((_arm(0, ARENA_REF), _arm(0, CONSTANT)), scratch=Scratch(FOUR_N, 256))
+    table = Table([in_arena, Loop(2, (in_arena, Command((_arm(0, ARENA_REF),))))])
+    assert [table.row(number)[7:] for number in range(6)] == [
+        *[(ARENA + 40, 256)] * 2,
+        (0, 0),
+        *[(ARENA + 40, 256)] * 2,
+        (0, 0),
+    ]
+    apart = Table([in_arena], addresses=ADDRESSES._replace(scratch_in_arena=False))
+    assert [apart.row(number)[7:] for number in range(2)] == [(0, 0)] * 2
 
 
 def test_what_the_caller_owns_is_patched_before_each_run():

@@ -18,7 +18,7 @@ def _grid(workgroups: int, cost_ns: int = 0) -> Arm:
 
 
 ARMS = st.lists(st.builds(_grid, st.integers(0, 9), st.integers(0, 100)), min_size=1, max_size=4).map(tuple)
-COMMANDS = st.lists(st.builds(Command, ARMS, st.booleans(), st.integers(0, 3), st.just("")), max_size=12)
+COMMANDS = st.lists(st.builds(Command, ARMS, st.booleans(), st.integers(0, 3), st.just(""), st.none()), max_size=12)
 
 
 def _one(workgroups: int, cost_ns: int = 0, *, barrier: bool = False) -> Command:

@@ -16,22 +16,38 @@ from fuseline.passes.schedule.plan_transients import ArenaPlan, Transient, plan_
 from fuseline.passes.schedule.poison_dead_memory import poison_dead_memory
 from fuseline.passes.schedule.read_main import read_main
 from fuseline.passes.schedule.results_in_place import InPlace, results_in_place
-from fuseline.program.schedule import HostStep, Schedule, Step, moved_ref
+from fuseline.passes.schedule.scratch_strides import ScratchOf, scratch_strides
+from fuseline.program.schedule import HostStep, Schedule, ScratchPlace, Step, moved_ref
 
 
 def build_schedule(
-    ctx: CompilerContext, module: ModuleOp, *, in_place: InPlace | None = None, poison: bool = False
+    ctx: CompilerContext,
+    module: ModuleOp,
+    *,
+    in_place: InPlace | None = None,
+    scratch: ScratchOf | None = None,
+    threads: int = 1,
+    poison: bool = False,
 ) -> Schedule:
     """The schedule of `@main` in `module`, which must be outlined; with `poison` it overwrites dead memory after every
-    step. `in_place` answers for a dispatch which results may overwrite which operand; None: none may.
+    step. `in_place` answers for a dispatch which results may overwrite which operand (None: none may), `scratch`
+    how many bytes of scratch each of `threads` needs for it (None: scratch does not lie in the arena).
 
     Raises FuselineError (E0305) for what is not schedulable.
     """
     schedule = _ordered(read_main(ctx, module).schedule)
     needs = needs_of(schedule.steps)
     decisions = results_in_place(schedule.steps, needs, schedule.transients, in_place) if in_place is not None else []
-    plan = _plan(schedule, needs, [(one.result, one.operand) for one in decisions if not one.refusal])
-    placed = replace(_placed(schedule, plan), in_place=tuple(decisions))
+    strides = scratch_strides(schedule.steps, scratch) if scratch is not None else {}
+    lives = [*_lives(schedule, needs), *(Transient(stride * threads, wave, wave) for wave, stride in strides.items())]
+    plan = _plan(schedule, lives, [(one.result, one.operand) for one in decisions if not one.refusal])
+    places = zip(strides.items(), plan.offsets[len(schedule.transients) :], strict=True)
+    placed = replace(
+        _placed(schedule, plan),
+        in_place=tuple(decisions),
+        scratch={wave: ScratchPlace(offset, stride) for (wave, stride), offset in places} if scratch else None,
+        live_bytes=plan.live,
+    )
     return (
         replace(placed, steps=tuple(poison_dead_memory(placed.steps, needs, schedule.transients, plan.offsets)))
         if poison
@@ -45,13 +61,17 @@ def _ordered(schedule: Schedule) -> Schedule:
     return replace(schedule, steps=tuple(sorted(steps, key=lambda step: step.wave)))
 
 
-def _plan(schedule: Schedule, needs: Sequence[StepNeeds], in_place: Sequence[tuple[int, int]]) -> ArenaPlan:
-    """Where the transients lie; one that no step touches takes no memory."""
-    waves = [step.wave for step in schedule.steps]
-    live = live_waves(needs, waves)
-    lives = [
+def _lives(schedule: Schedule, needs: Sequence[StepNeeds]) -> list[Transient]:
+    """The transients with their lives; one that no step touches takes no memory."""
+    live = live_waves(needs, [step.wave for step in schedule.steps])
+    return [
         Transient(size, *live[i]) if i in live else Transient(0, 0, 0) for i, size in enumerate(schedule.transients)
     ]
+
+
+def _plan(schedule: Schedule, lives: Sequence[Transient], in_place: Sequence[tuple[int, int]]) -> ArenaPlan:
+    """Where the transients lie."""
+    waves = [step.wave for step in schedule.steps]
     known_at = {symbol: waves[number] for symbol, number in size_makers(schedule.steps, schedule.inputs).items()}
     return plan_transients(lives, in_place, known_at)
 

@@ -13,7 +13,7 @@ known as soon as its buffer is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import gcd
 
@@ -34,11 +34,12 @@ class Transient:
 @dataclass(frozen=True, slots=True)
 class ArenaPlan:
     """The offset of each transient and the size of the arena, bytes; `ends` is the size after the regions of each time,
-    in order."""
+    in order; `live` is the most that is live at once, in units of its region: no plan needs less."""
 
     offsets: tuple[Dim, ...]
     bytes: Dim
     ends: tuple[tuple[int, Dim], ...] = ()
+    live: Dim = 0
 
     def bytes_at(self, time: int) -> Dim:
         """Size of the arena that holds every buffer whose size is known at `time`."""
@@ -64,7 +65,7 @@ def plan_transients(
     merged = [_union(shared[root]) for root in owners]
     plan = _plan_regions(merged, known_at or {})
     by_owner = dict(zip(owners, plan.offsets, strict=True))
-    return ArenaPlan(tuple(by_owner[o] for o in owner), plan.bytes, plan.ends)
+    return replace(plan, offsets=tuple(by_owner[o] for o in owner))
 
 
 def _merged(transients: Sequence[Transient], in_place: Sequence[tuple[int, int]]) -> list[int]:
@@ -99,16 +100,19 @@ def _plan_regions(transients: Sequence[Transient], known_at: Mapping[str, int]) 
         regions.setdefault(_primitive(transient.bytes), []).append(number)
     offsets: list[Dim] = [0] * len(transients)
     base: Dim = 0
+    live: Dim = 0
     ends: list[tuple[int, Dim]] = []
     for time, primitive in _in_order(regions, known_at):
         members = regions[primitive]
         unit, counts = _units(primitive, [transients[i].bytes for i in members])
-        places, units = _best_fit([(count, transients[i]) for count, i in zip(counts, members, strict=True)])
+        sized = [(count, transients[i]) for count, i in zip(counts, members, strict=True)]
+        places, units = _best_fit(sized)
+        live = d.add(live, d.mul(_peak(sized), unit))
         for place, i in zip(places, members, strict=True):
             offsets[i] = d.add(base, d.mul(place, unit))
         base = d.add(base, d.mul(units, unit))
         ends.append((time, base))
-    return ArenaPlan(tuple(offsets), base, tuple(ends))
+    return ArenaPlan(tuple(offsets), base, tuple(ends), live)
 
 
 def _in_order(primitives: Iterable[Dim], known_at: Mapping[str, int]) -> list[tuple[int, Dim]]:

@@ -56,9 +56,8 @@ def record_statistics(
         "standalone_transposes": sum(moving[kind] for kind in TRANSPOSES),
         "code_bytes": sum(len(code) for code in _emitted(bodies, shared)),
         "bytes_moved": _number(_total(d.mul(trips, _moved(step, kernels)) for trips, step in _repeated(schedule))),
-        "transient_bytes": (_number(figures.transient_bytes) or 0) + scratch * threads,
+        **_memory(schedule, scratch, threads),
         "constant_bytes": {"original": constants.original_bytes, "packed": constants.packed_bytes},
-        "scratch_bytes_max": scratch,
         "generic_ops_before": record.generic_ops_before,
         "generic_ops_after": record.generic_ops_after,
         "edges": _edges(record),
@@ -75,6 +74,20 @@ def _emitted(bodies: Sequence[CompiledKernel], shared: bool) -> Collection[bytes
     """The code of a program: that of each body, equal ones once where they are `shared`."""
     codes = [body.object_code for body in bodies]
     return set(codes) if shared else codes
+
+
+def _memory(schedule: Schedule, scratch: int, threads: int) -> dict[str, Any]:
+    """What a run takes beside its constants, inputs and outputs, bytes: the most of the arena that is in use at once,
+    the arena, the most scratch of a thread, and all of it together. Scratch that lies in the arena is counted there."""
+    arena = _number(schedule.arena_bytes) or 0
+    refused = Counter(one.refusal for one in schedule.in_place if one.refusal)
+    return {
+        "transient_bytes": arena + (scratch * threads if schedule.scratch is None else 0),
+        "largest_live_bytes": _number(schedule.live_bytes),
+        "arena_bytes": arena,
+        "scratch_bytes_max": scratch,
+        "in_place": {"taken": sum(not one.refusal for one in schedule.in_place), **refused},
+    }
 
 
 def _repeated(schedule: Schedule) -> Iterator[tuple[Dim, DispatchStep]]:

@@ -19,6 +19,7 @@ from fuseline.program.schedule import (
     PackedConstants,
     PoisonStep,
     Schedule,
+    ScratchPlace,
     SizesStep,
     Step,
     bytes_of,
@@ -61,7 +62,7 @@ def assemble(
     Raises FuselineError: E0107 for a size that no input determines, E0404 for code that cannot be linked.
     """
     image, places = _link(kernels, machine)
-    builder = _ProgramBuilder(kernels, constants, places, image.symbols[0], machine.costs)
+    builder = _ProgramBuilder(kernels, constants, places, image.symbols[0], machine.costs, schedule.scratch)
     program = program_of(schedule, tuple(builder.steps(schedule.steps)))._replace(
         scratch_bytes=max((kernel.scratch_bytes for kernel in kernels.values()), default=0),
         threads=threads,
@@ -132,6 +133,7 @@ class _ProgramBuilder:
         places: Mapping[tuple[bytes, str], int],
         built_in: Mapping[str, int],
         costs: MachineCosts,
+        scratch: Mapping[int, ScratchPlace] | None,
     ) -> None:
         self.kernels, self.constants, self.places, self.built_in, self.costs = (
             kernels,
@@ -140,6 +142,7 @@ class _ProgramBuilder:
             built_in,
             costs,
         )
+        self.places_of_scratch = scratch
         self.plain = {constant: block for (constant, key), block in constants.layouts.items() if key is None}
         self.packed = {
             (constant, key.dims, key.layout): block
@@ -152,7 +155,7 @@ class _ProgramBuilder:
         for step, barrier in _with_barriers(steps):
             if isinstance(step, LoopStep):
                 commands = tuple(
-                    self._command(inner, begins, in_loop=True) for inner, begins in _with_barriers(step.steps)
+                    self._command(inner, begins, loop=step) for inner, begins in _with_barriers(step.steps)
                 )
                 yield p.Loop(runtime_size(step.trips), commands, barrier, step.label)
             elif isinstance(step, HostStep):
@@ -165,9 +168,16 @@ class _ProgramBuilder:
             else:
                 yield self._command(step, barrier)
 
-    def _command(self, step: Launched, barrier: bool, *, in_loop: bool = False) -> p.Command:
-        arms = [arm if in_loop else arm._replace(loop_offsets=()) for arm in self._arms(step)]
-        return p.Command(tuple(arms), barrier, label=step.label)
+    def _command(self, step: Launched, barrier: bool, *, loop: LoopStep | None = None) -> p.Command:
+        arms = [arm if loop is not None else arm._replace(loop_offsets=()) for arm in self._arms(step)]
+        return p.Command(tuple(arms), barrier, label=step.label, scratch=self._scratch(step if loop is None else loop))
+
+    def _scratch(self, step: Step) -> p.Scratch | None:
+        """Where the scratch of a step lies, with that of all others of its wave."""
+        if self.places_of_scratch is None:
+            return None
+        place = self.places_of_scratch.get(step.wave)
+        return p.Scratch() if place is None else p.Scratch(runtime_size(place.offset), place.stride)
 
     def _arms(self, step: Launched) -> Iterator[p.Arm]:
         """What a step launches, with a loop offset for each binding."""

@@ -106,10 +106,17 @@ class _RowWalk:
 
         def run() -> None:
             bindings = f.call("bindings_of", (pointer, self.trip, self.local), PTR)
-            given = bindings, f.pointer(row, abi.ROW_SIZES), begin, end, self.scratch
+            given = bindings, f.pointer(row, abi.ROW_SIZES), begin, end, self._scratch(row)
             f.call(f.pointer(row, abi.ROW_KERNEL), given)
 
         f.when(f.compare("lt", begin, end), run)
+
+    def _scratch(self, row: MemRef) -> Value:
+        """This thread's scratch: where the row says, or what the context has for all rows that do not."""
+        f = self.f
+        first = f.pointer(row, abi.ROW_SCRATCH)
+        mine = f.advance(first, f.mul(f.word(row, abi.ROW_SCRATCH_STRIDE), self.thread))
+        return f.select(f.not_null(first), mine, self.scratch)
 
     def _range(self, r: Value, row: MemRef) -> tuple[Operand, Operand]:
         f = self.f

@@ -68,7 +68,8 @@ class Walk:
             self.barriers += barrier and self.thread is not None
             if begin < end:
                 bound = [_moved(move, trip) if moving else move[0] for move in moves]
-                distance = 64 * (self.thread or 0)
+                first, stride = (512, 192) if number % 2 else (0, 64)  # every other row has scratch of its own
+                distance = first + stride * (self.thread or 0)
                 self.wanted.append((number, *bound, 7 * number, begin, end, distance, trip))
 
     def _filled(self) -> Table:
@@ -87,6 +88,7 @@ class Walk:
             )
             filled = {abi.ROW_KERNEL: table.kernel(number), abi.ROW_BINDINGS: bindings, abi.ROW_SIZES: sizes}
             filled |= {abi.ROW_MOVES: bindings, abi.ROW_MOVE_COUNT: 2} if row[-1] else {}
+            filled |= {abi.ROW_SCRATCH: table.scratch + 512, abi.ROW_SCRATCH_STRIDE: 192} if number % 2 else {}
             for offset, value in filled.items():
                 rows[first + (number * abi.ROW_BYTES + offset) // WORD] = value
         return table

@@ -11,6 +11,7 @@ read out of step along it, or where an op has it twice: what a workgroup of a po
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from fuseline.analysis.disjoint_sets import DisjointSets
@@ -40,11 +41,12 @@ class LoopNest(Protocol):
 
 
 class LoopClasses(Generic[T]):
-    """The classes of the loops of `nests`; `alike` are loops that are known to be one. Loops of extent 1 are classes of
+    """The classes of the loops of `nests`; `alike` are loops that are known to be one, each
+    a sequence of them. Loops of extent 1 are classes of
     their own."""
 
     def __init__(
-        self, nests: Mapping[T, LoopNest], steps: Iterable[StepOf[T]], alike: Sequence[LoopOf[T]] = ()
+        self, nests: Mapping[T, LoopNest], steps: Iterable[StepOf[T]], alike: Iterable[Sequence[LoopOf[T]]] = ()
     ) -> None:
         self.nests = nests
         self._sets = DisjointSets[LoopOf[T]]()
@@ -56,8 +58,8 @@ class LoopClasses(Generic[T]):
                 self._sets.join(written, read)
             else:
                 out_of_step.append(written)
-        for loop in alike[1:]:
-            self._sets.join(loop, alike[0])
+        for one, other in (pair for loops in alike for pair in pairwise(loops)):
+            self._sets.join(one, other)
         self.broken = frozenset([*map(self.of, out_of_step), *self._twice()])
 
     def of(self, loop: LoopOf[T]) -> LoopOf[T]:

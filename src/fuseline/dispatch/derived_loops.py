@@ -1,14 +1,14 @@
 """The loops that the members of a body share, where nobody has said them: for regions of hand-written MLIR, and for
 entry functions that code generation makes of parts of a dispatch.
 
-What is kept are results and reductions; everything else may be evaluated where it is read. The grid are the axes that
-all kept values have once, that nothing reduces and along which nobody reads a kept value out of step. Parts that share
+What is kept are results and reductions; everything else may be evaluated where it is read. The grid are all loops that
+what makes kept values shares, by the same classes as what is said is checked with (`shared_loops.py`). Parts that share
 no value go along every argument together that several of them read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
@@ -17,28 +17,38 @@ from fuseline.analysis.disjoint_sets import DisjointSets
 from fuseline.analysis.online_softmax import online_softmaxes
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, tensor_operands
-from fuseline.dispatch.axes import Axes, Grid, LoopRef, is_internal, non_identity_reads
+from fuseline.dispatch.axes import is_internal
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, member_loops, members_of
 from fuseline.dispatch.result_places import stored_places
-from fuseline.dispatch.shared_loops import SharedLoops
+from fuseline.dispatch.shared_loops import Loop, SharedLoops
 
 
 def derived_loops(body: Block, shapes: ShapeAnalysis) -> FusedLoops:
     """The loops of an entry function, as those of one arm."""
-    along = list(_along(body))
-    axes = Axes(body, shapes, Grid(along=tuple(op.operands[operand] for op, operand in along)))
-    stored = [place.value for _, place in stored_places(body, shapes)]
-    live = live_ops(stored)
-    reduced = [result for op in axes.ops if op in live and _reduces(op) for result in op.results]
-    grid = _shared(axes, live, list(dict.fromkeys([*stored, *reduced])))
-    ops = members_of(body)
-    members = tuple(_member(axes, op, grid, {*stored, *reduced}) for op in ops)
+    ops, along = members_of(body), list(_along(body))
+    arguments = [op.operands[operand] for op, operand in along]
+    placed, inlined = _kept_apart(ops, [place.value for _, place in stored_places(body, shapes)])
+    shared = SharedLoops(placed, inlined, (), shapes, arguments)
+    grid = _grid(shared)
     return FusedLoops(
-        (tuple(axes.extents[axis] for axis in grid),),
-        members,
+        (tuple(shared.nests[op].loops[loop] for op, loop in grid),),
+        tuple(_member(shared, op, grid) for op in ops),
         tuple(_online(body, shapes)),
         tuple((ops.index(op), operand) for op, operand in along),
     )
+
+
+def _kept_apart(ops: Sequence[Operation], stored: Collection[SSAValue]) -> tuple[list[Operation], list[Operation]]:
+    """The members that make results or reduce, and the others that these need."""
+    live, results = live_ops(stored), set(stored)
+    placed = [op for op in ops if op in live and (_reduces(op) or not results.isdisjoint(op.results))]
+    return placed, [op for op in ops if op in live and op not in placed]
+
+
+def _grid(shared: SharedLoops) -> list[Loop]:
+    """The loops that all placed members share, in the order of the one that has most."""
+    order = sorted(shared.placed, key=lambda op: list(shared.nests[op].iterators).count("parallel"))
+    return shared.classes.shared(order) if order else []
 
 
 def _along(body: Block) -> Iterator[tuple[Operation, int]]:
@@ -80,30 +90,9 @@ def _reduces(op: Operation) -> bool:
     return is_generic(op) and bool(StructuredOp(op).reduction)
 
 
-def _shared(axes: Axes, live: set[Operation], kept: list[SSAValue]) -> list[LoopRef]:
-    """The axes of the grid, in the order of the value that has most."""
-    along = [[axis for axis in axes.of_value(value) if axis is not None] for value in kept]
-    main = max(along, key=len, default=[])
-    forbidden = {axis for mine in along for axis in mine if mine.count(axis) > 1} | _out_of_step(axes, live, kept)
-    return [axis for axis in main if axis not in forbidden and all(axis in mine for mine in along)]
-
-
-def _out_of_step(axes: Axes, live: set[Operation], kept: list[SSAValue]) -> set[LoopRef]:
-    """The axes that some op has twice or reduces, or along which a kept value is read at another point."""
-    found: set[LoopRef | None] = set()
-    for op in (op for op in live if is_generic(op)):
-        loops = axes.of_op(op)
-        found |= {axis for axis in loops if loops.count(axis) > 1} | {loops[i] for i in StructuredOp(op).reduction}
-    loose = non_identity_reads(axes, kept)
-    for value in filter(is_internal, kept):
-        of = axes.of_value(value)
-        found |= {of[i] for i in loose.get(value, ())}
-    return {axis for axis in found if axis is not None}
-
-
-def _member(axes: Axes, op: Operation, grid: list[LoopRef], kept: set[SSAValue]) -> MemberLoops:
+def _member(shared: SharedLoops, op: Operation, grid: Sequence[Loop]) -> MemberLoops:
     """A member that makes a kept value runs over the grid; any other is evaluated where it is read."""
-    if kept.isdisjoint(op.results):
+    if op not in shared.placed:
         return MemberLoops((), Role.INLINED)
-    loops = axes.of_op(op) if is_generic(op) else axes.of_value(op.results[0])
-    return MemberLoops(tuple(grid.index(axis) if axis in grid else None for axis in loops))
+    classes = [shared.classes.of((op, loop)) for loop in range(len(shared.nests[op].loops))]
+    return MemberLoops(tuple(grid.index(class_) if class_ in grid else None for class_ in classes))

@@ -9,13 +9,13 @@ fusion's decision.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.disjoint_sets import DisjointSets
 from fuseline.analysis.loop_classes import LoopClasses, StepOf
@@ -41,7 +41,11 @@ class _Nest:
 
 class SharedLoops:
     """The classes of the loops of `placed` members, and of `inlined` ones that depend on them. `views` are looked
-    through; all of a value may be read through anything else."""
+    through; all of a value may be read through anything else.
+
+    Where `arguments` are given (any number), loops that step along a dimension of one of them are one, too, and those
+    that step along an inlined value that depends on no placed member; such values may be read in any way.
+    """
 
     def __init__(
         self,
@@ -49,17 +53,25 @@ class SharedLoops:
         inlined: Iterable[Operation],
         views: Iterable[Operation],
         shapes: ShapeAnalysis,
+        arguments: Collection[SSAValue] | None = None,
     ) -> None:
         self.placed, self.shapes = placed, shapes
         self.nests = {op: _nest(op, shapes) for op in placed}
         self._views = set(views)
         self._reached: dict[Operation, tuple[OpResult, ...]] = {}
         self._links = DisjointSets[Operation]()
+        self._along: dict[SSAValue, list[list[Loop]]] = {
+            value: [[] for _ in shapes.dims(value)] for value in arguments or ()
+        }
+        inlined = list(inlined)
         between = [op for op in inlined if self._behind(op)]
+        self._free = set(inlined).difference(between) if arguments is not None else set[Operation]()
         self._reached.clear()
-        self.nests |= {op: nest for op in between if (nest := _nest(op, shapes)).loops}
+        wanted = [op for op in inlined if op in self._free or op in between]
+        self.nests |= {op: nest for op in wanted if (nest := _nest(op, shapes)).loops}
         reduced = [(loop, None) for op in between if op in self.nests for loop in _reduced(op, self.nests[op])]
-        self.classes = LoopClasses(self.nests, [*reduced, *(step for op in self.nests for step in self._steps(op))])
+        steps = [*reduced, *(step for op in self.nests for step in self._steps(op))]
+        self.classes = LoopClasses(self.nests, steps, [loops for axes in self._along.values() for loops in axes])
 
     def parts(self) -> list[list[Operation]]:
         """The placed members that hang together through values."""
@@ -72,12 +84,30 @@ class SharedLoops:
         """Every loop that writes a dimension of what `reader` reads, with the loop that reads along it; None where that
         is done in another way."""
         for value, coordinates in _reads(reader, self.nests[reader].loops, self.shapes):
+            self._go_along(reader, value, coordinates)
             for made, at in self._made(value, coordinates):
                 self._links.join(made.op, reader)
                 for axis, loop in enumerate(_written(made)):
-                    if loop is not None:
-                        step = at[axis] if at is not None else None
-                        yield (made.op, loop), (reader, step.position) if isinstance(step, AffineDimExpr) else None
+                    step = at[axis] if at is not None else None
+                    read = (reader, step.position) if isinstance(step, AffineDimExpr) else None
+                    if loop is not None and (made.op not in self._free or self._equal((made.op, loop), read)):
+                        yield (made.op, loop), read
+
+    def _equal(self, loop: Loop, other: Loop | None) -> bool:
+        return other is not None and self.nests[loop[0]].loops[loop[1]] == self.nests[other[0]].loops[other[1]]
+
+    def _go_along(self, reader: Operation, value: SSAValue, coordinates: Coordinates) -> None:
+        """Note the loops of `reader` that step along an argument, which `value` is or has been moved from."""
+        if not self._along or coordinates is None:
+            return
+        sizes = self.shapes.dims(value)
+        at = [AffineConstantExpr(0) if size == 1 else step for size, step in zip(sizes, coordinates, strict=True)]
+        for axis, step in enumerate(at) if value in self._along else ():
+            if isinstance(step, AffineDimExpr) and self.nests[reader].loops[step.position] == sizes[axis]:
+                self._along[value][axis].append((reader, step.position))
+        if isinstance(value, OpResult) and value.op not in self.nests:
+            for one in sources(value.op, at, self.shapes, AffineCoordinates()) or ():
+                self._go_along(reader, one.value, one.at)
 
     def _made(self, value: SSAValue, coordinates: Coordinates) -> Iterator[tuple[OpResult, Coordinates]]:
         """The values of placed members that are read where `value` is."""

@@ -23,8 +23,13 @@ def _op(value: SSAValue) -> Operation:
     return value.owner
 
 
-def _loops(placed: Sequence[SSAValue], inlined: Sequence[SSAValue] = (), views: Sequence[SSAValue] = ()) -> SharedLoops:
-    return SharedLoops(list(map(_op, placed)), map(_op, inlined), map(_op, views), ShapeAnalysis())
+def _loops(
+    placed: Sequence[SSAValue],
+    inlined: Sequence[SSAValue] = (),
+    views: Sequence[SSAValue] = (),
+    arguments: Sequence[SSAValue] | None = None,
+) -> SharedLoops:
+    return SharedLoops(list(map(_op, placed)), map(_op, inlined), map(_op, views), ShapeAnalysis(), arguments)
 
 
 def _shared(loops: SharedLoops, class_: tuple[Operation, int]) -> bool:
@@ -162,6 +167,27 @@ def test_an_init_counts_only_where_the_body_reads_it():
     assert _classes(_loops([first, over]), first, over) == [["a", "b"], ["c", "d"]]
     added = p.elementwise([p.x[0]], first, lambda b: b.op(arith.AddfOp, *b.args))
     assert _classes(_loops([first, added]), first, added) == [["A", "B"]] * 2
+
+
+def test_loops_along_an_argument_are_one():
+    p = Program((6, 5))
+    first, second = p.unary(p.x[0]), p.unary(p.x[0], permutation=(1, 0))
+    total = p.reduce(p.expand(p.x[0], 6, 1, 5, groups=[[0], [1, 2]]), axis=-1)
+    part = p.unary(p.slice(p.x[0], [0, 1], [6, 2]))
+    loops = _loops([first, second, total, part], inlined=[_op(part).operands[0]], arguments=[p.x[0]])
+    assert _classes(loops, first, second, total) == [["A", "b"], ["b", "A"], ["A", "c", "b"]]
+    assert _classes(loops, first, part) == [["A", "b"], ["A", "c"]]
+    assert _classes(_loops([first, second]), first, second) == [["a", "b"], ["c", "d"]]
+
+
+def test_an_inlined_value_of_arguments_alone_joins_its_readers_where_arguments_are_asked_for():
+    p = Program((6, 6))
+    value = p.unary(p.x[0])
+    first, second, window = p.unary(value), p.unary(value), p.unary(p.slice(value, [1, 0], [5, 6]))
+    placed, moved = [first, second, window], _op(window).operands[0]
+    assert _classes(_loops(placed[:2], inlined=[value]), first, second) == [["a", "b"], ["c", "d"]]
+    found = _classes(_loops(placed, inlined=[value, moved], arguments=[]), *placed)
+    assert found == [["a", "B"], ["a", "B"], ["c", "B"]]
 
 
 def test_loops_along_a_class():

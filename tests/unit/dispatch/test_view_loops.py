@@ -88,6 +88,14 @@ def test_what_reads_one_argument_side_by_side_is_derived_to_go_along_it():
     assert _derived(p).along == ()
 
 
+def test_what_reads_one_inlined_value_is_derived_to_share_its_loops():
+    p = Program((70, 5))
+    e = p.unary(p.x[0])
+    p.done(p.unary(e), p.reduce(e))
+    row = MemberLoops((0, None))
+    assert _derived(p) == FusedLoops(((70,),), (MemberLoops((), Role.INLINED), row, row))
+
+
 def test_a_product_of_no_softmax_is_not_met_block_by_block():
     p = Program((6, 8), (8, 5))
     e = p.unary(p.x[0])

@@ -20,7 +20,7 @@ Loop: TypeAlias = tuple[Node, int]
 def loop_classes(members: Iterable[Node], alike: Sequence[Loop] = ()) -> LoopClasses[Node]:
     """The classes of the loops of `members`; `alike` are loops that are known to be one."""
     nests = {node: node for node in members}
-    return LoopClasses(nests, _steps(nests), alike)
+    return LoopClasses(nests, _steps(nests), [alike])
 
 
 def _steps(members: Iterable[Node]) -> Iterator[StepOf[Node]]:

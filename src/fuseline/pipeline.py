@@ -93,6 +93,7 @@ PHASES: dict[str, tuple[str, ...]] = {
     "dedup": (
         "deduplicate-executables",
         "canonicalize-executables",
+        "compare-executables",
         "constants-to-operands",
         "deduplicate-executables",
         "record-dispatches",

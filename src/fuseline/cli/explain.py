@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,13 @@ from fuseline.cli.console import emit, say
 from fuseline.cli.models import record_of
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.output import STDOUT, deliver
+from fuseline.compile_options import CHOICES
 from fuseline.errors import FuselineError
 from fuseline.report.advice import advice
-from fuseline.report.explain import Answer, explain_edge, explain_model, explain_node
+from fuseline.report.explain import Answer, explain_edge, explain_model, explain_node, explain_sharing
 from fuseline.report.records import CompileRecord
 from fuseline.report.remarks import RemarkFilter, jsonl_remarks, yaml_remarks
+from fuseline.report.sharing import sharing_json
 
 
 def _pattern(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -29,9 +33,31 @@ def _pattern(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     return value
 
 
-@click.command()
+class _Explain(click.Command):
+    """`--dedup` without a level asks who shares code, at the level that is the default; with one, at that level."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(_with_sharing(args)))
+
+
+def _with_sharing(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments with `--sharing` for every `--dedup`, which stays where a level follows, or what is neither an
+    option nor a file."""
+    for argument, after in zip_longest(arguments, arguments[1:]):
+        if argument == "--dedup" or argument.startswith("--dedup="):
+            yield "--sharing"
+        if argument != "--dedup" or not (after is None or after.startswith("-") or _is_file(after)):
+            yield argument
+
+
+def _is_file(word: str) -> bool:
+    return word not in CHOICES["dedup"] and Path(word).exists()
+
+
+@click.command(cls=_Explain)
 @model_argument
 @click.argument("nodes", nargs=-1)
+@click.option("--sharing", is_flag=True, hidden=True)
 @click.option(
     "--remarks-format",
     "--remarks",
@@ -61,6 +87,7 @@ def _pattern(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 def explain(
     model: Path,
     nodes: tuple[str, ...],
+    sharing: bool,
     remarks: str | None,
     anything: str | None,
     rule: str | None,
@@ -72,14 +99,15 @@ def explain(
 ) -> None:
     """Explain MODEL as a whole, the fate of one NODE, or why two NODES (producer and consumer) are fused or not.
 
-    A NODE is an ONNX node, a structural id (as plans have them), or the name or number of a dispatch.
+    A NODE is an ONNX node, a structural id (as plans have them), or the name or number of a dispatch. With --dedup, and
+    no NODE: which dispatches share code, and what keeps others apart.
     """
     if len(nodes) > 2:
         raise FuselineError(
             "E0501", f"explain takes at most two nodes, not {len(nodes)}", hint="fuseline explain MODEL [NODE [NODE]]"
         )
     record = record_of(model, options)
-    answer = _answer(record, nodes)
+    answer = explain_sharing(record) if sharing and not nodes else _answer(record, nodes)
     if not answer.found:
         raise FuselineError(
             "E0501",
@@ -91,7 +119,8 @@ def explain(
     if remarks is not None:
         _write_remarks(answer, keep, remarks, output)
     elif as_json:
-        emit("explain", {"model": str(model), "nodes": list(nodes), **_document(answer, keep)})
+        more = {"sharing": sharing_json(record)} if sharing else {}
+        emit("explain", {"model": str(model), "nodes": list(nodes), **_document(answer, keep), **more})
     else:
         say(answer.lines)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from fuseline.compile_options import CHOICES
+from fuseline.compile_options import CHOICES, CompileOptions
 from fuseline.errors import FuselineError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -75,7 +75,7 @@ def compile_options(function: Function) -> Function:
         click.option(
             "--dedup",
             type=click.Choice(CHOICES["dedup"]),
-            default="exact",
+            default=CompileOptions.dedup,
             show_default=True,
             help="Share code between dispatches.",
         ),

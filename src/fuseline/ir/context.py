@@ -20,7 +20,7 @@ from xdsl.ir import Dialect, SSAValue
 
 from fuseline.ir.constant_budget import ALWAYS_WORDS
 from fuseline.ir.dim import Dim
-from fuseline.ir.flow import Flow
+from fuseline.ir.flow import DispatchOp, Flow
 from fuseline.ir.flow_constants import ConstantOp, DynamicConstantOp
 from fuseline.ir.flow_tensor import FLOW_TENSOR_OPS, TensorExtBitCastOp
 from fuseline.ir.linalg_ext import LinalgExt
@@ -57,6 +57,17 @@ DIALECTS = (
 )
 
 
+class ComparedCode(NamedTuple):
+    """Two dispatches whose code looks alike: what differs first (`detail`), for what reason (`code`) it would keep them
+    apart, and what a launch of the second would lose otherwise (`ns`)."""
+
+    first: DispatchOp
+    second: DispatchOp
+    code: str
+    detail: str
+    ns: float
+
+
 class SizeRequirement(NamedTuple):
     """Two sizes that must be equal when the program runs (or, `at_least`, the left one no smaller), and the source node
     that takes them to be."""
@@ -85,10 +96,11 @@ class CompilerContext(Context):
     program takes for granted about sizes. `metadata`: what the model says of itself, for the artifact. `spelled`: names
     of values as the text of the program has them, where the IR's own differ. `target`: what the target says of itself;
     `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`); `sharing_price`: what an
-    operand in place of a constant costs on it (`targets.target.SharingPrices`). `to_make`: words of constants that the
-    frontend may still make (`ir.constant_budget`). `evaluated`: the program is only evaluated in NumPy, where bodies
-    may be of any length. `taken_equal`: sizes that the frontend takes to be equal although one of them may be 1 and
-    repeat, and the source node that broadcasts them; `literal_broadcasts`: it takes none to be so.
+    operand in place of a constant costs on it (`targets.target.SharingPrices`). `compared`: dispatches that look
+    alike. `to_make`: words of constants that the frontend may still make (`ir.constant_budget`). `evaluated`: the
+    program is only evaluated in NumPy, where bodies may be of any length. `taken_equal`: sizes that the frontend takes
+    to be equal although one of them may be 1 and repeat, and the source node that broadcasts them;
+    `literal_broadcasts`: it takes none to be so.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
@@ -103,6 +115,7 @@ class CompilerContext(Context):
     target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))
     legal: Callable[[Any], Any] = _takes_all
     sharing_price: Callable[[Any, Any], Any] = _costs_nothing
+    compared: list[ComparedCode] = field(default_factory=list[ComparedCode])
     to_make: int = ALWAYS_WORDS
     evaluated: bool = False
     taken_equal: dict[tuple[Dim, Dim], str] = field(default_factory=dict[tuple[Dim, Dim], str])

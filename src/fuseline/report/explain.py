@@ -18,6 +18,7 @@ from fuseline.report.records import (
     OpRemark,
     count_edges,
 )
+from fuseline.report.sharing import companion_lines, sharing_lines
 from fuseline.report.subjects import Subject, find_subject, suggestions
 from fuseline.report.units import plural, quantity, shortened
 
@@ -107,6 +108,11 @@ def _host_line(host: HostOpRecord) -> str:
     return f"  host op {host.node} ({host.op_type}){where}: {host.reason}"
 
 
+def explain_sharing(record: CompileRecord) -> Answer:
+    """Which dispatches share code, and what keeps the others apart."""
+    return Answer(tuple(sharing_lines(record)), dispatches=tuple(dispatch.name for dispatch in record.dispatches))
+
+
 # one node or dispatch -------------------------------------------------------------------------------------------------
 
 
@@ -173,6 +179,7 @@ def _explain_dispatch(record: CompileRecord, subject: Subject, dispatch: Dispatc
     lines += [
         f"  joined by {rule}: {plural(count, 'edge')}" for rule, count in Counter(d.rule for d in inside).most_common()
     ]
+    lines += companion_lines(record, dispatch)
     lines += [line for d in outside for line in _with_hint(d)] or ["  no edge to another dispatch"]
     return Answer(tuple(lines), tuple(touching), dispatches=(dispatch.name,), remarks=remarks)
 

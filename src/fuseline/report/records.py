@@ -41,6 +41,21 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     arms: bool = False
 
 
+class SharingDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided about the code of two dispatches that look alike: the same ops on the same kinds of operands.
+
+    `detail` says what differs first, `code` why they stay `apart` (`shared` where they do not), `ns` what a launch of
+    `second` would lose by sharing, where that is the reason.
+    """
+
+    verdict: Literal["shared", "apart"]
+    first: str
+    second: str
+    code: str
+    detail: str = ""
+    ns: float = 0.0
+
+
 class EdgeCounts(NamedTuple):
     """Decisions by verdict, as every report counts them: edges that were `fused` or `superseded`, what was `missed` by
     reason, and groups that no edge joins but one launch runs `side_by_side`."""
@@ -111,7 +126,9 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     `arms` are its parts where it has several; `root` then counts their kinds (`contraction x3`, `convolution x2 +
     copy`). `predicted_ns` is what the profit model of fusion expects of a launch. `form` says how its code was kept
     within the target's budget: `full`, `compact` (each body once, in loops) or `over-budget` (one op whose own body is
-    that long); empty for a target without one. `fallback`: a root that is worth a kernel of its own (a contraction, a
+    that long); empty for a target without one. `kernels` are the names of its code, one for each arm: dispatches with a
+    kernel in common share it; `code_bytes` is how long they are together, `unshared` why the target kept them apart
+    from others like them. `fallback`: a root that is worth a kernel of its own (a contraction, a
     window) is emitted as a plain loop nest, since each family refused it: why, by family.
     """
 
@@ -129,6 +146,9 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     arms: list[ArmRecord] = msgspec.field(default_factory=list[ArmRecord])
     predicted_ns: float = 0.0
     form: str = ""
+    kernels: tuple[str, ...] = ()
+    code_bytes: int = 0
+    unshared: tuple[str, ...] = ()
     fallback: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
@@ -146,6 +166,7 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     """Everything one compile decided and counted. `statistics` holds the keys of `stats --json`.
 
     `groups` is the partition: the members of every group by structural id. `pipeline` identifies the passes that ran.
+    `dedup` is how much dispatches may share, `sharing` what was decided about those that look alike.
     """
 
     version: int = SCHEMA_VERSION
@@ -159,6 +180,8 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     fusion_nodes: dict[str, FusionNodeRecord] = msgspec.field(default_factory=dict[str, FusionNodeRecord])
     groups: list[tuple[str, ...]] = msgspec.field(default_factory=list[tuple[str, ...]])
     decisions: list[Decision] = msgspec.field(default_factory=list[Decision])
+    dedup: str = ""
+    sharing: list[SharingDecision] = msgspec.field(default_factory=list[SharingDecision])
     remarks: list[OpRemark] = msgspec.field(default_factory=list[OpRemark])
     host_ops: list[HostOpRecord] = msgspec.field(default_factory=list[HostOpRecord])
     source_nodes: list[str] = msgspec.field(default_factory=list[str])

@@ -4,7 +4,7 @@ the IR."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,7 +26,14 @@ from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.fusion.profit import launch_ns
-from fuseline.report.records import ArmRecord, Decision, DispatchRecord, FusionNodeRecord, MemberRecord
+from fuseline.report.records import (
+    ArmRecord,
+    Decision,
+    DispatchRecord,
+    FusionNodeRecord,
+    MemberRecord,
+    SharingDecision,
+)
 
 Role = Literal["root", "prologue", "epilogue", "member"]
 
@@ -49,6 +56,18 @@ class RecordDispatchesPass(ModulePass):
         for function in functions:
             _record_undispatched(ctx, function)
         _name_decisions(ctx)
+        _record_compared(ctx, functions)
+
+
+def _record_compared(ctx: CompilerContext, functions: Sequence[FuncOp]) -> None:
+    """What was found about dispatches that look alike, by their names; whether they share code the target decides."""
+    calls = [op for function in functions for op in function.body.block.ops if isinstance(op, DispatchOp)]
+    names = {call: record.name for call, record in zip(calls, ctx.records.dispatches, strict=True)}
+    found = [(names[one.first], names[one.second], one) for one in ctx.compared if {one.first, one.second} <= {*names}]
+    ctx.records.sharing[:] = [
+        SharingDecision(verdict="apart", first=first, second=second, code=one.code, detail=one.detail, ns=one.ns)
+        for first, second, one in found
+    ]
 
 
 def _record_function(ctx: CompilerContext, function: FuncOp, codes: dict[str, _Code]) -> None:

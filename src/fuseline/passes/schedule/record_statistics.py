@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.program.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, bytes_of, flat_steps
@@ -39,6 +41,7 @@ def record_statistics(
     steps = [step for step in flat_steps(schedule.steps) if isinstance(step, DispatchStep)]
     for dispatch in record.dispatches:
         _complete(record, dispatch, kernels.get(dispatch.executable))
+    _complete_sharing(record)
     threads = record.threads
     bodies = [body for kernel in kernels.values() for body in kernel.bodies]
     scratch = max((kernel.scratch_bytes for kernel in kernels.values()), default=0)
@@ -110,10 +113,26 @@ def _complete(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledK
     dispatch.family, dispatch.form = kernel.family, kernel.form
     dispatch.scratch_bytes = kernel.scratch_bytes
     dispatch.workgroups = d.to_text(kernel.workgroups)
+    dispatch.kernels = tuple(dict.fromkeys(body.symbol for body in kernel.bodies))
+    dispatch.code_bytes = sum(len(code) for code in {body.object_code for body in kernel.bodies})
+    dispatch.unshared = tuple(why for body in kernel.bodies for why in body.notes.get("unshared", ()))
     dispatch.fallback = _fallback(record, dispatch, kernel)
     for arm, part in zip(dispatch.arms, kernel.arms, strict=False):
         arm.family, arm.scratch_bytes = part.kernel.family, part.kernel.scratch_bytes
         arm.workgroups = d.to_text(d.substitute(part.kernel.workgroups, dict(part.sizes)))
+
+
+def _complete_sharing(record: CompileRecord) -> None:
+    """Dispatches that look alike share code where they have a kernel in common, unless none is to be shared."""
+    if record.dedup == "none":
+        return
+    kernels = {dispatch.name: set(dispatch.kernels) for dispatch in record.dispatches}
+    record.sharing = [
+        msgspec.structs.replace(one, verdict="shared", code="shared", ns=0.0)
+        if kernels[one.first] & kernels[one.second]
+        else one
+        for one in record.sharing
+    ]
 
 
 def _fallback(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledKernel) -> dict[str, str]:

@@ -170,6 +170,7 @@ def generated() -> onnx.ModelProto:
     return onnx_model(f"(float[h, w] x) => (z) {{ {body} }}", held | {"none": np.float32(0)}, opset=19)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(3))
 def test_generated_sizes(number: int):
     compare(generated())

@@ -20,11 +20,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, extents_of, is_generic
+from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.ir import flow
 from fuseline.ir.build import shape_of
-from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import (
     append,
@@ -51,17 +49,17 @@ class CanonicalizeExecutablesPass(ModulePass):
     level: str = "exact"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        assert isinstance(ctx, CompilerContext)
+        del ctx
         if not contains(checked(self.level, self.name), "exact"):
             return
         calls = calls_of(op)
         for executable in (one for one in op.ops if isinstance(one, flow.ExecutableOp)):
             entry = entry_of(executable)
-            _order_bodies(entry, ShapeAnalysis(ctx.symbols))
+            _order_bodies(entry)
             _order_arguments(entry, calls.get(executable.sym_name.data, ()))
 
 
-def _order_bodies(entry: FuncOp, shapes: ShapeAnalysis) -> None:
+def _order_bodies(entry: FuncOp) -> None:
     members = [op for op in ops_of(body_of(entry)) if is_generic(op) and not StructuredOp(op).reduction]
     digests = ValueDigests(entry) if members else None
     for member in members:
@@ -69,7 +67,7 @@ def _order_bodies(entry: FuncOp, shapes: ShapeAnalysis) -> None:
             if digests is not None and type(op) in COMMUTATIVE:
                 _set(op, sorted(operands_of(op), key=digests.of))
         read = _order_ops(body_of(member))
-        _order_inputs(member, read, shapes)
+        _order_inputs(member, read)
 
 
 def _set(op: Operation, operands: Sequence[SSAValue]) -> None:
@@ -105,24 +103,22 @@ def _sources(op: Operation, body: Block) -> list[Operation]:
     return [value.op for value in operands_of(op) if isinstance(value, OpResult) and value.op.parent is body]
 
 
-def _order_inputs(member: linalg.ops.GenericOp, read: Sequence[BlockArgument], shapes: ShapeAnalysis) -> None:
-    """Let the inputs come in the order in which the body reads them, unless another one would then say how far a loop
-    runs: sizes that the program only requires to be equal are spelled in several ways."""
+def _order_inputs(member: linalg.ops.GenericOp, read: Sequence[BlockArgument]) -> None:
+    """Let the inputs come in the order in which the body reads them. Those of symbolic sizes stay: sizes that
+    the program only requires to be equal are spelled in several ways, and the first one's counts."""
     view = StructuredOp(member)
     count = view.input_count
     met = [argument.index for argument in read if argument.owner is view.body and argument.index < count]
     order = [*met, *(i for i in range(count) if i not in met), *range(count, len(view.maps))]
-    if order != sorted(order) and _same_extents(view, order, shapes):
+    if order != sorted(order) and _is_static(view):
         operands, maps = operands_of(member), view.maps
         set_operands(member, [operands[i] for i in order])
         member.properties["indexing_maps"] = attributes.affine_maps(tuple([maps[i] for i in order]))
         permute_arguments(view.body, order)
 
 
-def _same_extents(view: StructuredOp, order: Sequence[int], shapes: ShapeAnalysis) -> bool:
-    sizes = [shapes.dims(value) for value in operands_of(view.op)]
-    ordered = extents_of([view.maps[i] for i in order], [sizes[i] for i in order], view.rank)
-    return ordered == extents_of(view.maps, sizes, view.rank)
+def _is_static(view: StructuredOp) -> bool:
+    return all(DYNAMIC_INDEX not in _shape(value) for value in operands_of(view.op))
 
 
 # arguments of executables ---------------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ class Forms:
             raise UnlikeError("operands", "an index beside something else")
         forms = [self._form(one) for one in many]
         constant = tuple(form.constant + extra for form, extra in zip(forms, more or (0,) * len(forms), strict=True))
+        if more is None and not any(form.terms for form in forms):
+            return self.numbers.operand(constant)
         total, rest = self.numbers.sum(constant)
         for atom, times in sorted(self._terms(forms), key=lambda term: depth_of(term[0])):
             total = self.builder.add(total, self.builder.mul(atom, self.numbers.operand(times)))

@@ -13,6 +13,7 @@ argument.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,7 @@ from fuseline.targets.cpu.kernel_ir.types import (
 )
 from fuseline.targets.cpu.merging.forms import Forms, UnlikeError
 from fuseline.targets.cpu.merging.numbers import Column, Numbers
-from fuseline.targets.cpu.merging.outline import EFFECTS, is_index_work
+from fuseline.targets.cpu.merging.outline import EFFECTS, is_index_work, steps_of
 from fuseline.targets.cpu.merging.scratch import laid_out
 
 Many = tuple[Any, ...]
@@ -119,7 +120,7 @@ class _Merger:
         if key not in self.buffers:
             first = memories[0]
             require(all(memory.kind == "binding" for memory in memories), "buffers", first.name)
-            extent = self.operand(tuple(memory.extent for memory in memories))
+            extent = self.forms.operand(tuple(memory.extent for memory in memories), (0,) * len(memories))
             written = any(memory.writable for memory in memories)
             self._buffer(memories, self.builder.binding(first.position, first.dtype, extent, written))
         return self.buffers[key]
@@ -183,10 +184,18 @@ class _Merger:
 
     def block(self, blocks: Sequence[Block]) -> None:
         """The ops of one block each, in order."""
-        lists = [[op for op in block.ops if not (isinstance(op, Value) and is_index_work(op))] for block in blocks]
-        for ops in zip(*lists, strict=False):
-            self._op(ops)
-        require(len({len(ops) for ops in lists}) == 1, "code", "one goes on")
+        lists = [list(steps_of(block)) for block in blocks]
+        for steps in zip(*lists, strict=False):
+            self._divisions([step.divisions for step in steps])
+            self._op(tuple(step.op for step in steps))
+        require(len({len(steps) for steps in lists}) == 1, "code", "one goes on")
+
+    def _divisions(self, lists: Sequence[Sequence[Value]]) -> None:
+        """Divisions stay where they are: asked for in a loop, they would be done in every round."""
+        if len({len(one) for one in lists}) == 1:
+            for many in zip(*lists, strict=True):
+                with suppress(UnlikeError):  # nobody may ask for it
+                    self.forms.operand(many)
 
     def _op(self, ops: Many) -> None:
         require(len({type(op) for op in ops}) == 1, "code", f"{type(ops[0]).__name__} beside {type(ops[-1]).__name__}")

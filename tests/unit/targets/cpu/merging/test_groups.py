@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import Kernel, Operand
+from fuseline.targets.cpu.kernel_ir.types import Kernel, Operand, Value
 from fuseline.targets.cpu.merging.groups import Candidate, grouped, reasons_of
 from fuseline.targets.cpu.merging.outline import first_difference, outline
 from fuseline.targets.cpu.merging.price import MOST_SHARE, price
@@ -40,6 +40,30 @@ def columns(rows: int, width: int, streams: int, *, relu: bool = False) -> Calla
             k.store(y, part, k.max(total, 0.0) if relu else total)
 
     return build
+
+
+def pairs(width: int, streams: int) -> Callable[[KernelBuilder], None]:
+    """The first pair of each of `streams` rows, `width` pairs long, times a pair, in sums of i32."""
+
+    def build(k: KernelBuilder) -> None:
+        x, w = k.binding(0, "i16", 2 * width * streams), k.binding(1, "i16", 16)
+        y = k.binding(2, "i32", 8 * streams, writable=True)
+
+        def step(i: Operand, *sums: Value) -> tuple[Value, ...]:
+            weights = k.load(w, 0, 16)
+            rows = [k.load(x, k.add(k.mul(i, 2), 2 * width * row), 2) for row in range(streams)]
+            spread = [k.shuffle(row, None, [0, 1] * 8) for row in rows]
+            return tuple(k.dot_pairs(a, weights, total) for a, total in zip(spread, sums, strict=True))
+
+        for row, total in enumerate(k.loop(0, width, 1, step, (k.const(0, "i32", 8),) * streams)):
+            k.store(y, 8 * row, total)
+
+    return build
+
+
+def test_integer_pairs_move_their_rows_with_one_index():
+    groups, unshared = grouped([candidate(pairs(width, 8)) for width in (5, 9)], "k", ISA)
+    assert [group.members for group in groups] == [(0, 1)] and unshared == []
 
 
 def test_kernels_that_differ_in_bounds_share_their_code():

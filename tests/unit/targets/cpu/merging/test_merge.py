@@ -3,7 +3,7 @@ differ in is said."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
-from fuseline.targets.cpu.kernel_ir.types import Kernel, Operand
+from fuseline.targets.cpu.kernel_ir.types import Block, Kernel, Loop, Operand, Value
 from fuseline.targets.cpu.merging.forms import UnlikeError
 from fuseline.targets.cpu.merging.merge import Merged, merge
 from tests.kernels import call
@@ -175,6 +175,44 @@ def test_grids_minima_rests_and_branches_are_numbers():
     one, kernels = merged(*(tiled(*size) for size in sizes))
     for own, numbers, (extent, size) in zip(kernels, one.numbers, sizes, strict=True):
         check(own, one.kernel, numbers, -(-extent // size))
+
+
+def depths(block: Block, operation: str, depth: int = 0) -> Iterator[int]:
+    """In how many loops an operation is done, for each time it is."""
+    for op in block.ops:
+        if isinstance(op, Loop):
+            yield from depths(op.body, operation, depth + 1)
+        elif isinstance(op, Value) and op.op == operation:
+            yield depth
+
+
+def shared_out(rows: int, width: int) -> Build:
+    """Workgroup `n` copies row `n mod rows` of a matrix, element by element."""
+
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", rows * width), k.binding(1, "f32", rows * width, writable=True)
+
+        def one(number: Operand) -> tuple[Operand, ...]:
+            row = k.rem(number, rows)
+
+            def element(i: Operand) -> tuple[Operand, ...]:
+                at = k.add(k.mul(row, width), i)
+                k.store(y, at, k.load(x, at))
+                return ()
+
+            k.loop(0, width, 1, element)
+            return ()
+
+        k.loop(k.begin, k.end, 1, one)
+
+    return build
+
+
+def test_divisions_stay_out_of_the_loops_that_need_them():
+    one, kernels = merged(shared_out(3, 8), shared_out(5, 11))
+    assert list(depths(one.kernel.body, "urem")) == [1]
+    for own, numbers, workgroups in zip(kernels, one.numbers, (3, 5), strict=True):
+        check(own, one.kernel, numbers, workgroups)
 
 
 def doubled(twice: bool) -> Build:

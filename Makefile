@@ -8,7 +8,7 @@ SECONDS ?= 60
 FUZZ ?= .fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all conformance fuzz fuzz-files lint types bench mutants replay clean
+.PHONY: help setup demo test test-all conformance fuzz fuzz-files lint types bench packing mutants replay clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ test: $(VENV)/.test ## run the default tests (TESTS=path, WORKERS=n)
 	$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
 
 test-all: $(VENV)/.dev ## run the slow tests too
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not bench and not torch and not iree and not packages" $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not bench and not torch and not iree and not ortools and not packages" $(TESTS)
 
 conformance: $(VENV)/.test ## run every official ONNX node test on both targets, with and without ranks, and generated calls of every operator
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/conformance
@@ -56,6 +56,11 @@ types: $(VENV)/.dev ## pyright, strict
 
 bench: $(VENV)/.dev ## measure against onnxruntime and OpenVINO (MODELS=files)
 	$(BIN)/python benchmarks/models.py $(MODELS)
+
+packing: $(VENV)/.test ## how far the arenas of MODELS are from the smallest there can be, by a solver (extra ortools)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ortools]'
+	$(BIN)/python -m pytest -m ortools tests/unit/passes/schedule
+	$(if $(MODELS),$(BIN)/python -m benchmarks.packing $(MODELS))
 
 mutants: $(VENV)/.dev ## change the compiler's code in small ways and see whether tests notice (SAMPLE=n, SEED=n, MODULES=globs)
 	$(BIN)/python -m tools.mutants --sample $(or $(SAMPLE),300) --seed $(or $(SEED),0) $(if $(MODULES),--modules $(MODULES))

@@ -12,23 +12,16 @@ known as soon as its buffer is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from math import gcd
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.passes.schedule.best_fit import Transient, best_fit, most_live
 from fuseline.program.schedule import ARENA_ALIGNMENT
 
-
-@dataclass(frozen=True, slots=True)
-class Transient:
-    """A buffer of `bytes` that is live from wave `first` to wave `last`, both included."""
-
-    bytes: Dim
-    first: int
-    last: int
+__all__ = ["ArenaPlan", "Transient", "plan_transients"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +99,8 @@ def _plan_regions(transients: Sequence[Transient], known_at: Mapping[str, int]) 
         members = regions[primitive]
         unit, counts = _units(primitive, [transients[i].bytes for i in members])
         sized = [(count, transients[i]) for count, i in zip(counts, members, strict=True)]
-        places, units = _best_fit(sized)
-        live = d.add(live, d.mul(_peak(sized), unit))
+        places, units = best_fit(sized)
+        live = d.add(live, d.mul(most_live(sized), unit))
         for place, i in zip(places, members, strict=True):
             offsets[i] = d.add(base, d.mul(place, unit))
         base = d.add(base, d.mul(units, unit))
@@ -149,75 +142,3 @@ def _units(primitive: Dim, sizes: Sequence[Dim]) -> tuple[Dim, list[int]]:
     common = gcd(*(_content(size) for size in sizes))
     unit = d.mul(d.ceil_div(d.mul(primitive, common), ARENA_ALIGNMENT), ARENA_ALIGNMENT)
     return unit, [_content(size) // common for size in sizes]
-
-
-def _best_fit(sized: Sequence[tuple[int, Transient]]) -> tuple[list[int], int]:
-    """Offsets and total for sizes in units: of several orders of placement, the one that needs least."""
-    orders: tuple[Callable[[int], tuple[int, ...]], ...] = (
-        lambda i: (-sized[i][0], sized[i][1].first, i),
-        lambda i: (-sized[i][0] * (sized[i][1].last - sized[i][1].first + 1), i),
-        lambda i: (sized[i][1].first, -sized[i][0], i),
-    )
-    least, best = _peak(sized), None
-    for order in orders:
-        plan = _place(sized, sorted(range(len(sized)), key=order))
-        best = plan if best is None or plan[1] < best[1] else best
-        if best[1] == least:
-            break
-    assert best is not None
-    return [best[0][i] for i in range(len(sized))], best[1]
-
-
-def _peak(sized: Sequence[tuple[int, Transient]]) -> int:
-    """The most that is live at once: no placement needs less."""
-    change: dict[int, int] = {}
-    for size, transient in sized:
-        change[transient.first] = change.get(transient.first, 0) + size
-        change[transient.last + 1] = change.get(transient.last + 1, 0) - size
-    return max(accumulate(change[wave] for wave in sorted(change)), default=0)
-
-
-def _place(sized: Sequence[tuple[int, Transient]], order: Sequence[int]) -> tuple[Mapping[int, int], int]:
-    offsets: dict[int, int] = {}
-    placed = _Placed()
-    end = 0
-    for i in order:
-        size, transient = sized[i]
-        offsets[i] = start = _tightest_gap(sorted(placed.beside(transient)), size)
-        placed.add(transient, (start, start + size))
-        end = max(end, start + size)
-    return offsets, end
-
-
-class _Placed:
-    """The memory of what is placed, by the waves in which it is live and by the one in which it is born."""
-
-    def __init__(self) -> None:
-        self._live: dict[int, list[tuple[int, int]]] = {}
-        self._born: dict[int, list[tuple[int, int]]] = {}
-
-    def add(self, transient: Transient, memory: tuple[int, int]) -> None:
-        """`transient` lies in `memory`."""
-        for wave in range(transient.first, transient.last + 1):
-            self._live.setdefault(wave, []).append(memory)
-        self._born.setdefault(transient.first, []).append(memory)
-
-    def beside(self, transient: Transient) -> list[tuple[int, int]]:
-        """The memory of everything whose life overlaps that of `transient`: live when it is born, or born while it
-        lives."""
-        found = list(self._live.get(transient.first, ()))
-        for wave in range(transient.first + 1, transient.last + 1):
-            found += self._born.get(wave, ())
-        return found
-
-
-def _tightest_gap(taken: Sequence[tuple[int, int]], size: int) -> int:
-    """Start of the smallest gap between the intervals `taken` (sorted) that holds `size`; their end where none does."""
-    best: tuple[int, int] | None = None
-    reached = 0
-    for start, stop in taken:
-        gap = start - reached
-        if gap >= size and (best is None or gap < best[0]):
-            best = gap, reached
-        reached = max(reached, stop)
-    return reached if best is None else best[1]

@@ -59,6 +59,9 @@ SMALL_EXTENT = 16.0
 RAGGED = 1.05
 """What it costs that extents are only known at run time."""
 
+AS_CHEAP = 1.02
+"""Prices that are closer than this say nothing: of such blocks the one that keeps least in scratch is taken."""
+
 UNBALANCED = 0.1
 """The share of a thread's work that may wait for the others with one block per thread, less with more."""
 
@@ -116,7 +119,18 @@ def choose_tiles(
         (_cheapest(start, lambda sizes: (*price(sizes), sizes)) for start in starts),
         key=lambda sizes: (*price(sizes), sizes),
     )
+    around = [one for one in _around(choices, best) if _is_as_cheap(price(one), price(best))]
+    best = min(around, key=lambda sizes: (model.held(dict(zip(axes, sizes, strict=True))), *price(sizes), sizes))
     return TileSizes(_tiles(axes, extents, best), price(best))
+
+
+def _is_as_cheap(price: tuple[float, float], best: tuple[float, float]) -> bool:
+    return price[0] <= best[0] and price[1] <= AS_CHEAP * best[1]
+
+
+def _around(choices: Sequence[Sequence[int]], best: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """A choice, and those that differ from it along one loop."""
+    return [best, *((*best[:i], size, *best[i + 1 :]) for i, sizes in enumerate(choices) for size in sizes)]
 
 
 def _streamed(extent: Dim) -> list[int]:
@@ -131,8 +145,7 @@ def _cheapest(choices: Sequence[Sequence[int]], price: Callable[[tuple[int, ...]
         return min(product(*choices), key=price, default=())
     best = tuple(sizes[-1] for sizes in choices)
     for _ in rounds("the search for a block", most=prod(len(sizes) for sizes in choices)):
-        around = [(*best[:i], size, *best[i + 1 :]) for i, sizes in enumerate(choices) for size in sizes]
-        found = min(around, key=price)
+        found = min(_around(choices, best), key=price)
         if price(found) >= price(best):  # an equal one would lead back
             break
         best = found
@@ -219,15 +232,19 @@ class _Model:
     def price(self, sizes: Mapping[LoopRef, int]) -> tuple[float, float]:
         """How many bytes too many the block keeps in scratch, and what the dispatch costs on its threads, roughly
         (cycles)."""
+        over = max(0.0, self.held(sizes) - SCRATCH_BYTES)
+        return over, self._cycles(sizes, self.extents) + (
+            self._cycles(sizes, self.small) / self.shrinkage if self.shrinkage != 1 else 0
+        )
+
+    def held(self, sizes: Mapping[LoopRef, int]) -> float:
+        """Bytes that the block keeps in scratch at a time."""
         full = {axis: min(size, self.extents[axis]) / self.extents[axis] for axis, size in sizes.items()}
         held = [
             0 if one.stored else volume.at(full) * size
             for one, (volume, size) in zip(self.live, self.live_volumes, strict=True)
         ]
-        over = max(0.0, peak_live(self.live, held) - SCRATCH_BYTES)
-        return over, self._cycles(sizes, self.extents) + (
-            self._cycles(sizes, self.small) / self.shrinkage if self.shrinkage != 1 else 0
-        )
+        return peak_live(self.live, held)
 
     def _cycles(self, sizes: Mapping[LoopRef, int], extents: Mapping[LoopRef, float]) -> float:
         """The cost where the loops of the grid have these extents."""

@@ -37,10 +37,18 @@ class Forms:
         constant = tuple(form.constant + extra for form, extra in zip(forms, more or (0,) * len(forms), strict=True))
         if more is None and not any(form.terms for form in forms):
             return self.numbers.operand(constant)
-        total, rest = self.numbers.sum(constant)
-        for atom, times in sorted(self._terms(forms), key=lambda term: depth_of(term[0])):
+        number, rest = self.numbers.sum(constant)
+        terms = sorted(self._terms(forms), key=lambda term: depth_of(term[0]))
+        deepest = depth_of(terms[-1][0]) if terms else 0
+        total = self._sum_of([term for term in terms if depth_of(term[0]) < deepest])
+        inner = self._sum_of([term for term in terms if depth_of(term[0]) == deepest])
+        return self.builder.add(self.builder.add(self.builder.add(total, number), inner), rest)
+
+    def _sum_of(self, terms: Sequence[tuple[Operand, tuple[int, ...]]]) -> Operand:
+        total: Operand = 0
+        for atom, times in terms:
             total = self.builder.add(total, self.builder.mul(atom, self.numbers.operand(times)))
-        return self.builder.add(total, rest)
+        return total
 
     def _terms(self, forms: Sequence[Affine]) -> Iterator[tuple[Operand, tuple[int, ...]]]:
         """Each value of the sums, and how often it is in each of them. Values of one operation are met in the order in

@@ -258,7 +258,7 @@ def compile(
     target: str = "cpu",
     threads: int | None = None,
     shapes: Mapping[str, Shape] | None = None,
-    dedup: str = "exact",
+    dedup: str = "constants",
     plan: str | os.PathLike[str] | None = None,
     plan_strict: bool = False,
     rules: Sequence[str | os.PathLike[str]] = (),

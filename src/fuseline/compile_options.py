@@ -38,7 +38,7 @@ class CompileOptions:
     target: str = "cpu"
     threads: int | None = None
     shapes: Mapping[str, Any] | None = None
-    dedup: str = "exact"
+    dedup: str = "constants"
     plan: Path | None = None
     plan_strict: bool = False
     rules: Sequence[Path] = ()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import onnx
 import pytest
 
 import fuseline
 from fuseline.passes.dedup.levels import LEVELS
+from tests.graphs.onnx_text import onnx_model
 from tests.properties.near_duplicates import feeds, near_duplicates
 from tests.proved import ProvedProgram
 
@@ -38,6 +44,49 @@ def test_kernels_that_are_shared_stay_inside(rows: str):
     rng = np.random.default_rng()
     program = ProvedProgram(near_duplicates(rng, rows), fusion=str(rng.choice(["none", "default"])), dedup=LEVELS[-1])
     assert program.run(feeds(rng, 5))
+
+
+LOOPS = """(float[n, 1, 5] x) => (y) {
+  a, g, c = LSTM<hidden_size = 5, clip = 0.5>(x, w, r)
+  b = Squeeze(a, axis)
+  y, h, d = LSTM<hidden_size = 5, clip = 0.7>(b, w, r)
+}"""
+BRANCHES = """(float[n, 6] x, bool b) => (y) {
+  s = Mul(x, two)
+  t = Mul(s, three)
+  y = If<then_branch = g () => (float[n, 6] p) { u = Mul(t, two)  v = Div(u, three)  p = Add(v, two) },
+         else_branch = g () => (float[n, 6] q) { u = Mul(t, three)  v = Div(u, two)  q = Add(v, three) }>(b)
+}"""
+
+
+def _check_saved(model: onnx.ModelProto, fusion: str, runs: Sequence[dict[str, Any]], path: Path) -> None:
+    """Every level, compiled and loaded again, gives what is computed without sharing."""
+    none = fuseline.compile(model, fusion=fusion, dedup="none", threads=1)
+    for level in LEVELS[1:]:
+        program = fuseline.compile(model, fusion=fusion, dedup=level, threads=1)
+        program.save(path)
+        for one in (program, fuseline.load(path)):
+            for given in runs:
+                pairs = zip(none.run(given).values(), one.run(given).values(), strict=True)
+                assert all(np.array_equal(a, b) for a, b in pairs), (level, fusion)
+
+
+@pytest.mark.parametrize("fusion", ["none", "default"])
+def test_near_duplicates_in_loops(fusion: str, tmp_path: Path):
+    rng = np.random.default_rng()
+    weights = {name: rng.standard_normal((1, 20, 5)).astype(np.float32) for name in ("w", "r")}
+    runs = [{"x": rng.standard_normal((length, 1, 5)).astype(np.float32)} for length in (1, 7)]
+    model = onnx_model(LOOPS, weights, axis=np.array([1]))
+    _check_saved(model, fusion, runs, tmp_path / "a.fuse")
+    counts = [fuseline.compile(model, fusion=fusion, dedup=level, threads=1).stats for level in ("exact", "constants")]
+    assert len(counts[0]["loops"]) == 2 and counts[1]["executables"] < counts[0]["executables"]
+
+
+@pytest.mark.parametrize("fusion", ["none", "default"])
+def test_near_duplicates_in_branches(fusion: str, tmp_path: Path):
+    x = np.random.default_rng().standard_normal((7, 6)).astype(np.float32)
+    runs = [{"x": x, "b": np.array(flag)} for flag in (True, False)]
+    _check_saved(onnx_model(BRANCHES, two=np.float32(1.7), three=np.float32(2.9)), fusion, runs, tmp_path / "a.fuse")
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,7 @@ def sharing_lines(record: CompileRecord) -> Iterator[str]:
         yield f"  an executable of their own: {shortened(alone, 12)}"
     yield from (f"  {line}" for decision in record.sharing for line in _decision(decision))
     for dispatch in record.dispatches:
-        yield from (f"  {dispatch.name} keeps its code: {why}" for why in dispatch.unshared)
+        yield from (f"  {dispatch.name} keeps its code: {_named(record, why)}" for why in dispatch.unshared)
 
 
 def companion_lines(record: CompileRecord, dispatch: DispatchRecord) -> Iterator[str]:
@@ -64,7 +65,7 @@ def companion_lines(record: CompileRecord, dispatch: DispatchRecord) -> Iterator
         yield f"  shares its code with {shortened(others, 8)}"
     touching = [one for one in record.sharing if dispatch.name in (one.first, one.second)]
     yield from (f"  {line}" for decision in touching for line in _decision(decision))
-    yield from (f"  keeps its code: {why}" for why in dispatch.unshared)
+    yield from (f"  keeps its code: {_named(record, why)}" for why in dispatch.unshared)
 
 
 def sharing_json(record: CompileRecord) -> dict[str, Any]:
@@ -80,6 +81,12 @@ def sharing_json(record: CompileRecord) -> dict[str, Any]:
         "decisions": msgspec.to_builtins(record.sharing),
         "unshared": {dispatch.name: list(dispatch.unshared) for dispatch in record.dispatches if dispatch.unshared},
     }
+
+
+def _named(record: CompileRecord, why: str) -> str:
+    """A reason in terms of dispatches rather than of executables, which it names with an @."""
+    first = {dispatch.executable: dispatch.name for dispatch in reversed(record.dispatches)}
+    return re.sub(r"@(\w+)", lambda found: first.get(found[1], found[0]), why)
 
 
 def _decision(decision: SharingDecision) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from xdsl.dialects.builtin import UnitAttr, f64
@@ -13,7 +14,9 @@ from fuseline.dispatch.view import ROOT_ATTRIBUTE, DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.family import Plan, Policy, Refusal
+from fuseline.targets.cpu.families.winograd import choice
 from fuseline.targets.cpu.families.winograd.family import WinogradFamily
+from fuseline.targets.cpu.families.winograd.loops import WinogradLoops, winograd_loops
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from tests.graphs.program import Program
@@ -133,3 +136,25 @@ def test_it_is_offered_before_direct_convolutions_with_the_policy():
     names = list(found)
     assert names.index("winograd") < names.index("convolution")
     assert found["winograd"].policy == Policy("fast", 3)
+
+
+@pytest.mark.parametrize("channels", [64, 128])
+def test_scratch_leaves_half_of_the_second_level_cache_where_that_costs_nothing(channels: int):
+    """Blocks that fill the cache win by what no measurement shows; smaller ones of the same price are taken."""
+    p = Program((1, 126, 126, channels), (3, 3, channels, 64), constants=[1])
+    view = p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(1, 124, 124, 64), maps_of(2, (1, 1), (1, 1)), "pppprrr"))
+    loops, policy = winograd_loops(view), Policy("default", 2)
+    assert isinstance(loops, WinogradLoops)
+    for cache in (1 << 20, 2 << 20):
+        isa = replace(machine("avx512"), l2_bytes=cache)
+        for one in choice.weighed(loops, isa, policy):
+            all_of_it = [
+                choice.Weighed(choice.winograd_cycles(loops, b, isa, 2), b)
+                for b in choice._blockings(loops, one.blocking.axes[0].outputs, isa, 2)  # pyright: ignore[reportPrivateUsage]
+            ]
+            size = choice._scratch_bytes  # pyright: ignore[reportPrivateUsage]
+            best = min(other.cycles for other in all_of_it)
+            small = [other for other in all_of_it if 2 * size(loops, other.blocking, isa) <= cache]
+            assert one.cycles <= choice.AS_CHEAP * best
+            if any(other.cycles <= choice.AS_CHEAP * best for other in small):
+                assert 2 * size(loops, one.blocking, isa) <= cache

@@ -35,6 +35,9 @@ TILES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 """Tiles per block that are weighed, evened out over the image. Each weight is used so often per load; more than 64
 times gains nothing."""
 
+AS_CHEAP = 1.02
+"""Costs that are closer than this say nothing."""
+
 SCRATCH_BYTES = 2 * 1024 * 1024
 """What a workgroup may use: the scratch of all threads stays within a shared last-level cache."""
 
@@ -88,8 +91,16 @@ def weighed(loops: WinogradLoops, machine: Machine, policy: Policy) -> list[Weig
                 Weighed(winograd_cycles(loops, b, machine, policy.threads), b)
                 for b in _blockings(loops, outputs, machine, policy.threads)
             ]
-            found.append(min(options, key=lambda one: one.cycles))
+            found.append(_best_near(options, loops, machine))
     return found
+
+
+def _best_near(options: Sequence[Weighed], loops: WinogradLoops, machine: Machine) -> Weighed:
+    """The best blocking; of those whose scratch leaves half of the second-level cache to the filter, where one is
+    expected to cost as much."""
+    best = min(options, key=lambda one: one.cycles)
+    near = [one for one in options if 2 * _scratch_bytes(loops, one.blocking, machine) <= machine.l2_bytes]
+    return min((one for one in near if one.cycles <= AS_CHEAP * best.cycles), key=lambda one: one.cycles, default=best)
 
 
 def picked(loops: WinogradLoops, options: Sequence[Weighed], machine: Machine, policy: Policy) -> Weighed | Refusal:

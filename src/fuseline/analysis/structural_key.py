@@ -58,30 +58,37 @@ def structural_key(
     Args:
         erased: readers, as operations and operand numbers, of whose constants only the type counts.
     """
-    return _Walk(numbers, erased).key(op)
+    return KeyWalk(numbers, erased).key(op)
 
 
-class _Walk:
+class KeyWalk:
     """One walk over an op and what is inside it; `values` numbers what was met, by identity."""
 
-    def __init__(self, numbers: AttributeNumbers, erased: Collection[tuple[Operation, int]]) -> None:
+    def __init__(self, numbers: AttributeNumbers, erased: Collection[tuple[Operation, int]] = frozenset()) -> None:
         self.numbers, self.erased = numbers, erased
         self.values: dict[int, int] = {}
 
     def key(self, op: Operation) -> Hashable:
         """The key of `op`, which may read what was met before."""
         operands = tuple([self._operand(op, i, value) for i, value in enumerate(operands_of(op))])
-        properties, attributes = self.numbers.of(op.properties, IGNORED_PROPERTIES), self.numbers.of(op.attributes)
+        said = self.said(op)
         for result in op.results:
             self.values[id(result)] = len(self.values)
         regions = tuple([self._region(region) for region in op.regions]) if op.regions else ()
-        types = tuple([self.numbers.number(result.type) for result in op.results])
-        return op.name, operands, properties, attributes, types, regions
+        return op.name, operands, said, tuple([self.form(result.type) for result in op.results]), regions
+
+    def said(self, op: Operation) -> Hashable:
+        """What the properties and attributes of `op` say."""
+        return self.numbers.of(op.properties, IGNORED_PROPERTIES), self.numbers.of(op.attributes)
+
+    def form(self, attribute: Attribute) -> Hashable:
+        """What counts of a type, or of the value of a constant."""
+        return self.numbers.number(attribute)
 
     def _operand(self, op: Operation, index: int, value: SSAValue) -> Hashable:
         if type(value) is OpResult and type(value.op) is ConstantOp:
             known = value.type if (op, index) in self.erased else value.op.value
-            return "constant", self.numbers.number(known)
+            return "constant", self.form(known)
         return self.values.setdefault(id(value), len(self.values))
 
     def _region(self, region: Region) -> Hashable:
@@ -89,6 +96,6 @@ class _Walk:
         for block in region.blocks:
             for argument in block.args:
                 self.values[id(argument)] = len(self.values)
-            types = tuple([self.numbers.number(argument.type) for argument in block.args])
+            types = tuple([self.form(argument.type) for argument in block.args])
             blocks.append((types, tuple([self.key(op) for op in ops_of(block) if type(op) is not ConstantOp])))
         return tuple(blocks)

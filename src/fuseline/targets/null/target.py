@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from xdsl.dialects.func import FuncOp
 
+from fuseline.analysis.extents_key import extents_key
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.buffers import TensorSpec
 from fuseline.dispatch.arm_entries import split_arms
@@ -36,14 +37,14 @@ class NullTarget(Target):
         self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False
     ) -> list[CompiledKernel]:
         """A record without code per entry function; what would be equal code, arms of dispatches included, has one
-        symbol."""
+        symbol; so has, with `merges`, what is equal up to extents, since nothing says that sharing it takes time."""
         del resources
-        names, numbers = dict[Hashable, str](), AttributeNumbers()
-        return [self._count(entry, names, numbers) for entry in entries]
+        names, numbers, key = dict[Hashable, str](), AttributeNumbers(), extents_key if merges else structural_key
+        return [self._count(entry, names, lambda arm: key(arm, numbers)) for entry in entries]
 
-    def _count(self, entry: FuncOp, names: dict[Hashable, str], numbers: AttributeNumbers) -> CompiledKernel:
+    def _count(self, entry: FuncOp, names: dict[Hashable, str], key: Callable[[FuncOp], Hashable]) -> CompiledKernel:
         arms = split_arms(entry)
-        symbols = [names.setdefault(structural_key(arm.entry, numbers), f"kernel_{len(names)}") for arm in arms]
+        symbols = [names.setdefault(key(arm.entry), f"kernel_{len(names)}") for arm in arms]
         counted = [counted_kernel(arm.entry, "null", symbol) for arm, symbol in zip(arms, symbols, strict=True)]
         return kernel_of_arms(entry.sym_name.data, arms, counted)
 

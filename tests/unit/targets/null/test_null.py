@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
 from fuseline.pipeline import CompileOptions, lower
 from fuseline.targets import create_target
+from tests.graphs.onnx_text import onnx_model
 from tests.small_models import mlp
 from tests.unit.targets.cpu.arms.programs import elementwise, outlined, program
 
@@ -42,3 +44,13 @@ def test_equal_arms_count_as_one_executable_and_slices_as_what_is_written():
     statistics = ctx.records.statistics
     assert statistics["dispatches"] == 1 and statistics["executables"] == 1
     assert statistics["bytes_moved"] == 4 * 4 * (5 + 5 + 10)
+
+
+def test_what_is_equal_up_to_extents_is_one_executable_at_level_shapes():
+    rng = np.random.default_rng()
+    rows = [int(n) for n in rng.choice(np.arange(2, 40), 3, replace=False)]
+    inputs, outputs = (", ".join(f"float[{n}, 8] {name}{i}" for i, n in enumerate(rows)) for name in "xy")
+    body = "\n".join(f"y{i} = {op}(x{i})" for i, op in enumerate(("Relu", "Relu", "Tanh")))
+    model = onnx_model(f"({inputs}) => ({outputs}) {{ {body} }}", {})
+    counts = [fuseline.compile(model, target="null", dedup=level).stats["executables"] for level in ("exact", "shapes")]
+    assert counts == [3, 2]

@@ -55,7 +55,7 @@ def merge(kernels: Sequence[Kernel], symbol: str, machine: Machine) -> Merged:
     first.block([kernel.body for kernel in kernels])
     merger = _Merger(kernels, symbol, machine, first.numbers.fewest())
     merger.block([kernel.body for kernel in kernels])
-    return Merged(merger.builder.finish(), merger.numbers.values())
+    return Merged(merger.builder.finish(), merger.numbers.values() or ((),) * len(kernels))
 
 
 class _Builder(KernelBuilder):

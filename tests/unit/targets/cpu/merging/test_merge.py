@@ -72,6 +72,12 @@ def test_loops_strides_and_places_are_numbers():
         check(own, one.kernel, numbers)
 
 
+def test_kernels_that_differ_in_nothing_take_no_numbers():
+    one, kernels = merged(rows(4, 7), rows(4, 7), rows(4, 7))
+    assert one.numbers == ((), (), ())
+    check(kernels[0], one.kernel, ())
+
+
 def test_loops_that_run_once_everywhere_are_no_loops():
     one, kernels = merged(rows(1, 7), rows(1, 9))
     assert one.numbers == ((7,), (9,))

@@ -22,7 +22,9 @@ def _check(seed: int, target: str, fusion: str, rows: str) -> None:
     model = near_duplicates(rng, rows)
     programs = [fuseline.compile(model, target=target, threads=2, fusion=fusion, dedup=level) for level in LEVELS]
     counts = [program.stats["executables"] for program in programs]
-    assert counts == sorted(counts, reverse=True), counts
+    assert max(counts) == counts[0]
+    if fusion == "none":  # dispatches of few constants: of many, a part might have no place for operands
+        assert counts == sorted(counts, reverse=True), counts
     assert len({program.stats["dispatches"] for program in programs}) == 1
     for count in (7, 33) if rows == "n" else (int(rows),):
         given = feeds(rng, count)
@@ -37,6 +39,11 @@ def _check(seed: int, target: str, fusion: str, rows: str) -> None:
 def test_levels_give_the_same_numbers(target: str, fusion: str, rows: str):
     seed = int(np.random.default_rng().integers(1 << 30))
     _check(seed, target, fusion, rows)
+
+
+def test_results_in_place_are_those_of_the_kernel_that_runs():
+    """A softmax whose own kernel has read a row before it writes it, and whose shared one has not."""
+    _check(112, "cpu", "default", "n")
 
 
 @pytest.mark.parametrize("rows", ["5", "n"])

@@ -56,7 +56,7 @@ _TOO_LONG = CompiledKernel(symbol="", object_code=b"", family="", workgroups=0, 
 @dataclass(frozen=True)
 class _Built:
     """One dispatch's kernel before code generation. `merged`: the one that it shares with others, to which it passes
-    `numbers`; `unshared`: why it does not with some."""
+    `numbers`, and does then what `general` does; `unshared`: why it does not with some."""
 
     family: Family
     plan: Plan
@@ -64,6 +64,7 @@ class _Built:
     refusals: dict[str, str]
     form: str = FULL
     merged: Kernel | None = None
+    general: Kernel | None = None
     numbers: tuple[int, ...] = ()
     unshared: tuple[str, ...] = ()
 
@@ -174,13 +175,15 @@ class CpuTarget(Target):
         """The same, those that may be one kernel with that kernel."""
         out, numbers = list(built), [i for i, one in enumerate(built) if one is not None]
         able = [one for one in built if one is not None]
-        groups, unshared = grouped([self._candidate(one) for one in able], _PLACEHOLDER, self.machine)
+        candidates = [self._candidate(one) for one in able]
+        groups, unshared = grouped(candidates, _PLACEHOLDER, self.machine)
         reasons = reasons_of(unshared, [one.plan.view.entry.sym_name.data for one in able])
         for i, one in enumerate(able):
             out[numbers[i]] = replace(one, unshared=reasons.get(i, ()))
         for group in groups:
             for i, passed in zip(group.members, group.merged.numbers, strict=True):
-                out[numbers[i]] = replace(able[i], merged=group.merged.kernel, numbers=passed)
+                alone = candidates[i].general
+                out[numbers[i]] = replace(able[i], merged=group.merged.kernel, general=alone, numbers=passed)
         return out
 
     def _candidate(self, one: _Built) -> Candidate:
@@ -256,7 +259,7 @@ class CpuTarget(Target):
 
 def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:
     plan, view = one.plan, one.plan.view
-    places = results_in_place(view, one.kernel, plan.workgroups)
+    places = results_in_place(view, one.general or one.kernel, plan.workgroups)
     return CompiledKernel(
         symbol=symbol,
         object_code=code,

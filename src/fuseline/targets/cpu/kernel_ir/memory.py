@@ -105,9 +105,12 @@ class Memory(Conversion):
     def load_once(self, memory: MemRef) -> Value:
         """The first element of a buffer that nothing writes and that is no NaN, loaded where the kernel begins, however
         deep the reader."""
-        dtype = _stored(memory.dtype)
-        value = self._place(("load", Type(dtype), (self.address(memory, 0), None, None), BYTES[dtype]), 0)
-        self._numbers.add(value)
+        value = self._seen[0].get(("once", memory))
+        if value is None:
+            dtype = _stored(memory.dtype)
+            value = self._place(("load", Type(dtype), (self.address(memory, 0), None, None), BYTES[dtype]), 0)
+            self._seen[0]["once", memory] = value
+            self._numbers.add(value)
         return value
 
     def _load(self, address: Address, lanes: int, active: Operand | None, align: int | None) -> Value:

@@ -20,6 +20,7 @@ def _bounded(dtype: str, *, nested: bool) -> Kernel:
 
     def block(i: Operand) -> None:
         scalar = k.load_once(c)
+        assert k.load_once(c) is scalar
         value = k.load(x, k.mul(i, WIDTH), WIDTH)
         bounded = k.maximum(value, k.splat(scalar, WIDTH)) if value.type.is_float else value
         k.store(y, k.mul(i, WIDTH), k.mul(bounded, scalar))

@@ -26,11 +26,14 @@ from fuseline.interop import onnx_host
 from fuseline.runtime import Artifact, Session, TensorSpec
 from fuseline.runtime import load as load_session
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX, artifact_bytes
+from fuseline.runtime.background import in_background
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.host_calls import packages
 from fuseline.runtime.sizes import symbol_of
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import onnx
 
     from fuseline.compile_options import CompileOptions
@@ -114,6 +117,11 @@ class CompiledModel:
             return self.session.run(feeds)
         except Exception as error:  # noqa: BLE001 - the border, in line: this is the hot path
             raise coded(error, "run") from error.__cause__ if isinstance(error, FuselineError) else error
+
+    def run_async(self, feeds: Mapping[str, Any]) -> Future[dict[str, Array]]:
+        """`run` in the background: a future of the outputs, or of what `run` raises. Feeds must stay as they are until
+        it is done. As many runs go on as there are processors, so a future's callback must not wait for another run."""
+        return in_background(self.run, feeds)
 
     def __call__(self, *arrays: Any, **named: Any) -> Array | tuple[Array, ...]:
         """The outputs for inputs by position or name: one array where the model has one output, else a tuple. Raises as

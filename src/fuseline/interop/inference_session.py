@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -18,8 +17,12 @@ from fuseline.interop import onnx_host
 from fuseline.interop.session_options import PROVIDER
 from fuseline.runtime import Session, TensorSpec
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX, MAGIC, artifact_from_bytes, read_artifact
+from fuseline.runtime.background import in_background
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.sizes import symbol_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 onnx_host.install()
 
@@ -119,17 +122,14 @@ class InferenceSession:
         user_data: Any = None,
         run_options: Any = None,
     ) -> None:
-        """`run` in a thread of its own; then `callback(outputs, user_data, error)`, where `error` is empty if all went
-        well."""
+        """`run` in the background; then `callback(outputs, user_data, error)` there, where `error` is empty if all went
+        well. As many runs go on as there are processors; others wait their turn."""
 
-        def work() -> None:
-            try:
-                answer, problem = self.run(output_names, input_feed, run_options), ""
-            except FuselineError as error:
-                answer, problem = [], str(error)
-            callback(answer, user_data, problem)
+        def tell(done: Future[list[Any]]) -> None:
+            problem = done.exception()
+            callback([] if problem else done.result(), user_data, "" if problem is None else str(problem))
 
-        threading.Thread(target=work, daemon=True).start()
+        in_background(self.run, output_names, input_feed, run_options).add_done_callback(tell)
 
     def get_inputs(self) -> list[NodeArg]:
         """Name, shape and type of every input."""

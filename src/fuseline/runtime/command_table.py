@@ -6,6 +6,7 @@ ranges; see `fuseline.runtime.abi`.
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -43,6 +44,11 @@ class Addresses(NamedTuple):
 
 _WORD = 8
 _NEVER = -1
+
+
+def threads_of(context: int) -> int:
+    """How many threads the run context at this address is for."""
+    return ctypes.c_int64.from_address(context + abi.CONTEXT_THREADS).value
 
 
 class CommandTable:

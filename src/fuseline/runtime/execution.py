@@ -69,12 +69,13 @@ class Runnable(Protocol):
 
 class Workspace:
     """Memory that one run at a time may use: the arena, scratch of every thread that lies elsewhere, and the executions
-    bound to them."""
+    bound to them, by shapes and threads. `used`: when a run with it last ended (`time.monotonic`, seconds)."""
 
     def __init__(self) -> None:
         self.arena: Bytes = reserve(0)
         self.scratch: Bytes = reserve(0)
-        self.executions: OrderedDict[Shapes, Runnable] = OrderedDict()
+        self.executions: OrderedDict[tuple[Shapes, int], Runnable] = OrderedDict()
+        self.used = 0.0
 
     def sharing_memory(self) -> Workspace:
         """Another workspace on the same memory, without executions."""

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from fuseline.buffers import TensorSpec
 from fuseline.errors import FuselineError, OutOfMemoryError, UnequalSizesError
 from fuseline.runtime.abi import MAX_THREADS
 from fuseline.runtime.artifact import Artifact, read_artifact
+from fuseline.runtime.background import in_background
 from fuseline.runtime.bounds import numbers_that_fit
+from fuseline.runtime.callers import enter, fair_threads, leave
+from fuseline.runtime.command_table import threads_of
 from fuseline.runtime.cpu import check_machine
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.execution import Array, Execution, LoadedCode, Runnable, Shapes, Workspace, native_run
@@ -24,22 +27,27 @@ from fuseline.runtime.memory import CodePages
 from fuseline.runtime.processors import allowed_processors
 from fuseline.runtime.program import Program
 from fuseline.runtime.staged import StagedExecution, split_stages
-from fuseline.runtime.team import shared_team
+from fuseline.runtime.teams import borrowed_team
+from fuseline.runtime.workspaces import WorkspacePool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 EXECUTIONS_KEPT = 16
-"""Executions a workspace remembers, one per combination of input shapes; the least recently used goes first."""
+"""Executions a workspace remembers, one per combination of input shapes and threads; the least recently used goes
+first."""
 
 
 class Session:
     """An artifact, ready to run; its code is mapped by the first run, so that one for another machine can be inspected
     and saved.
 
-    `run` may be called from many threads: with one thread per run, runs go side by side on memory of their own (as many
-    as there are processors); with more, they queue for the process's one team.
+    `run` may be called from many threads: runs go side by side on memory of their own, as many as there are processors,
+    and share these out: a run that begins while others are under way takes its part of them only.
 
     Args:
         artifact: what to run.
-        threads: threads per run; None: what the artifact was compiled for.
+        threads: threads of a run that is alone; None: what the artifact was compiled for.
         pin: pin the team's workers to processors of this process's affinity mask.
 
     Raises FuselineError: E0501 for a thread count outside 1..256.
@@ -95,9 +103,8 @@ class Session:
         """
         other = Session(self._artifact._replace(program=program, fallback=None), threads=self.threads, pin=self._pin)
         other._whole = False
-        if self._idle:
-            other._idle.append(self._idle[-1].sharing_memory())
-            other._made = 1
+        if self._pool.idle:
+            other._pool.add(self._pool.idle[-1].sharing_memory())
         return other
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,17 +136,9 @@ class Session:
         shapes = (
             shapes_of(self._program.inputs, arrays) if self._has_indices else tuple([array.shape for array in arrays])
         )
-        try:  # list operations are atomic, so that the usual case takes no lock
-            workspace = self._idle.pop()
-        except IndexError:
-            workspace = self._make_or_wait()
+        outermost = enter()
         try:
-            execution = workspace.executions.get(shapes)
-            if execution is None:
-                execution = self._instantiate(workspace, shapes)
-            elif len(workspace.executions) > 1:
-                workspace.executions.move_to_end(shapes)
-            return execution.run(self._launch_alone if execution.threads == 1 else self._launch_team, arrays)
+            return self._run_in_workspace(arrays, shapes)
         except UnequalSizesError:
             other = self._fallback
             if other is None:
@@ -149,10 +148,38 @@ class Session:
                 "E0405", f"no memory for outputs of a run on {shapes}", hint="run with smaller sizes"
             ) from error
         finally:
-            self._idle.append(workspace)
-            if self._waiting:
-                self._wake_one()
+            if outermost:
+                leave()
         return other.run_arrays(arrays)
+
+    def run_async(self, feeds: Mapping[str, Any]) -> Future[dict[str, Any]]:
+        """`run` in the background: a future of its outputs, or of what it raises. Feeds must stay as they are until
+        then.
+
+        As many runs go on as there are processors, others wait their turn; so a future's callback must not wait for
+        another run.
+        """
+        return in_background(self.run, feeds)
+
+    def release_memory(self) -> None:
+        """Give back the memory that no run is using; the next one takes fresh memory."""
+        self._pool.release()
+        other = self.__dict__.get("_fallback")
+        if other is not None:
+            other.release_memory()
+
+    def _run_in_workspace(self, arrays: Sequence[Array], shapes: Shapes) -> list[Any]:
+        threads = 1 if self.threads == 1 else fair_threads(self.threads, self._processors)
+        workspace = self._pool.take()
+        try:
+            execution = workspace.executions.get((shapes, threads))
+            if execution is None:
+                execution = self._instantiate(workspace, shapes, threads)
+            elif len(workspace.executions) > 1:
+                workspace.executions.move_to_end((shapes, threads))
+            return execution.run(self._launch_alone if execution.threads == 1 else self._launch_team, arrays)
+        finally:
+            self._pool.give(workspace)
 
     @cached_property
     def _code(self) -> LoadedCode:
@@ -176,50 +203,27 @@ class Session:
         return None if other is None else Session(other, threads=self.threads, pin=self._pin)
 
     def _launch_team(self, context: int) -> None:
-        team = shared_team(self._code.pages, self._artifact.entries["worker"], pin=self._pin)
-        with team.lock:
-            team.ensure(self.threads)
+        with borrowed_team(self._code.pages, self._artifact.entries["worker"], pin=self._pin) as team:
+            team.ensure(threads_of(context))
             self._code.run(team.address, context)
 
-    def _instantiate(self, workspace: Workspace, shapes: Shapes) -> Runnable:
+    def _instantiate(self, workspace: Workspace, shapes: Shapes, threads: int) -> Runnable:
         values = bind_sizes(self._program, shapes)
         code = self.open()._code
         with numbers_that_fit():
             if len(self._stages) == 1 and not self._program.slots:
-                execution: Runnable = Execution(self._program, code, workspace, values, self.threads, whole=self._whole)
+                execution: Runnable = Execution(self._program, code, workspace, values, threads, whole=self._whole)
             else:
-                execution = StagedExecution(self._program, self._stages, code, workspace, values, self.threads)
+                execution = StagedExecution(self._program, self._stages, code, workspace, values, threads)
         while len(workspace.executions) >= EXECUTIONS_KEPT:
             workspace.executions.popitem(last=False)
-        workspace.executions[shapes] = execution
+        workspace.executions[shapes, threads] = execution
         return execution
 
     def _reset(self) -> None:
-        self._idle: list[Workspace] = []
         self._opening = threading.Lock()
-        self._made = self._waiting = 0
-        self._most = 1 if self.threads > 1 else len(allowed_processors())
-        self._changed = threading.Condition()
-
-    def _make_or_wait(self) -> Workspace:
-        """A workspace nobody else uses, a new one while fewer than the most exist."""
-        with self._changed:
-            if self._made < self._most:
-                self._made += 1
-                return Workspace()
-            self._waiting += 1
-            try:
-                while True:
-                    try:
-                        return self._idle.pop()
-                    except IndexError:
-                        self._changed.wait()
-            finally:
-                self._waiting -= 1
-
-    def _wake_one(self) -> None:
-        with self._changed:
-            self._changed.notify()
+        self._processors = len(allowed_processors())
+        self._pool = WorkspacePool(self._processors)
 
     def _after_fork(self) -> None:
         """Runs that other threads of the parent were in do not exist here: start with fresh memory."""

@@ -1,4 +1,4 @@
-"""The team: the process's native worker threads and the state they share with the scheduler. Layouts:
+"""A team: native worker threads and the state they share with the scheduler. Layouts:
 `fuseline.runtime.abi`."""
 
 from __future__ import annotations
@@ -140,27 +140,3 @@ def _small_stack() -> Generator[ctypes.Array[ctypes.c_char]]:
         yield attributes
     finally:
         _libc.pthread_attr_destroy(attributes)
-
-
-_shared: Team | None = None
-_sharing = threading.Lock()
-
-
-def shared_team(code: CodePages, worker: int, *, pin: bool) -> Team:
-    """The process's one team; the first caller's image and `pin` shape it."""
-    global _shared
-    if _shared is not None:
-        return _shared
-    with _sharing:
-        if _shared is None:
-            _shared = Team(code, worker, pin=pin)
-        return _shared
-
-
-def _forget() -> None:
-    """A forked child has none of its parent's threads: the next run makes a new team."""
-    global _shared, _sharing
-    _shared, _sharing = None, threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget)

@@ -49,7 +49,7 @@ def test_the_cost_of_all_arms_decides_whether_threads_are_worth_it(kit: Any) -> 
         session = Session(_artifact(kit, 2, serial_below_ns=limit))
         x = np.random.default_rng(0).standard_normal(900, dtype=np.float32)
         session.run({"x": x})
-        (workspace,) = session._idle  # pyright: ignore[reportPrivateUsage]
+        (workspace,) = session._pool.idle  # pyright: ignore[reportPrivateUsage]
         assert [execution.threads for execution in workspace.executions.values()] == [threads]
 
 

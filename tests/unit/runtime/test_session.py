@@ -114,7 +114,7 @@ def test_inputs_are_copied_only_where_the_artifact_asks_for_more(
     x = aligned_empty((120,), np.dtype(np.float32))[offset : offset + 100]
     x[:] = _floats(100)
     np.testing.assert_array_equal(session.run({"x": x})["y"], x[::-1] + 1)
-    (workspace,) = session._idle  # pyright: ignore[reportPrivateUsage]
+    (workspace,) = session._pool.idle  # pyright: ignore[reportPrivateUsage]
     assert [len(e._copies) for e in workspace.executions.values() if isinstance(e, Execution)] == [copies]  # pyright: ignore[reportPrivateUsage]
 
 
@@ -200,7 +200,7 @@ def test_tiny_programs_stay_on_the_calling_thread(kit: Any) -> None:
     session = _chain(kit, 64, 3, 2, serial_below_ns=1)
     x = _floats(64)
     np.testing.assert_allclose(session.run({"x": x})["y"], x[::-1] + 3, rtol=1e-5)
-    (workspace,) = session._idle  # pyright: ignore[reportPrivateUsage]
+    (workspace,) = session._pool.idle  # pyright: ignore[reportPrivateUsage]
     assert [execution.threads for execution in workspace.executions.values()] == [1]
 
 

@@ -18,7 +18,6 @@ from xdsl.ir import SSAValue
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.build import element_of, numpy_dtype
-from fuseline.passes.schedule.pack_constants import transformed
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -27,7 +26,7 @@ from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.link.compile import emit_object
-from fuseline.targets.target import PackedLayout
+from fuseline.weight_layouts import PackedLayout, transformed
 
 Array = NDArray[Any]
 PAGE = mmap.PAGESIZE

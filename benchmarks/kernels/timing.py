@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.ir import dim as d
-from fuseline.passes.schedule.pack_constants import transformed
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family, Plan
@@ -25,6 +24,7 @@ from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.link.compile import emit_object
 from fuseline.targets.target import Refusal
+from fuseline.weight_layouts import transformed
 
 from .cases import Array, Case
 

@@ -4,7 +4,7 @@ add to one value."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -86,7 +86,9 @@ def _build_schedule(lowering: Lowering) -> None:
 
 
 def _pack_constants(lowering: Lowering) -> None:
-    lowering.constants = pack_constants.pack_constants(lowering.schedule, lowering.kernels)
+    packed = pack_constants.pack_constants(lowering.schedule, lowering.kernels)
+    in_files = lowering.ctx.weight_bytes
+    lowering.constants = packed if in_files is None else replace(packed, original_bytes=in_files)
 
 
 def _record_statistics(lowering: Lowering) -> None:

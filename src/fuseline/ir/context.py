@@ -100,7 +100,8 @@ class CompilerContext(Context):
     alike. `to_make`: words of constants that the frontend may still make (`ir.constant_budget`). `evaluated`: the
     program is only evaluated in NumPy, where bodies may be of any length. `taken_equal`: sizes that the frontend takes
     to be equal although one of them may be 1 and repeat, and the source node that broadcasts them;
-    `literal_broadcasts`: it takes none to be so.
+    `literal_broadcasts`: it takes none to be so. `weight_bytes`: what the model's weights take in its files, where the
+    frontend says it.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
@@ -120,6 +121,7 @@ class CompilerContext(Context):
     evaluated: bool = False
     taken_equal: dict[tuple[Dim, Dim], str] = field(default_factory=dict[tuple[Dim, Dim], str])
     literal_broadcasts: bool = False
+    weight_bytes: int | None = None
 
     def require(self, requirement: SizeRequirement) -> None:
         """Let the program check `requirement`; of several that ask for the same the first one's node is named."""

@@ -265,7 +265,8 @@ class PackedConstants:
 
     `layouts` maps `(constant, layout key)` to a block, where the key is what `passes/schedule/pack_constants.py` was
     asked for (None: plain); `extras` maps `(executable, position)` to the block of a kernel's own constant.
-    `original_bytes` counts the model's constants once each.
+    `original_bytes` counts the model's weights once each, as its files hold them (the schedule's, where the frontend
+    does not say).
     """
 
     blocks: Sequence[NDArray[np.uint8]]

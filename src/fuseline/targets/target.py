@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from xdsl.dialects.func import FuncOp
@@ -20,31 +19,10 @@ from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.ir.dim import Dim, add, mul, substitute
 from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
+from fuseline.weight_layouts import PackedLayout
 
-__all__ = ["CompiledKernel", "KernelArm", "Launch", "Legality", "PackedLayout", "Refusal", "SharingPrice"]
+__all__ = ["CompiledKernel", "KernelArm", "Launch", "Legality", "Refusal", "SharingPrice"]
 __all__ += ["SharingPrices", "Target", "TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
-
-
-@dataclass(frozen=True, slots=True)
-class PackedLayout:
-    """How a constant is laid out for a kernel: transform, zero-pad each dimension to `pad_to`, reshape, permute, store
-    contiguously.
-
-    `matrices`, where given, has a matrix (rows x size of the dimension) or None per dimension: along it the constant is
-    replaced by the matrix times it, all in float64, rounded once at the end. `then` is a second layout of the same
-    constant, right behind the first.
-    """
-
-    pad_to: tuple[int, ...]
-    reshape: tuple[int, ...]
-    permutation: tuple[int, ...]
-    matrices: tuple[tuple[tuple[float, ...], ...] | None, ...] = ()
-    then: PackedLayout | None = None
-
-    @property
-    def elements(self) -> int:
-        """Elements of all that is laid out."""
-        return prod(self.pad_to) + (self.then.elements if self.then is not None else 0)
 
 
 @dataclass(frozen=True, slots=True)

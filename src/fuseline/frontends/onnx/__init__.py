@@ -43,8 +43,10 @@ def read_onnx(
     with deferred("sympy", "onnx_ir._symbolic_shapes"):
         from fuseline.frontends.onnx.importer import import_model
         from fuseline.frontends.onnx.model_file import load_model, metadata_of
+        from fuseline.frontends.onnx.weight_bytes import weight_bytes
 
     loaded = load_model(source)
+    ctx.weight_bytes = weight_bytes(loaded.model)
     ctx.metadata["onnx"] = metadata_of(loaded.model)
     if loaded.files:
         ctx.metadata["external_files"] = list(loaded.files)

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
-from fuseline.passes.schedule.pack_constants import LayoutKey, pack_constants
+from fuseline.passes.schedule.pack_constants import pack_constants
 from fuseline.program.schedule import CopyStep, DispatchStep, Schedule
-from fuseline.targets.target import CompiledKernel, PackedLayout
+from fuseline.targets.target import CompiledKernel
+from fuseline.weight_layouts import LayoutKey, PackedLayout
 
 LAYOUT = PackedLayout(pad_to=(6, 8), reshape=(2, 3, 8), permutation=(1, 0, 2))
 
@@ -168,3 +169,21 @@ def test_memory_is_asked_for_once() -> None:
 
     pack_constants(_schedule([_floats(10), _floats(20, seed=1)], ["a", "b"]), {}, allocate)
     assert asked == [64 + 128]
+
+
+def test_the_same_bytes_in_another_shape_are_one_block() -> None:
+    array = _floats(12, 20)
+    packed = pack_constants(_schedule([array, array.reshape(20, 12).copy(), array.T], ["a", "b", "c"]), {})
+    assert packed.layouts[0, None] == packed.layouts[1, None] != packed.layouts[2, None]
+    assert packed.packed_bytes == 2 * array.nbytes
+
+
+def test_a_layout_that_moves_nothing_is_the_plain_block() -> None:
+    array, layout = _floats(6, 8), PackedLayout((6, 8), (6, 1, 8), (1, 0, 2))
+    packed = pack_constants(_schedule([array, array], ["a", "b"]), {"a": _kernel(layout), "b": _kernel()})
+    assert packed.layouts[0, LayoutKey((6, 8), layout)] == packed.layouts[1, None]
+
+
+def test_zeros_of_either_sign_are_two_blocks() -> None:
+    packed = pack_constants(_schedule([np.zeros(9, np.float32), -np.zeros(9, np.float32)], ["a", "b"]), {})
+    assert packed.layouts[0, None] != packed.layouts[1, None]

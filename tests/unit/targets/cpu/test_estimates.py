@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written
-from fuseline.targets.target import PackedLayout
+from fuseline.weight_layouts import PackedLayout
 from tests.graphs.program import Program
 
 

@@ -18,7 +18,8 @@ from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.program import Command
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.link.program import assemble
-from fuseline.targets.target import KernelArm, PackedLayout, joined_kernel
+from fuseline.targets.target import KernelArm, joined_kernel
+from fuseline.weight_layouts import PackedLayout
 from tests.unit.targets.cpu.hand_kernels import artifact_of, kernels, schedule_of
 
 pytestmark = pytest.mark.skipif(machine_name() != "x86_64", reason="the test kernels are compiled for x86-64")

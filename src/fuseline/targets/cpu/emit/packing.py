@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fuseline.analysis.segment_boundaries import split_at
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
-from fuseline.targets.target import PackedLayout
+from fuseline.weight_layouts import PackedLayout
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim, add, mul, product
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.target import PackedLayout
+from fuseline.weight_layouts import PackedLayout
 
 
 def flops(view: DispatchView) -> Dim:

@@ -12,7 +12,8 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.target import PackedLayout, Refusal
+from fuseline.targets.target import Refusal
+from fuseline.weight_layouts import PackedLayout
 
 __all__ = ["Family", "Plan", "Refusal"]
 

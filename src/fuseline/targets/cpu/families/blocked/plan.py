@@ -24,7 +24,8 @@ from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange, SubKern
 from fuseline.targets.cpu.families.blocked.tiles import Tile, Tiling
 from fuseline.targets.cpu.families.family import Family, Plan
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.target import PackedLayout, Refusal
+from fuseline.targets.target import Refusal
+from fuseline.weight_layouts import PackedLayout
 
 
 @dataclass(frozen=True)

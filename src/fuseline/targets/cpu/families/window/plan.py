@@ -27,7 +27,8 @@ from fuseline.targets.cpu.families.window.loops import WindowLoops, lies_along
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import BlockedWork, Blocks, RowSplit, choose_blocks, split_rows
-from fuseline.targets.target import PackedLayout, Refusal
+from fuseline.targets.target import Refusal
+from fuseline.weight_layouts import PackedLayout
 
 MOST_PIXELS = 12
 """Pixels of a tile: each loads one more column of the image and shares the others, so wider tiles gain little and are

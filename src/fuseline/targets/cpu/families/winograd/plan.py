@@ -18,7 +18,7 @@ from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import RowSplit, Tile, split_rows
-from fuseline.targets.target import PackedLayout
+from fuseline.weight_layouts import PackedLayout
 
 PATCH_VECTORS = 8
 """Vectors of channels that are read and transformed together: a patch of them then fits the first-level cache."""

@@ -101,6 +101,10 @@ def _is_beyond_memory(problem: Exception) -> bool:
 
 def _missing_package(name: str, phase: str) -> FuselineError | None:
     package = name.partition(".")[0]
+    if package == __name__.partition(".")[0]:
+        message = f"{name} is part of the compiler: only the runtime is installed here"
+        hint = "pip uninstall fuseline-runtime, then pip install fuseline"
+        return MissingPackageError("E0503", message, hint=hint, phase=phase)
     if package in _COMPILER:
         message = f"this part of fuseline needs the package {package}: only the runtime is installed here"
         return MissingPackageError("E0503", message, hint="pip install fuseline, with its dependencies", phase=phase)

@@ -246,7 +246,7 @@ for call in calls:
         assert isinstance(error, ImportError)
     else:
         raise AssertionError
-sys.argv[1:] = ["run", sys.argv[1], *sys.argv[3:]]
+sys.argv[1:] = ["stats", sys.argv[1], *sys.argv[3:]]
 from fuseline.cli.entry import run
 run()
 """

@@ -33,6 +33,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "report.records": (),
     "report": ("errors",),
     "runtime": ("errors", "buffers", "weight_layouts"),
+    "runtime.command": ("errors", "buffers", "border", "runtime"),
     "ir": _LOW,
     "analysis": (*_LOW, "ir"),
     "dispatch": (*_LOW, "ir", "analysis"),

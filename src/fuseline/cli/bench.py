@@ -11,7 +11,6 @@ import numpy as np
 from rich.table import Table
 
 from fuseline.cli.console import emit, progress, say
-from fuseline.cli.feeds import Feeds, parse_feeds
 from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, parse_threads
 from fuseline.cli.run import complete_feeds, model_hints
@@ -19,6 +18,7 @@ from fuseline.errors import FuselineError
 from fuseline.report.records import DispatchRecord
 from fuseline.report.units import seconds
 from fuseline.runtime import Session
+from fuseline.runtime.feed_files import Feeds, parse_feeds
 from fuseline.verify.compare import compare, dependent_outputs
 from fuseline.verify.dispatch_times import dispatch_seconds, program_run
 from fuseline.verify.measure import best_of, interleaved, paired_ratio

@@ -1,14 +1,11 @@
-"""The console script: the command line, or a plain block that says what to install where only the runtime is there.
-Imports the standard library."""
+"""The console script: the command line, or, where only the runtime is there, what runs artifacts; everything else says
+what to install. Imports the standard library."""
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
-
-from fuseline.border import coded
-from fuseline.errors import ERROR_TITLES, FuselineError
 
 
 def run() -> NoReturn:
@@ -16,22 +13,29 @@ def run() -> NoReturn:
     try:
         from fuseline.cli.main import main
     except ModuleNotFoundError as problem:
-        sys.exit(_refused(problem, sys.argv[1:]))
+        sys.exit(_without_compiler(problem, sys.argv[1:]))
     sys.exit(main(sys.argv[1:]))
 
 
-def _refused(problem: ModuleNotFoundError, arguments: list[str]) -> int:
-    """Say what is missing as every command does; answers the exit code."""
+def _without_compiler(problem: ModuleNotFoundError, arguments: Sequence[str]) -> int:
+    """`fuseline run X.fuse` by the runtime's own command; the exit code."""
+    words = [word for word in arguments if word != "--debug"]
+    if words[:1] == ["run"] and any(word.endswith(".fuse") for word in words):
+        from fuseline.interop import onnx_host
+        from fuseline.runtime.command import main
+
+        onnx_host.install()  # artifacts may hold operators that run there
+        return main(words[1:], "fuseline run")
+    return _refused(problem, arguments)
+
+
+def _refused(problem: ModuleNotFoundError, arguments: Sequence[str]) -> int:
+    """Say what is missing as every command does; the exit code."""
+    from fuseline.border import coded
+    from fuseline.runtime.command import show_error
+
     error = coded(problem, "start")
     command = next((word for word in arguments if not word.startswith("-")), "fuseline")
-    if "--json" in arguments:
-        sys.stdout.write(json.dumps({"version": 1, "command": command, "error": error.to_json()}, indent=2) + "\n")
-    else:
-        sys.stderr.write(_block(error))
+    works = "fuseline run X.fuse and fuseline.load(path).run(feeds) work without it" if error.code == "E0503" else ""
+    show_error(error, as_json="--json" in arguments, command=command, more=works)
     return 1
-
-
-def _block(error: FuselineError) -> str:
-    runtime = "fuseline.load(path).run(feeds) works without it"
-    lines = f"  why   {error.message}", f"  try   {error.hint}", f"  else  {runtime}" if error.code == "E0503" else ""
-    return "\n".join([f"error {error.code}: {ERROR_TITLES[error.code]}", *(line for line in lines if line)]) + "\n"

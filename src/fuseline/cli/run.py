@@ -10,11 +10,12 @@ import click
 import numpy as np
 
 from fuseline.cli.console import emit, say
-from fuseline.cli.feeds import Feeds, flat_outputs, output_files, parse_feeds
 from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.output import is_stdout, refuse_two_documents
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX
+from fuseline.runtime.command import line, summary
+from fuseline.runtime.feed_files import Feeds, flat_outputs, output_files, parse_feeds
 from fuseline.runtime.files import write_files
 
 if TYPE_CHECKING:
@@ -157,16 +158,13 @@ def _show(model: Path, outputs: Feeds, comparisons: list[Comparison], as_json: b
             "run",
             {
                 "model": str(model),
-                "outputs": [_summary(name, array) for name, array in outputs.items()],
+                "outputs": [summary(name, array) for name, array in outputs.items()],
                 "check": _checks(comparisons),
             },
         )
         return
     for name, array in outputs.items():
-        say(
-            f"{name}: {array.dtype}[{'x'.join(map(str, array.shape))}] "
-            f"{np.array2string(array.ravel()[:6], precision=5, separator=', ')}"
-        )
+        say(line(name, array))
     for item in comparisons:
         note = "" if item.depends_on_input else "  (does not depend on the input)"
         say(f"check {item.output}: error {item.error:.2e} of the largest magnitude {item.magnitude:.4g}{note}")
@@ -177,14 +175,3 @@ def _checks(comparisons: list[Comparison]) -> list[dict[str, Any]]:
         {"output": c.output, "error": c.error, "magnitude": c.magnitude, "depends_on_input": c.depends_on_input}
         for c in comparisons
     ]
-
-
-def _summary(name: str, array: np.ndarray) -> dict[str, Any]:
-    numbers = array.astype(np.float64).ravel() if array.dtype.kind in "fiub" else np.zeros(0)
-    return {
-        "name": name,
-        "dtype": str(array.dtype),
-        "shape": list(array.shape),
-        "first": numbers[:6].tolist(),
-        "mean": float(numbers.mean()) if numbers.size else None,
-    }

@@ -28,7 +28,8 @@ from run to run).
 from __future__ import annotations
 
 FORMAT_VERSION = 9
-"""Version of the artifact file and of every layout in this module."""
+"""Version of the artifact file and of every layout in this module. Who raises it stores a file of the new one for
+docs/deploy.md's promise: `python -m tests.unit.runtime.stored.write`."""
 
 ALIGNMENT = 64
 """Alignment of every tensor a kernel sees, bytes: one cache line and one AVX-512 vector."""

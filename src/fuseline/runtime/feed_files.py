@@ -1,4 +1,4 @@
-"""Feeds from the command line: `--input name=@x.npy`, `-` for standard input; what is not given is generated."""
+"""Feeds and outputs as files: `name=@x.npy`, `-` for standard input, and where each output goes."""
 
 from __future__ import annotations
 

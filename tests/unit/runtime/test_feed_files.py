@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from fuseline.cli.feeds import file_name, flat_outputs, output_files, parse_feeds
 from fuseline.cli.main import main
 from fuseline.errors import FuselineError
+from fuseline.runtime.feed_files import file_name, flat_outputs, output_files, parse_feeds
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -58,6 +58,16 @@ def _online_attribute(one: OnlineReduction) -> DictionaryAttr:
 
 def _integers(values: tuple[int, ...]) -> Attribute:
     return DenseArrayBase.from_list(i64, values)
+
+
+def with_operands_moved(attribute: DictionaryAttr, orders: Mapping[int, Sequence[int]]) -> DictionaryAttr:
+    """The text of the same loops after the operands of members were put in another order: `orders[member][i]` is what
+    was the number of operand `i`."""
+    if "along" not in attribute.data:
+        return attribute
+    said = [_numbers(one) for one in _items(attribute.data["along"])]
+    moved = [(member, orders[member].index(operand) if member in orders else operand) for member, operand in said]
+    return DictionaryAttr({**attribute.data, "along": ArrayAttr([_integers(one) for one in moved])})
 
 
 def from_attribute(attribute: Attribute, symbols: Mapping[str, Dim], node: str | None = None) -> FusedLoops:

@@ -20,6 +20,11 @@
 // Inputs of symbolic sizes stay: of those that spell a loop in several ways the first one counts.
 // CHECK: func.func @unequal(%a: tensor<?xf32>
 // CHECK: ins(%a, %b : tensor<?xf32>, tensor<?xf32>)
+// What the loops say of an operand is said of its new number.
+// CHECK: func.func @along(%[[P:.*]]: tensor<4xf32>, %[[Q:.*]]: tensor<4xf32>, %o: tensor<4xf32>)
+// CHECK-SAME: along = [array<i64: 0, 0>, array<i64: 1, 1>]
+// CHECK: ins(%[[P]], %[[Q]] : tensor<4xf32>, tensor<4xf32>)
+// CHECK: ins(%[[Q]], %[[P]] : tensor<4xf32>, tensor<4xf32>)
 // SHARED-COUNT-2: flow.dispatch @first
 // SHARED: flow.dispatch @third
 // SHARED: flow.executable private @first
@@ -95,6 +100,24 @@ flow.executable private @unequal {
         linalg.yield %u : f32
       } -> tensor<?xf32>
       func.return %r : tensor<?xf32>
+    }
+  }
+}
+flow.executable private @along {
+  flow.executable.export public @along
+  builtin.module {
+    func.func @along(%a: tensor<4xf32>, %b: tensor<4xf32>, %o: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {fuseline.loops = {grids = [["4"]], members = [array<i64: 0>, array<i64: 0>], along = [array<i64: 0, 1>, array<i64: 1, 0>]}} {
+      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%b, %a : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) {
+      ^bb0(%y: f32, %x: f32, %out: f32):
+        %u = arith.subf %x, %y : f32
+        linalg.yield %u : f32
+      } -> tensor<4xf32>
+      %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a, %b : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) {
+      ^bb0(%x: f32, %y: f32, %out: f32):
+        %u = arith.divf %y, %x : f32
+        linalg.yield %u : f32
+      } -> tensor<4xf32>
+      func.return %r, %s : tensor<4xf32>, tensor<4xf32>
     }
   }
 }

@@ -10,17 +10,19 @@ reads them, and arguments of an executable in that of their first readers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import linalg
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, FunctionType, ModuleOp, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of
+from fuseline.dispatch.loops_attribute import with_operands_moved
 from fuseline.ir import flow
 from fuseline.ir.build import shape_of
 from fuseline.ir.fast import attributes
@@ -62,12 +64,21 @@ class CanonicalizeExecutablesPass(ModulePass):
 def _order_bodies(entry: FuncOp) -> None:
     members = [op for op in ops_of(body_of(entry)) if is_generic(op) and not StructuredOp(op).reduction]
     digests = ValueDigests(entry) if members else None
+    orders: dict[Operation, Sequence[int]] = {}
     for member in members:
         for op in ops_of(body_of(member)):
             if digests is not None and type(op) in COMMUTATIVE:
                 _set(op, sorted(operands_of(op), key=digests.of))
-        read = _order_ops(body_of(member))
-        _order_inputs(member, read)
+        orders[member] = _order_inputs(member, _order_ops(body_of(member)))
+    _say_moved(entry, orders)
+
+
+def _say_moved(entry: FuncOp, orders: Mapping[Operation, Sequence[int]]) -> None:
+    """What the loops of the entry say of operands is said of the numbers they have now."""
+    said = entry.attributes.get(LOOPS_ATTRIBUTE)
+    if isinstance(said, DictionaryAttr):
+        numbered = {number: orders[op] for number, op in enumerate(members_of(body_of(entry))) if op in orders}
+        entry.attributes[LOOPS_ATTRIBUTE] = with_operands_moved(said, numbered)
 
 
 def _set(op: Operation, operands: Sequence[SSAValue]) -> None:
@@ -103,18 +114,22 @@ def _sources(op: Operation, body: Block) -> list[Operation]:
     return [value.op for value in operands_of(op) if isinstance(value, OpResult) and value.op.parent is body]
 
 
-def _order_inputs(member: linalg.ops.GenericOp, read: Sequence[BlockArgument]) -> None:
-    """Let the inputs come in the order in which the body reads them. Those of symbolic sizes stay: sizes that
-    the program only requires to be equal are spelled in several ways, and the first one's counts."""
+def _order_inputs(member: linalg.ops.GenericOp, read: Sequence[BlockArgument]) -> Sequence[int]:
+    """Let the inputs come in the order in which the body reads them; answers the number that each operand had. Those of
+    symbolic sizes stay: sizes that the program only requires to be equal are spelled in several ways, and the first
+    one's counts."""
     view = StructuredOp(member)
     count = view.input_count
     met = [argument.index for argument in read if argument.owner is view.body and argument.index < count]
     order = [*met, *(i for i in range(count) if i not in met), *range(count, len(view.maps))]
-    if order != sorted(order) and _is_static(view):
+    if not _is_static(view):
+        return range(len(order))
+    if order != sorted(order):
         operands, maps = operands_of(member), view.maps
         set_operands(member, [operands[i] for i in order])
         member.properties["indexing_maps"] = attributes.affine_maps(tuple([maps[i] for i in order]))
         permute_arguments(view.body, order)
+    return order
 
 
 def _is_static(view: StructuredOp) -> bool:

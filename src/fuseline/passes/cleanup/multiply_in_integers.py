@@ -160,10 +160,7 @@ def _has_columns(product: _Product) -> bool:
 def _largest(maker: IntegerMaker, product: _Product) -> int | None:
     """A bound of every partial sum; None where the number of products is unknown."""
     steps = d.upper_bound(d.product(product.extents[loop] for loop in StructuredOp(product.root).reduction))
-    ranges = [
-        maker.centred(operand.stored, i16).range if operand.is_constant else operand.stored.range
-        for operand in product.operands
-    ]
+    ranges = [maker.range_of(operand) for operand in product.operands]
     return prod((max(abs(low), abs(high)) for low, high in ranges), start=steps) if steps is not None else None
 
 

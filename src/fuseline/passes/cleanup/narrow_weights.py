@@ -9,13 +9,19 @@ no worse: not where numerics are strict.
 from __future__ import annotations
 
 from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import f32, i8, i16
+from xdsl.dialects.builtin import f32, i16
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, splat_value
 from fuseline.ir.build import Body, Emitter, element_of
 from fuseline.ir.fast.direct import body_of, ops_of, result_of
-from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand, replace_root
+from fuseline.passes.cleanup.quantized_operands import (
+    IntegerMaker,
+    QuantizedOperand,
+    fits_bytes,
+    quantized_operand,
+    replace_root,
+)
 from fuseline.passes.cleanup.result_scales import Scale, result_scale, scaled_by
 from fuseline.targets.target import Refusal
 
@@ -29,9 +35,9 @@ def keep_weights_narrow(maker: IntegerMaker, root: linalg.ops.GenericOp) -> None
     if found is None:
         return
     side, operand, scale = found
-    integers = maker.operand(operand, root, i16).value
-    if element_of(integers) != i8:
+    if not fits_bytes(maker.range_of(operand)):
         return
+    integers = maker.operand(operand, root, i16).value
     view, emit = StructuredOp(root), Emitter.before(root)
     inputs = [integers if i == side else value for i, value in enumerate(view.inputs)]
 

@@ -138,6 +138,11 @@ class IntegerMaker:
     made: dict[tuple[Operation, Attribute], Integers] = field(
         default_factory=dict[tuple[Operation, Attribute], Integers]
     )
+    arrays: dict[tuple[Operation, Attribute], Array] = field(default_factory=dict[tuple[Operation, Attribute], Array])
+
+    def range_of(self, operand: QuantizedOperand) -> Range:
+        """Between which numbers the integers of an operand lie, those of a constant exactly; makes none."""
+        return _ends(self._computed(operand.stored, i16)) if operand.is_constant else operand.stored.range
 
     def operand(self, operand: QuantizedOperand, at: Operation, element: Attribute) -> Integers:
         """The operand, its moves anew before `at`, in `element`: i16 (constants in i8 where that is enough) or f32."""
@@ -152,27 +157,40 @@ class IntegerMaker:
         key = (stored.op, element)
         found = self.made.get(key)
         if found is None:
-            made = _integers(stored, element)
-            known = all(is_constant(value) for value in _integer_inputs(stored))
-            found = self.made[key] = self._folded(made) if known else Integers(result_of(made), stored.range)
+            known = QuantizedOperand(stored, ()).is_constant
+            made = self._constant(stored, element) if known else _integers(stored, element)
+            found = self.made[key] = made if isinstance(made, Integers) else Integers(result_of(made), stored.range)
         return found
 
-    def _folded(self, op: linalg.ops.GenericOp) -> Integers:
-        scope = Scope(Program(self.ctx.resources))
-        for value in operands_of(op):
-            _bind(value, scope)
-        run_op(op, scope)
-        array = np.asarray(scope[result_of(op)])
-        emit = Emitter.before(op)
-        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
-        value = emit.constant(_narrowest(array, low, high), self.ctx, "integers")
-        op.detach()
-        op.erase()
-        return Integers(value, (low, high))
+    def _constant(self, stored: StoredIntegers, element: Attribute) -> Integers:
+        array = self._computed(stored, element)
+        ends = _ends(array)
+        stored_as = array.astype(np.int8) if array.dtype == np.int16 and fits_bytes(ends) else array
+        return Integers(Emitter.before(stored.op).constant(stored_as, self.ctx, "integers"), ends)
+
+    def _computed(self, stored: StoredIntegers, element: Attribute) -> Array:
+        """The integers of constants; the ops that say how to compute them are gone again."""
+        key = (stored.op, element)
+        if key not in self.arrays:
+            op, scope = _integers(stored, element), Scope(Program(self.ctx.resources))
+            for value in operands_of(op):
+                _bind(value, scope)
+            run_op(op, scope)
+            self.arrays[key] = np.asarray(scope[result_of(op)])
+            empty = producer_of(op.outputs[0])
+            erase(op)
+            if empty is not None and is_unused(empty):
+                erase(empty)
+        return self.arrays[key]
 
 
-def _narrowest(array: Array, low: int, high: int) -> Array:
-    return array.astype(np.int8) if array.dtype == np.int16 and -128 <= low and high <= 127 else array
+def fits_bytes(ends: Range) -> bool:
+    """Whether all numbers between `ends`, both included, fit 8 bits with a sign."""
+    return ends[0] >= -128 and ends[1] <= 127
+
+
+def _ends(array: Array) -> Range:
+    return (int(array.min()), int(array.max())) if array.size else (0, 0)
 
 
 def _bind(value: SSAValue, scope: Scope) -> None:

@@ -72,12 +72,14 @@ def _kept(text: str, numerics: str = "default", scales: int = N, more: Sequence[
     feeds = [rng.standard_normal((M, K)).astype("f4"), rng.uniform(0.5, 2.0, scales).astype("f4"), *more]
     (expected,) = evaluate_module(module, feeds)
     roots = [op for op in module.walk() if isinstance(op, linalg.ops.GenericOp) and StructuredOp(op).reduction]
+    before = list(module.walk())
     keep_weights_narrow(IntegerMaker(ctx), roots[0])
     module.verify()
     np.testing.assert_allclose(evaluate_module(module, feeds, ctx.resources)[0], expected, rtol=1e-3, atol=1e-2)
     (root,) = [op for op in module.walk() if isinstance(op, linalg.ops.GenericOp) and StructuredOp(op).reduction]
     found = [str(value.type.get_element_type()) for value in root.inputs]  # pyright: ignore[reportAttributeAccessIssue]
     assert ("i8" in found) == (root is not roots[0])
+    assert root is not roots[0] or list(module.walk()) == before  # nothing is left behind
     return found
 
 

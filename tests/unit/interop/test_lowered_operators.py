@@ -52,5 +52,9 @@ def test_more_classes_than_a_native_body() -> None:
 def test_what_the_lowering_does_not_take_is_refused() -> None:
     x = np.ones((2, 3), np.float32)
     model = one_node("Scaler", [x], {"offset": [1.0, 2.0], "scale": [1.0]}, domain=ML, opset=1)
-    with pytest.raises(FuselineError, match=r"E0106: .*cannot run Scaler: malformed-features: 2 numbers"):
+    with pytest.raises(FuselineError, match="E0105.*: 2 offsets and 1 scales for 3 features"):
+        ReferenceOperator(model).run([x])
+    three = {"coefficients": [1.0] * 9, "classlabels_ints": [1, 2]}
+    model = one_node("LinearClassifier", [x], three, domain=ML, opset=1, outputs=2)
+    with pytest.raises(FuselineError, match="E0106: .*cannot run LinearClassifier: unsupported-labels: 3 scores"):
         ReferenceOperator(model).run([x])

@@ -46,8 +46,16 @@ def test_features_scaled(dtype: str) -> None:
     x = ints(-9, 9, 6, 3, dtype=dtype)
     for offset, scale in (([0.5], [2.0]), ([1.0, -2.0, 0.5], [2.0, 3.0, -1.0])):
         _agree("Scaler", [x], {"offset": offset, "scale": scale})
-    odd = {"offset": [1.0, 2.0], "scale": [1.0]}
-    assert _refusal("Scaler", [x], odd) == "malformed-features: 2 numbers for 3 features"
+
+
+@pytest.mark.parametrize(
+    ("offsets", "scales", "free"),
+    [(2, 1, None), (1, 2, None), (2, 3, None), (3, 2, None), (2, 3, (0, 1)), (2, 4, (0, 1)), (2, 2, None)],
+)
+def test_offsets_and_scales_that_do_not_fit(offsets: int, scales: int, free: tuple[int, ...] | None) -> None:
+    given = {"offset": normal(offsets).tolist(), "scale": normal(scales).tolist()}
+    features = 3 if free is None else r"s\d"
+    _error(f"{offsets} offsets and {scales} scales for {features} features", "Scaler", [X], given, free=free or ())
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.4])
@@ -158,25 +166,36 @@ def test_a_quantile() -> None:
 @pytest.mark.parametrize(
     ("op_type", "attributes", "words"),
     [
-        (
-            "LinearRegressor",
-            {"coefficients": [1.0, 2.0]},
-            "malformed-scores: 2 coefficients for 1 outputs of 3 features",
-        ),
-        (
-            "LinearRegressor",
-            {"coefficients": [1.0] * 3, "intercepts": [1.0, 2.0]},
-            "malformed-scores: 2 intercepts for 1",
-        ),
         ("LinearClassifier", {"coefficients": [1.0] * 3, "classlabels_ints": [1, 2, 3]}, "one score for 3 classes"),
         ("LinearClassifier", {"coefficients": [1.0] * 9, "classlabels_ints": [1, 2]}, "3 scores for 2 classes"),
     ],
 )
-def test_scores_that_do_not_fit(op_type: str, attributes: Mapping[str, Any], words: str) -> None:
+def test_scores_that_do_not_fit_the_classes(op_type: str, attributes: Mapping[str, Any], words: str) -> None:
     assert words in _refusal(op_type, [X], attributes, outputs=2 if "Classifier" in op_type else 1)
     assert "unsupported-rank" in _refusal(
         op_type, [normal(2, 3, 4)], attributes, outputs=2 if "Classifier" in op_type else 1
     )
+
+
+@pytest.mark.parametrize(
+    ("op_type", "attributes", "words"),
+    [
+        ("LinearRegressor", {"coefficients": [1.0, 2.0]}, "2 coefficients are no 1 rows of 3"),
+        ("LinearRegressor", {"coefficients": [1.0] * 3, "intercepts": [1.0, 2.0]}, "2 intercepts for 1 outputs"),
+        ("LinearRegressor", {"coefficients": [1.0] * 3, "targets": -1}, "3 coefficients are no -1 rows of 3"),
+        ("LinearClassifier", {"coefficients": [1.0] * 4, "classlabels_ints": [1, 2]}, "4 coefficients are no 1 rows"),
+        ("LinearClassifier", {"coefficients": [1.0] * 6, "intercepts": [1.0] * 3}, "3 intercepts for 2 outputs"),
+    ],
+)
+def test_coefficients_that_do_not_fit(op_type: str, attributes: Mapping[str, Any], words: str) -> None:
+    _error(words, op_type, [X], attributes, outputs=2 if "Classifier" in op_type else 1)
+
+
+def test_coefficients_that_fit_no_number_of_features() -> None:
+    for given in ({"coefficients": [1.0] * 5, "targets": 2}, {"coefficients": [1.0] * 3, "intercepts": [1.0, 2.0]}):
+        _error("coefficients|intercepts", "LinearRegressor", [X], given, free=(0, 1))
+    given = {"coefficients": [1.0] * 5, "intercepts": [0.5, 1.0], "classlabels_ints": [1, 2]}
+    _error(r"5 coefficients are no 2 rows of s\d", "LinearClassifier", [X], given, outputs=2, free=(0, 1))
 
 
 KERNELS = ["LINEAR", "RBF", "POLY", "SIGMOID"]
@@ -192,6 +211,9 @@ def test_sums_of_kernels(kernel: str, one_class: int) -> None:
     _agree("SVMRegressor", [X], attributes)
     without = {**attributes, "support_vectors": [1.0, 2.0]}
     _error("2 support_vectors are no 4 rows of 3", "SVMRegressor", [X], without)
+    for given in ([0.3], [0.3, 0.1], [0.3, 0.1, 2.0, 1.0]):
+        odd = {**attributes, "kernel_params": given}
+        _error(f"{len(given)} kernel_params, not gamma, coef0 and degree", "SVMRegressor", [X], odd)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

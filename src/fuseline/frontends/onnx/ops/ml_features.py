@@ -20,7 +20,7 @@ from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
 from fuseline.ir.build import Body
-from fuseline.ir.dim import product
+from fuseline.ir.dim import Dim, product, to_text
 
 ML = "ai.onnx.ml"
 FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
@@ -36,14 +36,22 @@ def _row(node: OnnxNode, values: Sequence[float], x: Tensor, dtype: np.dtype[np.
 @onnx_op("Scaler", domain=ML)
 def scaler(node: OnnxNode) -> Tensor:
     """(x - offset) * scale, in f32."""
+    numbers = [node.numbers("offset") or [0.0], node.numbers("scale") or [1.0]]
+    _require_widths(node, [len(row) for row in numbers], node[0].dims[-1] if node[0].rank else 1)
     x = cast(node, node[0], FLOAT32)
-    offset, scale = (
-        _row(node, node.numbers("offset") or [0.0], x, FLOAT32),
-        _row(node, node.numbers("scale") or [1.0], x, FLOAT32),
-    )
+    offset, scale = (_row(node, row, x, FLOAT32) for row in numbers)
     return elementwise(
         node, [x, offset, scale], FLOAT32, lambda b, e, o, k: b.op(arith.MulfOp, b.op(arith.SubfOp, e, o), k)
     )
+
+
+def _require_widths(node: OnnxNode, counts: Sequence[int], features: Dim) -> None:
+    """Refuse numbers of offsets and scales that fit neither each other nor the features, where those are known
+    (E0105)."""
+    widths = {count for count in counts if count != 1}
+    if len(widths) > 1 or (widths and isinstance(features, int) and widths != {features}):
+        found = f"{counts[0]} offsets and {counts[1]} scales for {to_text(features)} features"
+        raise FuselineError("E0105", found, node=node.label)
 
 
 @onnx_op("Binarizer", domain=ML)

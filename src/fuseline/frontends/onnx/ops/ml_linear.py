@@ -53,16 +53,23 @@ def product_with(node: OnnxNode, x: Tensor, weights: list[float], outputs: int) 
 
 def _linear(node: OnnxNode, x: Tensor, outputs: int) -> Tensor:
     scores = product_with(node, x, node.numbers("coefficients"), outputs)
-    row = np.asarray(node.numbers("intercepts"), np.float32)
-    if len(row) not in (0, outputs):
-        raise NoNativeLowering("malformed-scores", f"{len(row)} intercepts for {outputs} outputs")
-    return plus_row(node, scores, row)
+    return plus_row(node, scores, np.asarray(node.numbers("intercepts"), np.float32))
+
+
+def _require_intercepts(node: OnnxNode, outputs: int) -> None:
+    """Refuse intercepts that are neither left out nor one for each output (E0105)."""
+    found = len(node.numbers("intercepts"))
+    if found not in (0, outputs):
+        raise FuselineError("E0105", f"{found} intercepts for {outputs} outputs", node=node.label)
 
 
 @onnx_op("LinearRegressor", domain=ML)
 def linear_regressor(node: OnnxNode) -> Tensor:
     """x W + b."""
-    scores = _linear(node, float_rows(node), node.integer("targets", 1))
+    x, targets = float_rows(node), node.integer("targets", 1)
+    require_table(node, "coefficients", targets, x.dims[1])
+    _require_intercepts(node, targets)
+    scores = _linear(node, x, targets)
     return finished(node, scores, node.text("post_transform", "NONE"))
 
 
@@ -70,7 +77,9 @@ def linear_regressor(node: OnnxNode) -> Tensor:
 def linear_classifier(node: OnnxNode) -> list[Value]:
     """The class with the largest score; of two classes with one score the second where it is positive."""
     x, post = float_rows(node), node.text("post_transform", "NONE")
-    scores = _linear(node, x, len(node.numbers("coefficients")) // max(static_size(x.dims[1]), 1))
+    outputs = _class_scores(node, x.dims[1])
+    _require_intercepts(node, outputs)
+    scores = _linear(node, x, outputs)
     labels = (
         node.texts("classlabels_strings")
         or node.integers("classlabels_ints")
@@ -84,6 +93,21 @@ def linear_classifier(node: OnnxNode) -> list[Value]:
     if len(labels) != scores.dims[1]:
         raise NoNativeLowering("unsupported-labels", f"{scores.dims[1]} scores for {len(labels)} classes")
     return [labelled(node, best_class(node, scores), labels), finished(node, scores, post)]
+
+
+def _class_scores(node: OnnxNode, features: Dim) -> int:
+    """How many scores a linear classifier makes of a row: as many as its coefficients are rows of features, or, where
+    the number of features is symbolic, as it has intercepts.
+
+    Raises:
+        FuselineError: E0105 for coefficients that are no whole number of rows.
+    """
+    if isinstance(features, int):
+        outputs = len(node.numbers("coefficients")) // max(features, 1)
+    else:
+        outputs = len(node.numbers("intercepts"))
+    require_table(node, "coefficients", max(outputs, 1), features)
+    return max(outputs, 1)
 
 
 @onnx_op("SVMRegressor", domain=ML)
@@ -117,7 +141,7 @@ def kernels(node: OnnxNode, x: Tensor, count: int) -> Tensor:
     require_table(node, "support_vectors", count, x.dims[1])
     features, kind = static_size(x.dims[1]), node.text("kernel_type", "LINEAR")
     vectors = np.asarray(node.numbers("support_vectors"), np.float32).reshape(count, features)
-    gamma, shift, degree = [*node.numbers("kernel_params"), 0.0, 0.0, 0.0][:3]
+    gamma, shift, degree = _kernel_parameters(node)
     if kind == "RBF":
         return _radial(node, x, known(vectors, name=f"{node.label}_vectors"), gamma)
     products = matmul_of(node, x, known(np.ascontiguousarray(vectors.T), name=f"{node.label}_vectors"))
@@ -132,6 +156,14 @@ def kernels(node: OnnxNode, x: Tensor, count: int) -> Tensor:
         return b.op(math.TanhOp, inner) if kind == "SIGMOID" else b.op(math.PowFOp, inner, b.constant(degree, number))
 
     return elementwise(node, [products], FLOAT32, body)
+
+
+def _kernel_parameters(node: OnnxNode) -> tuple[float, float, float]:
+    """gamma, coef0 and degree, 0 where they are left out; raises FuselineError (E0105) for another number of them."""
+    given = node.numbers("kernel_params") or [0.0] * 3
+    if len(given) != 3:
+        raise FuselineError("E0105", f"{len(given)} kernel_params, not gamma, coef0 and degree", node=node.label)
+    return given[0], given[1], given[2]
 
 
 def require_table(node: OnnxNode, name: str, rows: int, width: Dim) -> None:

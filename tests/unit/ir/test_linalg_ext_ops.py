@@ -91,7 +91,7 @@ def test_each_op_reads_back(kind: type[ExtOp], text: str, counts: tuple[int, int
 
 def test_words_have_values():
     scan = op_of(ScanOp, SCAN, ARGUMENTS)
-    assert scan.number("dimension") == 1 and scan.number("inclusive")
+    assert scan.number("dimension") == 1 and scan.number("inclusive") == 1
     assert op_of(ScanOp, SCAN.replace("(true)", "(false)"), ARGUMENTS).number("inclusive") == 0
     assert op_of(ScatterOp, SCATTER, ARGUMENTS).numbers("dimension_map") == (0,)
     assert "is_sorted" in op_of(TopkV2Op, TOPK_V2, ARGUMENTS).attributes

@@ -66,10 +66,10 @@ class ExtOp(IRDLOperation, ABC):
         return self.regions_[0].block
 
     def number(self, word: str) -> int:
-        """The value of a word that is a number or true or false."""
+        """The value of a word that is a number, or 1 for true and 0 for false."""
         value = self.attributes[word]
         assert isinstance(value, IntegerAttr)
-        return value.value.data
+        return abs(value.value.data) if value.type == i1 else value.value.data  # true, of one bit with a sign, is -1
 
     def numbers(self, word: str) -> tuple[int, ...]:
         """The value of a word that is a list."""

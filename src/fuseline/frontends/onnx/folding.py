@@ -184,7 +184,7 @@ def _exact_div(x: Dim, y: Dim) -> Dim:
     return quotient
 
 
-def _no_power(x: Dim, y: Dim) -> Dim:
+def _not_of_sizes(x: Dim, y: Dim) -> Dim:
     raise _Unfoldable
 
 
@@ -372,8 +372,8 @@ _FOLDERS: dict[str, Callable[..., Array]] = {
     "Mod": _mod,
     "Min": _binary(d.minimum, np.minimum),
     "Max": _binary(d.maximum, np.maximum),
-    "And": _binary(lambda x, y: x and y, np.logical_and),
-    "Or": _binary(lambda x, y: x or y, np.logical_or),
+    "And": _binary(_not_of_sizes, np.logical_and),
+    "Or": _binary(_not_of_sizes, np.logical_or),
     "Equal": _comparison(_equal, np.equal),
     "Less": _comparison(_less, np.less),
     "LessOrEqual": _comparison(_less_equal, np.less_equal),
@@ -386,7 +386,7 @@ _FOLDERS: dict[str, Callable[..., Array]] = {
     "Floor": _unary(np.floor, lambda x: x),
     "Ceil": _unary(np.ceil, lambda x: x),
     "Not": _unary(np.logical_not),
-    "Pow": _binary(_no_power, np.power),
+    "Pow": _binary(_not_of_sizes, np.power),
     "Cast": _cast,
     "Where": _where,
     "ReduceProd": _reduce_product,

@@ -16,6 +16,9 @@ from fuseline.errors import FuselineError
 from fuseline.report.statistics import statistics_json, statistics_table
 from fuseline.report.units import plural
 
+OBJECT = "object"
+"""The stage that is files for C in place of text."""
+
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path), required=False)
@@ -29,7 +32,8 @@ from fuseline.report.units import plural
     "--emit",
     "stage",
     metavar="STAGE",
-    help="Print the IR after a stage, or `plan`, the fusion plan; an unknown one lists them.",
+    help="Print the IR after a stage, or `plan`, the fusion plan; an unknown one lists them. "
+    "`object`: what callers in C need, in the folder given by -o.",
 )
 @click.option("--stats", "with_stats", is_flag=True, help="Print the statistics, too.")
 @click.option(
@@ -64,6 +68,9 @@ def compile(
     if stage is not None:
         if key is not None:
             raise FuselineError("E0501", "--sign is for artifacts, and --emit makes none")
+        if stage == OBJECT:
+            _emit_object(model, output, as_json, options)
+            return
         _emit_stage(model, stage, output, as_json, options)
         return
     program = compiled(model, options)
@@ -86,6 +93,22 @@ def compile(
         say(statistics_table(program.record))
     origin = " (from the cache)" if program.from_cache else ""
     say(f"{path}: {plural(len(program.record.dispatches), 'dispatch')}{origin}")
+
+
+def _emit_object(model: Path, output: Path | None, as_json: bool, options: dict[str, Any]) -> None:
+    from fuseline.runtime.artifact import Artifact
+    from fuseline.targets.cpu.c_export.export import export_c
+
+    if output is None or is_stdout(output):
+        raise FuselineError("E0501", "--emit object writes several files", hint="give a folder: -o DIR")
+    artifact = compiled(model, options).session.artifact
+    if not isinstance(artifact, Artifact):
+        raise FuselineError("E0502", "a program without code cannot be called from C", hint="compile for cpu")
+    paths = export_c(artifact, output, model.stem)
+    if as_json:
+        emit("compile", {"model": str(model), "stage": OBJECT, "files": [str(path) for path in paths]})
+        return
+    say(f"{output}: {', '.join(path.name for path in paths)}")
 
 
 def _emit_stage(model: Path, stage: str, output: Path | None, as_json: bool, options: dict[str, Any]) -> None:

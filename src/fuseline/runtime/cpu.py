@@ -56,6 +56,16 @@ def _llvm_name(word: str) -> str:
     return _CPUINFO_NAMES.get(word, word.replace("avx512_", "avx512") if word.startswith("avx512_") else word)
 
 
+def cpuinfo_names(feature: str) -> set[str]:
+    """The words of `/proc/cpuinfo` that stand for a feature with this name in LLVM.
+
+    >>> sorted(cpuinfo_names("avx512vnni")), sorted(cpuinfo_names("bmi"))
+    (['avx512_vnni', 'avx512vnni'], ['bmi', 'bmi1'])
+    """
+    known = {word for word, name in _CPUINFO_NAMES.items() if name == feature}
+    return {feature, *known, *({feature.replace("avx512", "avx512_", 1)} if feature.startswith("avx512") else ())}
+
+
 def _features_from_numpy() -> frozenset[str]:
     try:
         found: dict[str, bool] = import_module("numpy._core._multiarray_umath").__cpu_features__

@@ -64,7 +64,7 @@ def _online(
     """The loops that placed members may be met block by block along, of every softmax that an arm holds, whether it has
     to or not; inlined ones have no loops of their own."""
     for stream in streams:
-        if arm.member_set.issuperset(stream.nodes):
+        if arm.member_set >= set(stream.nodes):
             found = streamed_loops(arm.members, arm.grid_loop_of.keys(), arm.results(), (stream,))
             loops = sorted((positions[node], loop) for node, loop in found if node in arm.grid_loop_of)
             if loops and stream.product in arm.grid_loop_of:

@@ -17,17 +17,12 @@ from dataclasses import dataclass, field
 
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
-from fuseline.analysis.structured import Kind
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.node import Node, Read
+from fuseline.passes.fusion.node import BORDERED, Node, Read, node_operations
 
 NOTHING: Mapping[str, int] = {}
-
-BORDERED = {Kind.CONCAT: 40, Kind.PAD: 30}
-"""Operations per part of what is told apart by its coordinate: comparisons, a way for runs of lanes and one lane by
-lane."""
 
 
 def over_limit(group: Group, target: TargetDescription, lowered: Mapping[str, int] = NOTHING) -> WhyNot | None:
@@ -37,7 +32,7 @@ def over_limit(group: Group, target: TargetDescription, lowered: Mapping[str, in
     """
     limits = [lowered[node.name] for node in group.members if node.name in lowered] if lowered else []
     limit = min([target.code_limit, *limits]) if target.code_limit else min(limits, default=0)
-    if len(group.members) < 2 or not limit:
+    if group.size < 2 or not limit:
         return None
     count = operations(group, limit)
     if count <= limit:
@@ -50,15 +45,10 @@ def over_limit(group: Group, target: TargetDescription, lowered: Mapping[str, in
 def operations(group: Group, limit: int) -> int:
     """About how many operations a kernel of `group` has; counting ends where it is clear that they are more than
     `limit`."""
-    total = sum(node_operations(node) for node in group.members)
-    if total > limit or not (group.reduces or any(node.reads_elsewhere for node in group.members)):
+    total = group.body_operations
+    if total > limit or not (group.reduces or group.reads_elsewhere):
         return total
     return _Points(group, limit).operations()
-
-
-def node_operations(node: Node) -> int:
-    """Operations of one evaluation of an op."""
-    return node.operations or BORDERED.get(node.kind, 2) * max(1, len(node.reads))
 
 
 _PICKED = tuple(f"pick {number}" for number in range(64))

@@ -19,6 +19,7 @@ from fuseline.passes.fusion.edge_records import Outcome, apart_records, arms_rec
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
+from fuseline.passes.fusion.group_owners import GroupOwners
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, HorizontalMerge, concat_merge, level_merges
 from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
 from fuseline.passes.fusion.merging import joined
@@ -71,9 +72,10 @@ class Driver:
     ) -> None:
         self.graph, self.rules, self.target, self.level = graph, rules, target, level
         self.limits = DispatchLimits(graph, target, veto)
-        self.group_of = {node: Group.of(node) for node in graph.nodes}
-        self.alive = set(self.group_of.values())
-        self.order = GroupOrder(self.group_of.values(), self.group_of)
+        groups = [Group.of(node) for node in graph.nodes]
+        self.group_of = GroupOwners(groups)
+        self.alive = set(groups)
+        self.order = GroupOrder(groups, self.group_of)
         self.edge_words: dict[tuple[Node, Node], Outcome] = {}
         self.queue: CandidateQueue[tuple[Merge, Outcome | None]] = CandidateQueue()
         self.side_by_side: list[tuple[str, Node, Node]] = []
@@ -88,8 +90,9 @@ class Driver:
         if self.rules:
             self._stream_softmaxes()
             self._join_arms()
-        groups = sorted(self.alive, key=lambda group: group.key)
-        return Partition(groups, self.group_of, self._records(), self.streams)
+        groups = [group.plain for group in sorted(self.alive, key=lambda group: group.key)]
+        group_of = {node: group for group in groups for node in group.members}
+        return Partition(groups, group_of, self._records(), self.streams)
 
     def _drain(self) -> None:
         while self.queue:
@@ -110,8 +113,7 @@ class Driver:
         self.order.merge(parts, group)
         self.alive.difference_update(parts)
         self.alive.add(group)
-        for node in group.members:
-            self.group_of[node] = group
+        self.group_of.own(group, group.form())
 
     def _examine(self, producer: Group, consumer: Group) -> None:
         """Put a candidate into the queue where it comes at the earliest; whoever pops it asks the rules."""
@@ -144,7 +146,7 @@ class Driver:
         one thread. Then what saves more bytes, and the earlier rule.
         """
         assert outcome.group is not None
-        if consumer.heavy and outcome.group.inlined.issuperset(producer.members):
+        if consumer.heavy and outcome.group.inlines(producer):
             first = 0 if producer.moves else 2
         else:
             first = 2 if becomes_serial(outcome.group, (producer, consumer), self.target) else 1

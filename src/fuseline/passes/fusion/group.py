@@ -11,7 +11,8 @@ per grid point, times the inner loops:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
@@ -20,8 +21,9 @@ from fuseline.analysis.structured import Kind
 from fuseline.ir.dim import Dim, add, minimum, mul, product, upper_bound
 from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.graph import element_bytes
+from fuseline.passes.fusion.group_body import GroupBody
 from fuseline.passes.fusion.loop_classes import Loop
-from fuseline.passes.fusion.node import HEAVY, Node, Read
+from fuseline.passes.fusion.node import HEAVY, Node, Read, node_operations
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes, streamed_loops
 
 CACHE_LINE_BYTES = 64
@@ -65,10 +67,29 @@ class Group:
         return cls([node], tuple(node.loops[loop] for loop in node.parallel), {node: place})
 
     @cached
+    def body(self) -> GroupBody:
+        """What it consists of and where it touches others, in sets that grow with it."""
+        return GroupBody.of(self.members, self.grid_loop_of, self.inlined)
+
+    def form(self) -> Collection[Node]:
+        """The group is one of the partition from now on; the nodes that are in another body for it."""
+        return self.body.nodes
+
+    @property
+    def plain(self) -> Group:
+        """The same group by itself, however it was formed."""
+        return self
+
+    @cached
+    def size(self) -> int:
+        """How many members there are."""
+        return len(self.members)
+
+    @cached
     def root(self) -> Node:
         """The op that the dispatch is built around: the heaviest member, the last of equals."""
         placed = [node for node in self.members if node not in self.inlined] or self.members
-        return max(placed, key=lambda node: (_RANK.get(node.kind, 0), len(node.loops), node.order))
+        return max(placed, key=root_rank)
 
     @cached
     def is_sequential(self) -> bool:
@@ -94,12 +115,41 @@ class Group:
     def blocked(self) -> bool:
         """Whether a workgroup is a block of grid points whose values lie in scratch: a root is not alone in reducing,
         or keeps loops inside."""
-        reducing = [node for node in self.members if node.reduces and node not in self.inlined]
-        roots = [node for node in reducing if node.kind in HEAVY]
+        roots = self.placed_roots
         return bool(roots) and (
-            len(reducing) > 1
+            self.reducing_count > 1
             or any(node.iterators[loop] == "parallel" for node in roots for loop in self._moving_inner(node))
         )
+
+    @cached
+    def placed_roots(self) -> frozenset[Node]:
+        """The roots that are not read in place."""
+        return frozenset([n for n in self.members if n.kind in HEAVY and n.reduces and n not in self.inlined])
+
+    @cached
+    def reducing_count(self) -> int:
+        """How many members reduce that are not read in place."""
+        return sum([node.reduces and node not in self.inlined for node in self.members])
+
+    @cached
+    def reads_elsewhere(self) -> bool:
+        """Whether any member reads at another point than its own."""
+        return any([node.reads_elsewhere for node in self.members])
+
+    @cached
+    def body_operations(self) -> int:
+        """Operations of one evaluation of every member."""
+        return sum([node_operations(node) for node in self.members])
+
+    @cached
+    def most_points(self) -> int:
+        """Points of the largest member."""
+        return max([node.points or 0 for node in self.members])
+
+    @cached
+    def root_points(self) -> int:
+        """Points of all roots together."""
+        return sum([node.points or 0 for node in self.members if node.heavy])
 
     def _moving_inner(self, node: Node) -> list[int]:
         return [loop for loop in self.inner(node) if node.loops[loop] != 1]
@@ -116,15 +166,30 @@ class Group:
 
     def inner(self, node: Node) -> list[int]:
         """The loops of a placed member that run inside a workgroup."""
-        return [loop for loop, grid in enumerate(self.grid_loop_of[node]) if grid is None]
+        return [loop for loop, grid in enumerate(self.place_of(node)) if grid is None]
 
-    def reads_from(self, other: Group) -> Iterator[Read]:
-        """Every read of a value of `other` by a member of this group."""
-        theirs = other.member_set
-        for node in self.members:
-            for read in node.reads:
-                if read.producer in theirs:
-                    yield read
+    def place_of(self, node: Node) -> tuple[int | None, ...]:
+        """The grid loop of each loop of a placed member."""
+        return self.grid_loop_of[node]
+
+    def is_inlined(self, node: Node) -> bool:
+        """Whether a member is evaluated where it is read."""
+        return node in self.inlined
+
+    def inlines(self, other: Group) -> bool:
+        """Whether all members of `other` are evaluated where they are read."""
+        return self.inlined.issuperset(other.members)
+
+    def reads_from(self, other: Group) -> Sequence[Read]:
+        """Every read of a value of `other` by a member of this group, in program order."""
+        known = self._reads.get(other)
+        if known is None:
+            known = self._reads[other] = self.body.reads_from(other.body)
+        return known
+
+    @cached
+    def _reads(self) -> dict[Group, list[Read]]:
+        return {}
 
     def outside_reads(self) -> Iterator[Read]:
         """Every read of a value from outside."""
@@ -152,13 +217,7 @@ class Group:
 
     def buffers(self) -> set[SSAValue]:
         """What a dispatch of this group binds: the values it reads from outside, fills aside, and its results."""
-        return set(self._buffers.values())
-
-    @cached
-    def _buffers(self) -> dict[int, SSAValue]:
-        found = {id(read.value): read.value for read in self.outside_reads() if not read.filled}
-        found.update([(id(result), result) for result in self.results()])
-        return found
+        return {*self.body.inputs.values(), *self.body.results.values()}
 
     @cached
     def streamed(self) -> frozenset[Loop]:
@@ -186,7 +245,7 @@ class Group:
 
     def bindings(self) -> int:
         """How many buffers a dispatch of this group binds."""
-        return len(self._buffers)
+        return len(self.body.inputs) + len(self.body.results)
 
     def parallel_iterations(self) -> int | None:
         """How many grid points there are at most; None without a bound."""
@@ -197,9 +256,14 @@ class Group:
         return upper_bound(product(self.grid))
 
     @cached
-    def member_set(self) -> frozenset[Node]:
+    def member_set(self) -> AbstractSet[Node]:
         """The members."""
-        return frozenset(self.members)
+        return self.body.nodes
+
+
+def root_rank(node: Node) -> tuple[int, int, int]:
+    """What decides which member a dispatch is built around: the most of it."""
+    return _RANK.get(node.kind, 0), len(node.loops), node.order
 
 
 def _kept_values(group: Group) -> Iterator[tuple[SSAValue, Dim]]:

@@ -19,7 +19,8 @@ _Step: TypeAlias = Callable[[Group], "list[Group]"]
 
 
 class GroupOrder:
-    """Groups with their places. `group_of` is the driver's own map, which it changes after it told of a merge."""
+    """Groups with their places. `group_of` is the driver's own map, which it changes after it told of a
+    merge."""
 
     def __init__(self, groups: Iterable[Group], group_of: Mapping[Node, Group]) -> None:
         self.group_of = group_of
@@ -35,13 +36,7 @@ class GroupOrder:
         return known
 
     def _found_producers(self, group: Group) -> list[Group]:
-        found = {
-            self.group_of[read.producer]: None
-            for node in group.members
-            for read in node.reads
-            if read.producer is not None
-        }
-        found.update({self.group_of[other]: None for node in group.members for other in node.sized_by})
+        found = {self.group_of[other]: None for other in group.body.producers()}
         found.pop(group, None)
         return list(found)
 
@@ -53,8 +48,7 @@ class GroupOrder:
         return known
 
     def _found_consumers(self, group: Group) -> list[Group]:
-        found = {self.group_of[read.consumer]: None for node in group.members for read in node.readers}
-        found.update({self.group_of[other]: None for node in group.members for other in node.sizes})
+        found = {self.group_of[other]: None for other in group.body.consumers()}
         found.pop(group, None)
         return list(found)
 
@@ -67,7 +61,7 @@ class GroupOrder:
         waiting = self._waiting_inside(parts)
         if waiting is not None:
             return waiting
-        if not self._path_outside(parts):
+        if not self._led_to(parts) or not self._path_outside(parts):
             return None
         place = self.place
         last = max([place[part] for part in parts])
@@ -90,6 +84,11 @@ class GroupOrder:
                 return group
             stack += after
         return None
+
+    def _led_to(self, parts: Collection[Group]) -> bool:
+        """Whether a group after the first of `parts` leads to another: else no path comes back."""
+        first = min([self.place[part] for part in parts])
+        return any([self.place[o] > first and o not in parts for part in parts for o in self.producers(part)])
 
     def _path_outside(self, parts: Collection[Group]) -> bool:
         """Whether a path leads from one of `parts` out of them and back, looked for from both ends, edge by edge: it is
@@ -122,8 +121,8 @@ class GroupOrder:
         """One of `parts` that takes a size from another: what makes the size of the data stays outside, and would come
         before and after both."""
         for part in parts:
-            for node in part.members:
-                if node.sized_by and any([self.group_of[other] in parts for other in node.sized_by]):
+            for node in part.body.sized:
+                if any([self.group_of[other] in parts for other in node.sized_by]):
                     return part
         return None
 

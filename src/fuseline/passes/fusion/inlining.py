@@ -24,7 +24,7 @@ def with_inlined_members(group: Group) -> Group:
     share, merges of pairs aside, and those that they share without the members that can be inlined."""
     if group.arms:
         return replace(group, arms=tuple(with_inlined_members(arm) for arm in group.arms))
-    found = _wider(group, frozenset())
+    found = _wider(group.plain, frozenset())
     return _wider(found, _free_members(found))
 
 

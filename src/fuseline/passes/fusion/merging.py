@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import dims_of
 from fuseline.ir.dim import Dim
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.group_body import Renumbering
+from fuseline.passes.fusion.joint_group import JointGroup
 from fuseline.passes.fusion.node import Node, Read
-
-Places: TypeAlias = "Mapping[Node, tuple[int | None, ...]]"
-"""The grid loop of each loop of a member, see `Group`."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def align(producer: Group, consumer: Group) -> Alignment:
     matcher = _Matcher()
     for read in consumer.reads_from(producer):
         assert read.producer is not None
-        if read.consumer in consumer.inlined or read.producer in producer.inlined:
+        if consumer.is_inlined(read.consumer) or producer.is_inlined(read.producer):
             _refuse_all(matcher, producer, consumer)
         else:
             _match_read(matcher, producer, consumer, read)
@@ -87,7 +85,7 @@ def _refuse_all(matcher: _Matcher, producer: Group, consumer: Group) -> None:
 
 def _match_read(matcher: _Matcher, producer: Group, consumer: Group, read: Read) -> None:
     assert read.producer is not None
-    source, target = producer.grid_loop_of[read.producer], consumer.grid_loop_of[read.consumer]
+    source, target = producer.place_of(read.producer), consumer.place_of(read.consumer)
     written = read.producer.written[read.producer.result_index(read.value)]
     for loop, coordinate in zip(written, read.coordinates, strict=True):
         grid = source[loop] if loop is not None else None
@@ -106,33 +104,32 @@ def merged(producer: Group, consumer: Group, alignment: Alignment) -> Group:
     """Both groups as one over the loops that correspond (unit loops fall away)."""
     mine: dict[int | None, int] = {p: i for i, (p, _) in enumerate(alignment.pairs)}
     theirs: dict[int | None, int] = {c: i for i, (_, c) in enumerate(alignment.pairs)}
-    place = {node: tuple(map(mine.get, loops)) for node, loops in producer.grid_loop_of.items()}
-    place |= {node: tuple(map(theirs.get, loops)) for node, loops in consumer.grid_loop_of.items()}
-    return _together(producer, consumer, tuple(producer.grid[p] for p, _ in alignment.pairs), place)
+    numbers = _changed(mine, producer), _changed(theirs, consumer)
+    return JointGroup(producer, consumer, tuple([producer.grid[p] for p, _ in alignment.pairs]), numbers)
+
+
+def _changed(numbers: Renumbering, group: Group) -> Renumbering | None:
+    """None where all grid loops keep their number."""
+    same = len(numbers) == len(group.grid) and all([old == new for old, new in numbers.items()])
+    return None if same else numbers
 
 
 def inline_into(producer: Group, consumer: Group) -> Group:
     """The consumer's group with all of the producer's members read in place."""
-    return _together(producer, consumer, consumer.grid, consumer.grid_loop_of, producer.members)
+    return JointGroup(producer, consumer, consumer.grid, in_place=producer)
 
 
 def cut_behind(producer: Group, consumer: Group) -> Group:
     """The producer's group with slices of its results: no loops of their own, they say what of a result is stored."""
-    return _together(producer, consumer, producer.grid, producer.grid_loop_of, consumer.members)
-
-
-def _together(
-    producer: Group, consumer: Group, grid: tuple[Dim, ...], place: Places, read_in_place: Iterable[Node] = ()
-) -> Group:
-    """The members of both over `grid`."""
-    inlined = producer.inlined.union(consumer.inlined, read_in_place)
-    return Group(_members((producer, consumer)), grid, dict(place), inlined, online=producer.online + consumer.online)
+    return JointGroup(producer, consumer, producer.grid, in_place=consumer)
 
 
 def joined(arms: Sequence[Group]) -> Group:
     """Independent groups as the arms of one."""
     place = {node: loops for arm in arms for node, loops in arm.grid_loop_of.items()}
-    return Group(_members(arms), (), place, {node for arm in arms for node in arm.inlined}, tuple(arms))
+    return Group(
+        _members(arms), (), place, {node for arm in arms for node in arm.inlined}, tuple(arm.plain for arm in arms)
+    )
 
 
 def side_by_side(arms: Sequence[Group], numbers: Sequence[Mapping[int, int]], grid: tuple[Dim, ...]) -> Group:

@@ -32,6 +32,10 @@ PARALLEL_KINDS = frozenset({Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BR
 MOVEMENT = frozenset({Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST})
 """Ops that compute nothing: reading through them costs no arithmetic."""
 
+BORDERED = {Kind.CONCAT: 40, Kind.PAD: 30}
+"""Operations per part of what is told apart by its coordinate: comparisons, a way for runs of lanes and one lane by
+lane."""
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -164,6 +168,11 @@ class Node:
         if isinstance(value, OpResult) and value.op is self.op:
             return value.index
         raise ValueError(f"{value} is no result of {self.op.name}")
+
+
+def node_operations(node: Node) -> int:
+    """Operations of one evaluation of an op."""
+    return node.operations or BORDERED.get(node.kind, 2) * max(1, len(node.reads))
 
 
 def plain_coordinate(coordinate: Coordinate) -> bool:

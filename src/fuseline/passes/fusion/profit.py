@@ -16,7 +16,8 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
-from fuseline.passes.fusion.node import Node, Read
+from fuseline.passes.fusion.group_body import is_stored
+from fuseline.passes.fusion.node import Read
 from fuseline.passes.fusion.rule import Merge
 from fuseline.passes.fusion.tile_cost import compute_ns, direct_ns, reread_ns
 
@@ -53,20 +54,8 @@ def weigh_reads(reads: Iterable[Read], parts: Sequence[Group], graph: FusionGrap
     saved = 0
     for read in {id(read.value): read for read in reads}.values():
         size = assumed_size(graph.num_bytes(read.value))
-        saved += size if _stays(read, inside) else 2 * size
+        saved += size if is_stored(read, inside) else 2 * size
     return Profit(saved)
-
-
-def _stays(read: Read, inside: Sequence[frozenset[Node]]) -> bool:
-    """Whether the value that is read is stored all the same: the caller gets it, or a node outside reads it."""
-    node = read.producer
-    assert node is not None
-    if node.escapes:
-        return True
-    for other in node.readers:  # which may be thousands, the first of them outside
-        if other.value is read.value and not any([other.consumer in part for part in inside]):
-            return True
-    return False
 
 
 def unprofitable(
@@ -144,8 +133,7 @@ def loses_parallelism(group: Group, parts: Iterable[Group], target: TargetDescri
 
 def _work(group: Group) -> int:
     """Points of the largest member, or of all roots together: they run one after the other."""
-    sizes = {node: node.points or 0 for node in group.members}
-    return max(*sizes.values(), sum(size for node, size in sizes.items() if node.heavy), 0)
+    return max(group.most_points, group.root_points)
 
 
 def _workgroups(group: Group) -> int | None:

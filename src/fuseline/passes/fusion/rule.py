@@ -102,7 +102,7 @@ class Merge:
         mine, theirs = self.producer.member_set, self.consumer.member_set
         return any(
             node.escapes or any([read.consumer not in mine and read.consumer not in theirs for read in node.readers])
-            for node in mine
+            for node in self.producer.body.leaving
         )
 
 

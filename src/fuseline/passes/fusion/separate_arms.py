@@ -86,5 +86,5 @@ def _arm(home: Group, part: list[Node], seams: frozenset[Node]) -> Group:
     online = tuple(stream for stream in home.online if inside.issuperset(stream.nodes))
     placed = [node for node in part if node not in inlined]
     classes = loop_classes(part)
-    whole = replace(home, members=part, inlined=inlined, arms=(), online=online)
+    whole = replace(home.plain, members=part, inlined=inlined, arms=(), online=online)
     return over(whole, placed, classes.shared(placed), classes)

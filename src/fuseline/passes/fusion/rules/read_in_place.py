@@ -45,7 +45,7 @@ class ReadInPlace(FusionRule):
             return _into_root(merge, graph)
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
-        if all(node.moves for node in producer.members):
+        if producer.moves:
             return Legal()
         factor = recompute_factor(merge.reads)
         if factor > 1:
@@ -55,7 +55,7 @@ class ReadInPlace(FusionRule):
 
 def _beside_the_root(merge: Merge) -> bool:
     """Whether only epilogues read the producer: then it is evaluated once per point, as in any other group."""
-    return all(not read.consumer.heavy and read.consumer not in merge.consumer.inlined for read in merge.reads)
+    return all(not read.consumer.heavy and not merge.consumer.is_inlined(read.consumer) for read in merge.reads)
 
 
 def _into_root(merge: Merge, graph: FusionGraph) -> Answer:

@@ -36,8 +36,8 @@ class RowChain(FusionRule):
 
 def _strided(group: Group, demoted: frozenset[int]) -> str | None:
     """Where a loop that stays in the grid would run inside one that becomes serial, in some member's result."""
-    for node in group.members:
-        if node in group.inlined or not demoted:
+    for node in group.members if demoted else ():
+        if node in group.inlined:
             continue
         for axes in node.written:
             grids = [group.grid_loop_of[node][loop] for loop in axes if loop is not None and node.loops[loop] != 1]

@@ -1,5 +1,5 @@
 """What all tests share: hypothesis without deadlines (machines are shared and noisy), the same examples in every CI
-run, onnxruntime hidden."""
+run, random numbers of each test's own (`tests/draws.py`), onnxruntime hidden."""
 
 from __future__ import annotations
 
@@ -10,12 +10,29 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import draws
+
 # A test compiles what it says, and never finds what an earlier one (or another state of the code under a patch) made.
 os.environ.setdefault("FUSELINE_NO_CACHE", "programs")
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_report_header() -> str:
+    return f"random numbers: {draws.VARIABLE}={draws.SEED}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The seed once more where something fails, since `-q` leaves out the header."""
+    if terminalreporter.stats.keys() & {"failed", "error"}:
+        terminalreporter.write_line(pytest_report_header())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    draws.start(item.nodeid)
 
 
 @pytest.fixture

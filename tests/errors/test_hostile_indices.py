@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG
 from tests.one_node import feeds_of, one_node
 from tests.proved import ProvedProgram
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(41)
 LEAST, MOST = -(2**63), 2**63 - 1
 WILD = np.array([MOST, LEAST, 2**31, -(2**31) - 1, 10**9, -5, 5, 0, 1], np.int64)
 

@@ -14,10 +14,10 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG, generator
 
 Array: TypeAlias = NDArray[Any]
-RNG = np.random.default_rng(5)
-W = RNG.standard_normal((2, 3)).astype(np.float32)
+W = generator(__name__).standard_normal((2, 3)).astype(np.float32)
 IMPORTS = [helper.make_opsetid("", 17), helper.make_opsetid("d", 1)]
 
 

@@ -14,9 +14,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(11)
 
 
 def floats(*shape: int) -> Array:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG
 from tests.one_node import by_onnxruntime, one_node
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(31)
 
 
 def normal(*shape: int) -> Array:

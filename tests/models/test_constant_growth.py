@@ -15,11 +15,11 @@ from onnx import ModelProto, numpy_helper
 import fuseline
 from fuseline.ir import constant_budget
 from fuseline.passes.cleanup import fold_constants
+from tests.draws import RNG
 from tests.one_node import by_onnxruntime
 from tests.small_models import FLOAT, INT64, Builder
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(64)
 MIB = 1 << 20
 
 

@@ -18,10 +18,10 @@ from fuseline.errors import FuselineError
 from fuseline.interop import peers
 from fuseline.report.records import DispatchRecord
 from fuseline.verify.measure import paired_ratio
+from tests.draws import RNG
 from tests.small_models import mlp
 
 Array = np.ndarray
-RNG = np.random.default_rng()
 TIMES = {"fuseline": np.linspace(1e-3, 2e-3, 9), "near": np.linspace(2e-3, 3e-3, 9), "far": np.linspace(9e-3, 5e-3, 9)}
 
 

@@ -25,12 +25,12 @@ from fuseline.cli.stats import stats
 from fuseline.errors import ERROR_TITLES, FuselineError
 from fuseline.report.advice import ADVICE
 from fuseline.verify.inputs import Hints
+from tests.draws import RNG, generator
 from tests.graphs.onnx_text import onnx_model
 
 NULL = ("--target", "null", "--threads", "2")
 NUMPY = ("--target", "interpreter")
-RNG = np.random.default_rng()
-W = RNG.standard_normal((4, 3)).astype(np.float32)
+W = generator(__name__).standard_normal((4, 3)).astype(np.float32)
 TEXT = """(float[n, 4] x) => (y, z) {
     [product] p = MatMul(x, w)
     [bend] y = Abs(p)

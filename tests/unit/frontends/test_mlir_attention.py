@@ -11,9 +11,9 @@ import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG, generator
 
-RNG = np.random.default_rng(2)
-Q, K, V = (RNG.standard_normal(shape, dtype=np.float32) for shape in ((2, 5, 8), (2, 7, 8), (2, 6, 7)))
+Q, K, V = (generator(__name__).standard_normal(shape, dtype=np.float32) for shape in ((2, 5, 8), (2, 7, 8), (2, 6, 7)))
 MASKS: dict[str, Any] = {
     "": None,
     "i1": RNG.random((2, 5, 7)) < 0.8,

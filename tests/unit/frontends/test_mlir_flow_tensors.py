@@ -13,9 +13,10 @@ import fuseline
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module, print_module
+from tests.draws import generator
 
-RNG = np.random.default_rng(29)
-A, B = RNG.standard_normal((4, 6), dtype=np.float32), RNG.standard_normal((2, 3), dtype=np.float32)
+_HELD = generator(__name__)
+A, B = _HELD.standard_normal((4, 6), dtype=np.float32), _HELD.standard_normal((2, 3), dtype=np.float32)
 ARGUMENTS = "%a: tensor<4x6xf32>, %d: tensor<?x6xf32>, %b: tensor<2x3xf32>, %s: f32, %i: index, %j: index, %n: index"
 FEEDS: dict[str, Any] = {"a": A, "d": A, "b": B, "s": 2.5, "i": 1, "j": 3, "n": 4}
 

@@ -11,10 +11,11 @@ import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG, generator
 
-RNG = np.random.default_rng(11)
-A, B = RNG.standard_normal((3, 5), dtype=np.float32), RNG.standard_normal((3, 5), dtype=np.float32)
-N = RNG.integers(-9, 9, (3, 5)).astype(np.int32)
+_HELD = generator(__name__)
+A, B = _HELD.standard_normal((3, 5), dtype=np.float32), _HELD.standard_normal((3, 5), dtype=np.float32)
+N = _HELD.integers(-9, 9, (3, 5)).astype(np.int32)
 
 
 def _result(text: str, feeds: dict[str, Any], tmp_path: Path) -> Any:

@@ -13,13 +13,14 @@ import fuseline
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module, print_module
+from tests.draws import RNG, generator
 
-RNG = np.random.default_rng(23)
-X = RNG.integers(-4, 4, (3, 7)).astype(np.float32)
-N = RNG.integers(-9, 9, (3, 7)).astype(np.int32)
-W = RNG.standard_normal((6, 4), dtype=np.float32)
+_HELD = generator(__name__)
+X = _HELD.integers(-4, 4, (3, 7)).astype(np.float32)
+N = _HELD.integers(-9, 9, (3, 7)).astype(np.int32)
+W = _HELD.standard_normal((6, 4), dtype=np.float32)
 AT = np.array([[5], [0], [5]], np.int32)
-U = RNG.standard_normal((3, 4), dtype=np.float32)
+U = _HELD.standard_normal((3, 4), dtype=np.float32)
 
 
 def _run(text: str, feeds: dict[str, Any], tmp_path: Path) -> list[Any]:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG
 from tests.proved import ProvedProgram
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(29)
 TARGETS = ("cpu", "interpreter")
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG, generator
 
-RNG = np.random.default_rng(5)
-A = RNG.standard_normal((5, 7), dtype=np.float32)
+A = generator(__name__).standard_normal((5, 7), dtype=np.float32)
 SHIFT = """
   %e = tensor.empty() : tensor<5x7xf32>
   %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],

@@ -18,12 +18,13 @@ from fuseline.analysis.evaluation import evaluate_module, main_function
 from fuseline.frontends.onnx import read_onnx
 from fuseline.frontends.onnx.constant_nodes import INPUT_LIMIT
 from fuseline.ir.context import CompilerContext, new_context
+from tests.draws import RNG, generator
 from tests.one_node import by_onnxruntime, feeds_of, one_node
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(11)
-X = RNG.standard_normal((2, 3, 4)).astype(np.float32)
-CHANNELS = [np.abs(RNG.standard_normal(3)).astype(np.float32) for _ in range(4)]
+_HELD = generator(__name__)
+X = _HELD.standard_normal((2, 3, 4)).astype(np.float32)
+CHANNELS = [np.abs(_HELD.standard_normal(3)).astype(np.float32) for _ in range(4)]
 
 NODES: dict[str, tuple[Any, ...]] = {
     "norm of absolute values": ("LpNormalization", [X], {"axis": 1, "p": 1}, 18, 1),

@@ -15,11 +15,11 @@ from onnx import TensorProto, helper, numpy_helper
 import fuseline
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.contrib import in_standard_operators
+from tests.draws import RNG
 
 ort = pytest.importorskip("onnxruntime")
 Array = NDArray[Any]
 Input = Array | np.generic | str
-RNG = np.random.default_rng(11)
 SCALE, ZERO, OUT_SCALE, OUT_ZERO = np.float32(0.05), np.uint8(120), np.float32(0.04), np.uint8(100)
 
 

@@ -13,11 +13,11 @@ from onnx import TensorProto, helper
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG
 from tests.graphs.onnx_text import attributes_of, element, onnx_model
 from tests.one_node import by_onnxruntime
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(21)
 Inputs = dict[str, tuple[list[int | str], Array]]
 
 

@@ -13,10 +13,10 @@ from onnx import TensorProto, helper
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG
 from tests.one_node import by_onnxruntime, feeds_of, one_node
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(8)
 
 
 def normal(*shape: int, dtype: type = np.float32) -> Array:

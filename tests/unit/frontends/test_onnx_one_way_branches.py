@@ -10,10 +10,10 @@ import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 
 HIDDEN, FEATURES = 6, 5
-RNG = np.random.default_rng(11)
 TARGETS = pytest.mark.parametrize("target", ["cpu", "interpreter"])
 
 

@@ -16,12 +16,12 @@ import fuseline
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
+from tests.draws import RNG
 
 ort = pytest.importorskip("onnxruntime")
 
 Array = NDArray[Any]
 Sizes = Sequence[int]
-RNG = np.random.default_rng()
 
 
 def model(nodes: Sequence[onnx.NodeProto], inputs: dict[str, Sequence[int | str]], **weights: Array) -> onnx.ModelProto:

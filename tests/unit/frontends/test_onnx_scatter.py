@@ -14,11 +14,11 @@ from onnx.reference import ReferenceEvaluator
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG
 from tests.native import native
 from tests.one_node import feeds_of, one_node
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(17)
 
 
 def floats(*shape: int) -> Array:

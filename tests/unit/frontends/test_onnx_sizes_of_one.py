@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 import fuseline
 from fuseline import pipeline
 from fuseline.errors import FuselineError
+from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 
 ort = pytest.importorskip("onnxruntime")
 errors = ort.capi.onnxruntime_pybind11_state
 
 Array = NDArray[Any]
-RNG = np.random.default_rng()
 LENGTHS = range(6)
 ZERO, END, STEP, AXES, ONE_AXIS = (np.array(v) for v in ([0], [99], [2], [0, 1], [0]))
 EVEN = "(float[h, w] x) => (z) { half = Slice(x, zero, end, first, two) even = Concat<axis = 0>(half, half) %s }"

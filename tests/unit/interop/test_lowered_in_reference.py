@@ -14,10 +14,10 @@ from fuseline.interop.lowered_operators import (
     PROGRAMS_KEPT,
     _program,  # pyright: ignore[reportPrivateUsage] - how often it is read is seen nowhere else
 )
+from tests.draws import RNG
 from tests.one_node import by_onnxruntime, feeds_of, one_node
 
 ML = "ai.onnx.ml"
-RNG = np.random.default_rng()
 
 
 def test_one_class_for_each() -> None:

@@ -8,9 +8,8 @@ import pytest
 
 import fuseline
 from fuseline.interop.onnx_backend import FuselineBackend
+from tests.draws import RNG
 from tests.small_models import mlp
-
-RNG = np.random.default_rng(6)
 
 
 def test_prepare_and_run():

@@ -13,10 +13,10 @@ from onnx import TensorProto, helper
 
 from fuseline.errors import FuselineError
 from fuseline.interop.onnx_runtime import NotInstalled, NotTaken, OrtOperator
+from tests.draws import RNG
 from tests.one_node import one_node
 
 pytest.importorskip("onnxruntime")
-RNG = np.random.default_rng()
 
 
 def test_an_operator_on_its_operands() -> None:

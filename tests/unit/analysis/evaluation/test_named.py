@@ -12,9 +12,9 @@ from fuseline.analysis.evaluation.program import is_evaluable
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
+from tests.draws import RNG, generator
 
-RNG = np.random.default_rng(3)
-X = RNG.standard_normal((5, 7)).astype("f4")
+X = generator(__name__).standard_normal((5, 7)).astype("f4")
 
 
 def run(body: str, arguments: str, result: str, *args: Any) -> Any:

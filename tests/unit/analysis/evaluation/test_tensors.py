@@ -16,10 +16,10 @@ from fuseline.analysis.evaluation.tensors import checked, mixed_sizes, result_sh
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
+from tests.draws import RNG, generator
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(17)
-X = RNG.standard_normal((5, 7)).astype("f4")
+X = generator(__name__).standard_normal((5, 7)).astype("f4")
 
 
 def run(body: str, arguments: str, result: str, *args: Any) -> Array:

@@ -14,9 +14,9 @@ from onnx.reference import ReferenceEvaluator
 from fuseline.frontends.onnx.contrib_bodies import contrib_body
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import Tensor, known
+from tests.draws import RNG
 
 Array = NDArray[Any]
-RNG = np.random.default_rng()
 F32 = np.dtype(np.float32)
 
 

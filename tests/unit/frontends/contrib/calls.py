@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 import fuseline
+from tests.draws import RNG
 from tests.proved import ProvedProgram
 
 ort = pytest.importorskip("onnxruntime")
 
 Array = NDArray[Any]
-RNG = np.random.default_rng()
 
 
 def normal(*shape: int) -> Array:

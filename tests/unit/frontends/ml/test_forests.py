@@ -14,8 +14,8 @@ from fuseline.frontends.onnx.ops import forests
 from fuseline.frontends.onnx.ops.forest_checks import MOST_FEATURES, require_among, well_formed
 from fuseline.frontends.onnx.ops.forests import EQ, GT, GTE, LEAF, LEQ, LT, MEMBER, NEQ, Forest, Nodes
 from fuseline.frontends.onnx.tensors import NoNativeLowering
+from tests.draws import RNG
 
-RNG = np.random.default_rng()
 TESTS: dict[int, Callable[[float, float], bool]] = {
     LEQ: lambda x, v: x <= v,
     LT: lambda x, v: x < v,

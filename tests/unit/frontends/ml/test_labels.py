@@ -10,11 +10,11 @@ from onnx import numpy_helper
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.draws import RNG
 from tests.native import assert_as_onnxruntime
 from tests.one_node import by_onnxruntime, feeds_of, one_node
 
 ML = "ai.onnx.ml"
-RNG = np.random.default_rng(6)
 FLOATS = np.array([[1, 2, 2.5, np.nan, -0.0], [0, np.inf, -np.inf, 9, -7.25]], np.float32)
 WHOLE = np.array([1, 2, 3, -5, 2**40, 0, -(2**63), 2**63 - 1], np.int64)
 

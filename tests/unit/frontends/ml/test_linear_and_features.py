@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.draws import RNG, generator
 from tests.native import assert_as_onnxruntime
 
 ML = "ai.onnx.ml"
-RNG = np.random.default_rng(4)
-X = RNG.standard_normal((7, 5)).astype(np.float32)
+X = generator(__name__).standard_normal((7, 5)).astype(np.float32)
 
 
 def numbers(*shape: int) -> list[float]:

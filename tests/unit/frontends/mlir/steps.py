@@ -15,8 +15,8 @@ from fuseline.analysis.evaluation import evaluate_function
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
+from tests.draws import RNG
 
-RNG = np.random.default_rng()
 Step = Callable[[ModuleOp, FuncOp], object]
 
 

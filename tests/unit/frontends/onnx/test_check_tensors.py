@@ -6,15 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.check_tensors import check_tensor, check_tensors
+from tests.draws import RNG
 
-RNG = np.random.default_rng()
 TYPES = "float32 float64 float16 int8 uint8 int32 uint32 int64 uint64 bool complex64 complex128".split()
 
 

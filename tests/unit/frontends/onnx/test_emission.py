@@ -14,10 +14,10 @@ from fuseline.frontends.onnx import emission
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.scalars import add, loop_index, mul
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, known_sizes, view
+from tests.draws import RNG
 from tests.graphs.custom_lowering import computed, read_with
 
 F32 = np.dtype(np.float32)
-RNG = np.random.default_rng()
 Lowering = Callable[[OnnxNode], Tensor]
 
 

@@ -13,10 +13,10 @@ from fuseline.frontends.onnx.folding import FOLD_LIMIT, fill_value, fold
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import Tensor, known
 from fuseline.ir.dim import Dim, add, evaluate, mul, symbol
+from tests.draws import RNG
 from tests.one_node import by_onnxruntime, feeds_of, one_node
 
 Array = NDArray[Any]
-RNG = np.random.default_rng()
 N, M = symbol("n", 0), symbol("m", 1)
 SIZES = [{"n": n, "m": m} for n in (0, 1, 3, 8) for m in (1, 2, 5)]
 

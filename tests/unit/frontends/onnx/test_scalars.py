@@ -16,11 +16,11 @@ from fuseline.frontends.onnx.emission import elementwise
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import Tensor
 from fuseline.ir.halves import is_storage
+from tests.draws import RNG
 from tests.graphs.custom_lowering import computed, read_with
 from tests.graphs.onnx_text import element
 
 Array = NDArray[Any]
-RNG = np.random.default_rng()
 BF16 = np.dtype(ml_dtypes.bfloat16)
 INTEGERS = [np.dtype(name) for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")]
 FLOATS = [np.dtype(name) for name in ("float16", "float32", "float64")] + [BF16]

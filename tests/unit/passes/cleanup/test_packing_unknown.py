@@ -10,8 +10,7 @@ import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
-
-RNG = np.random.default_rng(31)
+from tests.draws import RNG
 
 
 def _program(text: str, target: str, tmp_path: Path) -> fuseline.Program:

@@ -19,9 +19,9 @@ from fuseline.frontends.onnx.tensors import NoNativeLowering
 from fuseline.interop import onnx_host
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.targets.interpreter.host import call_declared
+from tests.draws import RNG
 from tests.one_node import Array, Value, by_onnxruntime, feeds_of, one_node
 
-RNG = np.random.default_rng()
 F32 = np.float32
 ML = "ai.onnx.ml"
 onnx_host.install()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fuseline.frontends.onnx.reference import evaluator_with
+from tests.draws import RNG
 from tests.one_node import Array, Value, by_onnxruntime, feeds_of, one_node
 
-RNG = np.random.default_rng()
 F32, F16 = np.float32, np.float16
 ML = "ai.onnx.ml"
 

@@ -158,23 +158,26 @@ def test_what_is_not_spelled_out_is_refused_by_name(op_type: str, attributes: di
 
 
 def test_the_model_given_is_left_as_it_was():
-    proto = model("Gelu", {"x": normal(2)}, ["x"])
+    proto = model("QLinearSigmoid", {"x": bytes_of(2)}, ["x", SCALE, ZERO, OUT_SCALE, OUT_ZERO])
     before = proto.SerializeToString()
     spelled = in_standard_operators(proto, {"": 13})
     assert spelled is not proto and proto.SerializeToString() == before
     assert in_standard_operators(spelled, {"": 13}) is spelled
     assert spelled.graph.node[-1].name == "node"
     assert all(node.domain != "com.microsoft" for node in spelled.graph.node)
-    assert TensorProto.FLOAT == spelled.graph.input[0].type.tensor_type.elem_type
+    assert TensorProto.UINT8 == spelled.graph.input[0].type.tensor_type.elem_type
 
 
 def test_the_bodies_of_what_only_onnxruntime_runs_are_left_to_it():
     inner = helper.make_graph(
-        [helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")], "decoder", [], [onnx.ValueInfoProto(name="y")]
+        [helper.make_node("DequantizeLinear", ["x", "s"], ["y"], domain="com.microsoft")],
+        "decoder",
+        [],
+        [onnx.ValueInfoProto(name="y")],
     )
     search = helper.make_node("BeamSearch", ["ids"], ["z"], domain="com.microsoft", decoder=inner)
     branch = helper.make_node("If", ["yes"], ["w"], then_branch=inner, else_branch=inner)
     spelled = in_standard_operators(helper.make_model(helper.make_graph([search, branch], "g", [], [])), {"": 13})
     (kept,), (first, second) = ([a.g for a in node.attribute] for node in spelled.graph.node)
-    assert [node.op_type for node in kept.node] == ["Gelu"] and kept.node[0].domain == "com.microsoft"
+    assert [node.op_type for node in kept.node] == ["DequantizeLinear"] and kept.node[0].domain == "com.microsoft"
     assert all(node.domain == "" for graph in (first, second) for node in graph.node)

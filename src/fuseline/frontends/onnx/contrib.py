@@ -1,13 +1,11 @@
 """Operators of onnxruntime's own domain `com.microsoft`, spelled out in standard ones before the model is read.
 
-Quantisation tools write them (QLinearAdd, QGemm, ..), and saved graphs of onnxruntime's optimiser (Gelu, FusedConv,
-..). Their definitions: onnxruntime, docs/ContribOperators.md. What is not in the table stays as it is, and is refused
-by name (E0103).
+Quantisation tools write them (QLinearAdd, QGemm, ..). Their definitions: onnxruntime, docs/ContribOperators.md. What is
+not in the table stays as it is: `contrib_bodies/` has the rules that ask for types or sizes.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -47,10 +45,6 @@ class Spelling:
     def constant(self, value: float) -> str:
         """A scalar f32 constant."""
         return self.op("Constant", value=numpy_helper.from_array(np.asarray(value, np.float32)))
-
-    def number(self, value: float) -> str:
-        """A scalar constant of the type of the first input."""
-        return self.op("CastLike", self.constant(value), self.input(0))
 
     def real(self, first: int, **attributes: Any) -> str:
         """The numbers behind the quantised input `first`, whose scale and zero point follow it."""
@@ -121,44 +115,6 @@ def _dynamic_matmul(s: Spelling) -> str:
     return _integer_product(s, quantized, zero, s.input(1), s.input(3), s.op("Mul", scale, s.input(2)), s.input(4))
 
 
-def _gelu_of(s: Spelling, x: str) -> str:
-    inner = s.op("Add", s.op("Erf", s.op("Mul", x, s.number(math.sqrt(0.5)))), s.number(1.0))
-    return s.op("Mul", s.op("Mul", x, inner), s.number(0.5))
-
-
-def _fast_gelu(s: Spelling) -> str:
-    x = s.op("Add", s.input(0), s.input(1)) if s.input(1) else s.input(0)
-    cube = s.op("Mul", s.op("Mul", x, x), s.op("Mul", x, s.number(0.044715)))
-    inner = s.op("Tanh", s.op("Mul", s.op("Add", x, cube), s.number(math.sqrt(2 / math.pi))))
-    return s.op("Mul", s.op("Mul", x, s.op("Add", inner, s.number(1.0))), s.number(0.5))
-
-
-def _quick_gelu(s: Spelling) -> str:
-    scaled = s.op("Mul", s.input(0), s.number(s.attributes.get("alpha", 1.702)))
-    return s.op("Mul", s.input(0), s.op("Sigmoid", scaled))
-
-
-_ACTIVATIONS: dict[str, tuple[str, ...]] = {
-    "Relu": (),
-    "Tanh": (),
-    "Sigmoid": (),
-    "LeakyRelu": ("alpha",),
-    "HardSigmoid": ("alpha", "beta"),
-}
-
-
-def _fused_conv(s: Spelling) -> str | None:
-    activation = s.attributes.get("activation", b"").decode()
-    if activation not in _ACTIVATIONS:
-        return None
-    window = s.kept("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-    out = s.op("Conv", s.input(0), s.input(1), s.input(2), **window)
-    out = s.op("Add", out, s.input(3)) if s.input(3) else out
-    return s.op(
-        activation, out, **dict(zip(_ACTIVATIONS[activation], s.attributes.get("activation_params", ()), strict=False))
-    )
-
-
 _POOLING = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 _RULES: dict[str, Rule] = {
     "QLinearAdd": _quantized_pair("Add"),
@@ -174,11 +130,6 @@ _RULES: dict[str, Rule] = {
     "DynamicQuantizeMatMul": _dynamic_matmul,
     "DequantizeLinear": lambda s: s.real(0, **s.kept("axis")),
     "QuantizeLinear": lambda s: s.op("QuantizeLinear", *s.node.input, **s.kept("axis")),
-    "Gelu": lambda s: _gelu_of(s, s.input(0)),
-    "BiasGelu": lambda s: _gelu_of(s, s.op("Add", s.input(0), s.input(1))),
-    "FastGelu": _fast_gelu,
-    "QuickGelu": _quick_gelu,
-    "FusedConv": _fused_conv,
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from fuseline.frontends.onnx.contrib_bodies import contrib_body
+from fuseline.frontends.onnx.contrib_bodies import contrib_body, takes_halves
 from fuseline.frontends.onnx.dtypes import to_onnx
 from fuseline.frontends.onnx.emission import cast
 from fuseline.frontends.onnx.foreign_operators import is_foreign
@@ -28,8 +28,8 @@ MASK = 3
 def as_its_body_takes_it(node: OnnxNode, domain: str) -> OnnxNode:
     """`node`, with inputs of types that its body computes right: halves in f32, for the body is one operator; a mask of
     integers, into which the body of Attention would put minus infinity, is numbers of the queries' type."""
-    node = node if is_foreign(domain) else with_wide_inputs(node)
-    mask = node.get(MASK) if node.op_type == "Attention" else None
+    node = node if is_foreign(domain) and takes_halves(node.op_type) else with_wide_inputs(node)
+    mask = node.get(MASK) if node.op_type == "Attention" and not is_foreign(domain) else None
     if mask is None or mask.dtype.kind not in "iu":
         return node
     return replace(

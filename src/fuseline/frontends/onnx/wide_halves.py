@@ -54,10 +54,11 @@ def _widened(node: OnnxNode, t: Tensor | None) -> Tensor | None:
 
 
 def _declared(node: OnnxNode, domain: str, place: int) -> np.dtype[Any] | None:
-    """The 16-bit type of an output: that of the inputs with the same type variable, of the first one where the standard
-    has no such operator (any more); None for any other type."""
+    """The 16-bit type of an output: that of the inputs with the same type variable, of the first one of floats where
+    the standard has no such operator (any more, or ever); None for any other type."""
     if not onnx.defs.has(node.op_type, node.opset, domain):
-        return node[0].dtype if is_half(node[0].dtype) else None
+        floats = [t.dtype for t in node.inputs if t is not None and (is_half(t.dtype) or t.dtype.kind == "f")]
+        return floats[0] if floats and is_half(floats[0]) else None
     schema: Any = onnx.defs.get_schema(node.op_type, node.opset, domain)  # onnx's stub lacks a schema's fields
     variable = schema.outputs[min(place, len(schema.outputs) - 1)].type_str
     last = len(schema.inputs) - 1

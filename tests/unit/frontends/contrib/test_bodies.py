@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseline.frontends.onnx.contrib_bodies import attention, contrib_body, normalization, products, rotary, standard
+from fuseline.frontends.onnx.contrib_bodies import (
+    activations,
+    attention,
+    contrib_body,
+    normalization,
+    products,
+    rotary,
+    standard,
+)
 from fuseline.frontends.onnx.contrib_bodies.body import BODIES, ContribBody, contrib_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering
 from fuseline.ir.dim import symbol
@@ -14,6 +22,10 @@ from tests.unit.frontends.contrib.bodies import call, normal, ran
 N = symbol("n")
 
 RULES = {
+    activations.gelu: "Gelu",
+    activations.bias_gelu: "BiasGelu",
+    activations.fast_gelu: "FastGelu",
+    activations.quick_gelu: "QuickGelu",
     attention.attention: "Attention",
     attention.quantized_attention: "QAttention",
     attention.multi_head_attention: "MultiHeadAttention",
@@ -23,6 +35,7 @@ RULES = {
     normalization.quantized_embed_layer_norm: "QEmbedLayerNormalization",
     products.fused_matmul: "FusedMatMul TransposeMatMul",
     products.fused_gemm: "FusedGemm",
+    products.fused_convolution: "FusedConv",
     products.matmul_of_few_bits: "MatMulNBits",
     rotary.rotary_embedding: "RotaryEmbedding",
     standard.same: "Trilu GatherND Range",

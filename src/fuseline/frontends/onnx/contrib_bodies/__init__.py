@@ -15,7 +15,7 @@ from functools import cache
 import onnx_ir as ir
 from onnx import helper
 
-from fuseline.frontends.onnx.contrib_bodies.body import BODIES, OPSET, ContribBody
+from fuseline.frontends.onnx.contrib_bodies.body import BODIES, NARROW, OPSET, ContribBody
 from fuseline.frontends.onnx.node import OnnxNode
 
 
@@ -34,6 +34,12 @@ def contrib_body(node: OnnxNode) -> tuple[ir.Function, Mapping[str, int]] | None
     imports = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
     proto = helper.make_function("com.microsoft", node.op_type, body.names, outputs, body.nodes, imports)
     return ir.from_proto(proto), {**node.opsets, "": OPSET}
+
+
+def takes_halves(op_type: str) -> bool:
+    """Whether the body of an operator is to have 16-bit floats as they are."""
+    _discover()
+    return op_type in NARROW
 
 
 @cache

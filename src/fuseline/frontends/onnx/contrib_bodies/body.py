@@ -22,13 +22,17 @@ OPSET = 21
 
 Rule: TypeAlias = "Callable[[ContribBody], Sequence[str | None]]"
 BODIES: dict[str, Rule] = {}
+NARROW: set[str] = set()
+"""Operators whose bodies take 16-bit floats as they are, for nothing in them rounds twice."""
 
 
-def contrib_op(*names: str) -> Callable[[Rule], Rule]:
-    """Register a rule: it answers the names of the outputs, None for one that it does not compute."""
+def contrib_op(*names: str, wide: bool = True) -> Callable[[Rule], Rule]:
+    """Register a rule: it answers the names of the outputs, None for one that it does not compute. Inputs of 16-bit
+    floats are f32 in the body where it is `wide`, and what it computes is rounded at the end."""
 
     def register(rule: Rule) -> Rule:
         BODIES.update(dict.fromkeys(names, rule))
+        NARROW.update(() if wide else names)
         return rule
 
     return register
@@ -41,7 +45,7 @@ class ContribBody(Spelling):
         proto = node_proto(node.source, node.attributes)
         proto.input[:] = ["" if t is None else f"i{place}" for place, t in enumerate(node.inputs)]
         super().__init__(proto, node.label, OPSET)
-        self.tensors, self.wanted = node.inputs, node.wants_output
+        self.tensors, self.wanted, self.program = node.inputs, node.wants_output, node.program
         self.names = [f"i{place}" for place in range(len(node.inputs))]
 
     # -- inputs --------------------------------------------------------------------------------------------------------
@@ -71,6 +75,24 @@ class ContribBody(Spelling):
     def wrong_size(self, detail: str) -> FuselineError:
         """The error (E0107) for sizes that do not belong together."""
         return FuselineError("E0107", detail, node=self.label)
+
+    def check_size(self, index: int, axis: int, size: Dim) -> None:
+        """Refuse (E0107) an input with another size along `axis`; of symbols, every run checks it (E0203)."""
+        found = self.dims(index)[axis]
+        if isinstance(found, int) and isinstance(size, int) and found != size:
+            raise self.wrong_size(f"input {index} has size {found} along axis {axis}, {size} is needed")
+        if found != size:
+            self.program.require_equal(found, size, self.label)
+
+    def check_vector(self, index: int) -> None:
+        """Refuse (E0107) an input, where it is given, that is not a number for each element of the last axis of the
+        first one: onnxruntime broadcasts none."""
+        if not self.input(index):
+            return
+        if not self.tensor(0).rank or self.tensor(index).rank != 1:
+            ranks = f"{self.tensor(0).rank} and {self.tensor(index).rank} dimensions"
+            raise self.wrong_size(f"inputs 0 and {index} have {ranks}: 1 or more, and 1 are needed")
+        self.check_size(index, 0, self.dims(0)[-1])
 
     def refuse_inputs(self, *indices: int) -> None:
         """Refuse a call with any of these."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fuseline.frontends.onnx.contrib_bodies.body import ContribBody, contrib_op
+from fuseline.ir.dim import to_text
 
 EPSILON = 1e-12
 """What onnxruntime's schemas say where a node does not."""
@@ -13,6 +14,7 @@ EPSILON = 1e-12
 @contrib_op("SkipLayerNormalization")
 def skip_layer_norm(b: ContribBody) -> list[str | None]:
     """input, skip, gamma, beta, bias: LayerNormalization of input + skip + bias; the sum is output 3."""
+    _check_skip(b, 2, 3, 4)
     total = _sum(b, 4)
     return [
         b.op("LayerNormalization", total, b.input(2), b.input(3), axis=-1, epsilon=b.real_number("epsilon", EPSILON)),
@@ -25,6 +27,7 @@ def skip_layer_norm(b: ContribBody) -> list[str | None]:
 @contrib_op("SkipSimplifiedLayerNormalization")
 def skip_simplified_layer_norm(b: ContribBody) -> list[str | None]:
     """input, skip, gamma, bias: the same without a mean."""
+    _check_skip(b, 2, 3)
     total = _sum(b, 3)
     return [
         b.op("SimplifiedLayerNormalization", total, b.input(2), axis=-1, epsilon=b.real_number("epsilon", EPSILON)),
@@ -32,6 +35,20 @@ def skip_simplified_layer_norm(b: ContribBody) -> list[str | None]:
         None,
         total,
     ]
+
+
+def _check_skip(b: ContribBody, *vectors: int) -> None:
+    """Refuse (E0107) what onnxruntime does: input is [B, S, H] or [S, H], with H of 1 or more; skip has its sizes, or,
+    for [B, S, H], those of one batch; any other input is [H]."""
+    dims, skip = b.dims(0), b.dims(1)
+    if len(dims) not in (2, 3) or len(skip) not in (2, len(dims)) or dims[-1] == 0:
+        shapes = " and ".join(f"[{', '.join(map(to_text, sizes))}]" for sizes in (dims, skip))
+        raise b.wrong_size(f"input and skip have sizes {shapes}: 2 or 3 dimensions are needed, the last one not empty")
+    for place in range(-len(skip), 0):
+        if place != -3 or skip[0] != 1:
+            b.check_size(1, place, dims[place])
+    for index in vectors:
+        b.check_vector(index)
 
 
 def _sum(b: ContribBody, bias: int) -> str:

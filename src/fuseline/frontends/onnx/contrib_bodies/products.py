@@ -1,4 +1,4 @@
-"""Matrix products with something before or behind them, and those of weights in a few bits."""
+"""Products with something before or behind them, and those of weights in a few bits."""
 
 from __future__ import annotations
 
@@ -56,6 +56,22 @@ def fused_gemm(b: ContribBody) -> list[str | None]:
         if f"activation_{name}" in b.attributes
     }
     return [b.op(activation, product, **given) if activation else product]
+
+
+_CONVOLVED = ("", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid")
+
+
+@contrib_op("FusedConv")
+def fused_convolution(b: ContribBody) -> list[str | None]:
+    """Conv, input Z added to it, and an activation with its parameters in a row."""
+    activation = b.text("activation")
+    if activation not in _CONVOLVED:
+        b.refuse("unsupported-attribute", f"the activation {activation}")
+    window = b.kept("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+    out = b.op("Conv", b.input(0), b.input(1), b.input(2), **window)
+    out = b.op("Add", out, b.input(3)) if b.input(3) else out
+    given = dict(zip(_ACTIVATIONS[activation], b.attributes.get("activation_params", ()), strict=False))
+    return [b.op(activation, out, **given) if activation else out]
 
 
 @contrib_op("MatMulNBits")

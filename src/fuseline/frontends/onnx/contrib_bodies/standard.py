@@ -5,27 +5,27 @@ from __future__ import annotations
 from fuseline.frontends.onnx.contrib_bodies.body import ContribBody, contrib_op
 
 
-@contrib_op("Trilu", "GatherND", "Range")
+@contrib_op("Trilu", "GatherND", "Range", wide=False)
 def same(b: ContribBody) -> list[str | None]:
     """The operator of the same name."""
     return [b.op(b.node.op_type, *b.node.input, **b.attributes)]
 
 
-@contrib_op("GridSample")
+@contrib_op("GridSample", wide=False)
 def grid_sample(b: ContribBody) -> list[str | None]:
     """The standard's, with the modes by their later names."""
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(b.text("mode", "bilinear"), b.text("mode"))
     return [b.op("GridSample", b.input(0), b.input(1), mode=mode, **b.kept("align_corners", "padding_mode"))]
 
 
-@contrib_op("Pad")
+@contrib_op("Pad", wide=False)
 def pad(b: ContribBody) -> list[str | None]:
     """pads [2 * rank] or [1, 2 * rank], value of one element."""
     value = b.op("Reshape", b.input(2), b.ints()) if b.input(2) else ""
     return [b.op("Pad", b.input(0), b.op("Reshape", b.input(1), b.ints(-1)), value, **b.kept("mode"))]
 
 
-@contrib_op("ExpandDims")
+@contrib_op("ExpandDims", wide=False)
 def expand_dims(b: ContribBody) -> list[str | None]:
     """A unit dimension at a constant axis."""
     axis = int(b.tensor(1).numbers().reshape(-1)[0])

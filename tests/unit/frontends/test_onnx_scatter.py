@@ -54,7 +54,7 @@ def check(
     program = fuseline.compile(proto, threads=1)
     assert program.stats["host_ops"] == host_ops
     for target in (program, fuseline.compile(proto, target="interpreter")):
-        np.testing.assert_allclose(target.run(feeds)["y"], expected, rtol=1e-6)
+        np.testing.assert_allclose(target.run(feeds)["y"], expected, rtol=1e-5, atol=1e-5)  # sums in any order
     return program
 
 

@@ -113,6 +113,16 @@ def test_a_size_that_only_the_run_tells(target: str):
         program.run(feeds(proto, [(1, 6), (2, 4)]))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_an_empty_part_of_a_concat_agrees_with_the_others_too(axis: int):
+    proto = model([node("Concat", "x", "z", axis=axis)], {"x": ["n", "k"], "z": ["m", "l"]})
+    program = fuseline.compile(proto, target="interpreter")
+    empty = (0, 3) if axis == 0 else (2, 0)
+    np.testing.assert_array_equal(program.run(given := feeds(proto, [(2, 3), empty]))["y"], given["x"])
+    with pytest.raises(FuselineError, match="E0203 .Concat"):
+        program.run(feeds(proto, [(2, 3), (0, 5)]))
+
+
 @pytest.mark.parametrize(
     ("nodes", "inputs"),
     [

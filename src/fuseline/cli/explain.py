@@ -132,7 +132,9 @@ def _write_remarks(answer: Answer, keep: RemarkFilter, form: str, output: Path |
 
 def _document(answer: Answer, keep: RemarkFilter) -> dict[str, Any]:
     kept = [decision for decision in answer.decisions if keep.keeps(decision)]
-    hints = {decision.code: advice(decision.code) for decision in kept if decision.verdict == "missed"}
+    hints = {
+        decision.code: advice(decision.code) for decision in kept if decision.verdict in ("missed", "side-by-side")
+    }
     return {
         "text": list(answer.lines),
         "dispatches": list(answer.dispatches),

@@ -229,7 +229,7 @@ def _hints(decisions: Iterable[Decision]) -> list[str]:
 
 def _with_hint(decision: Decision) -> Iterable[str]:
     yield f"  {decision_line(decision)}"
-    if decision.verdict == "missed":
+    if decision.verdict in ("missed", "side-by-side"):
         yield from _hint(decision.code)
     elif decision.verdict == "superseded":
         yield "    to change it: force the two together in a plan (compile --emit plan, edit force, compile --plan)"

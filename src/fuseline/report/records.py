@@ -13,7 +13,7 @@ import msgspec
 
 SCHEMA_VERSION = 1
 
-Verdict = Literal["fused", "missed", "superseded"]
+Verdict = Literal["fused", "missed", "superseded", "side-by-side"]
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     `producer` and `consumer` are structural node ids of the fusion graph; `*_nodes` the source nodes behind them.
     `numbers` holds what the decision weighed: `bytes_saved` and `scratch_bytes` in bytes, `recompute` as a factor,
     `gain` in bytes-equivalents. `arms`: no edge lies between the two; they are independent and were put side by side in
-    one dispatch.
+    one dispatch. Verdict `side-by-side`: they are arms of one dispatch, and `code` says why they are not one arm.
     """
 
     rule: str
@@ -58,7 +58,7 @@ class SharingDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 class EdgeCounts(NamedTuple):
     """Decisions by verdict, as every report counts them: edges that were `fused` or `superseded`, what was `missed` by
-    reason, and groups that no edge joins but one launch runs `side_by_side`."""
+    reason, and pairs of groups that no edge joins but one launch runs `side_by_side`."""
 
     fused: int
     superseded: int
@@ -71,7 +71,17 @@ def count_edges(decisions: Collection[Decision]) -> EdgeCounts:
     verdicts = Counter((decision.verdict, decision.arms) for decision in decisions)
     missed = Counter(decision.code for decision in decisions if decision.verdict == "missed")
     superseded = verdicts["superseded", False] + verdicts["superseded", True]
-    return EdgeCounts(verdicts["fused", False], superseded, dict(missed.most_common()), verdicts["fused", True])
+    beside = verdicts["fused", True] + len(_only_beside(decisions))
+    return EdgeCounts(verdicts["fused", False], superseded, dict(missed.most_common()), beside)
+
+
+def _only_beside(decisions: Collection[Decision]) -> set[tuple[str, str]]:
+    """The arms of one dispatch that no decision put together, but that stayed two."""
+    found = {
+        verdict: {(d.producer, d.consumer) for d in decisions if d.arms and d.verdict == verdict}
+        for verdict in ("fused", "side-by-side")
+    }
+    return found["side-by-side"] - found["fused"]
 
 
 class FusionNodeRecord(msgspec.Struct, frozen=True, kw_only=True):

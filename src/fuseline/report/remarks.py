@@ -1,8 +1,8 @@
 """Optimization remarks: the decisions in LLVM's YAML layout and as JSON lines, with regex filters per kind.
 
-LLVM's kinds map so: a fused edge is `!Passed`, a missed one `!Missed`, a superseded one `!Analysis`
-(https://llvm.org/docs/Remarks.html). The pass is the rule, the name the reason code, the function the dispatch. What is
-remarked on a single op (an idiom nearly met, a root without a kernel of its own) is `!Missed`, too.
+LLVM's kinds map so: a fused edge is `!Passed`, a missed one `!Missed`, a superseded one, or arms that stay
+two, `!Analysis` (https://llvm.org/docs/Remarks.html). The pass is the rule, the name the reason code, the function the
+dispatch. What is remarked on a single op (an idiom nearly met, a root without a kernel of its own) is `!Missed`, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from fuseline.report.advice import advice
 from fuseline.report.records import Decision, OpRemark
 
-KINDS = {"fused": "Passed", "missed": "Missed", "superseded": "Analysis"}
+KINDS = {"fused": "Passed", "missed": "Missed", "superseded": "Analysis", "side-by-side": "Analysis"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class RemarkFilter:
     code: str | None = None
     node: str | None = None
     anything: str | None = None
-    verdicts: tuple[str, ...] = ("fused", "missed", "superseded")
+    verdicts: tuple[str, ...] = ("fused", "missed", "superseded", "side-by-side")
 
     def keeps_op(self, remark: OpRemark) -> bool:
         """Whether a remark on one op passes; raises re.error for an expression that does not compile."""
@@ -70,7 +70,7 @@ def _arguments(decision: Decision) -> Iterator[tuple[str, Any]]:
         yield "Detail", decision.detail
     if decision.at:
         yield "At", decision.at
-    if decision.verdict == "missed" and (hint := advice(decision.code)) is not None:
+    if decision.verdict in ("missed", "side-by-side") and (hint := advice(decision.code)) is not None:
         yield "Hint", hint
     yield from decision.numbers.items()
 

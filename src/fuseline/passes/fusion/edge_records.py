@@ -64,12 +64,13 @@ def apart_records(
     ]
 
 
-def apart_record(rule: str, first: Node, other: Node, why: WhyNot) -> Decision:
-    """Two groups that no edge joins, and why they are not made together."""
+def apart_record(rule: str, first: Node, other: Node, why: WhyNot, verdict: Verdict = "missed") -> Decision:
+    """Two groups that no edge joins, and why they are not made together; `side-by-side` where they are arms of one
+    dispatch."""
     return _between(
         rule,
         (first, other),
-        verdict="missed",
+        verdict=verdict,
         code=why.code,
         detail=why.detail,
         at=why.at,

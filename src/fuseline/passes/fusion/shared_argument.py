@@ -111,7 +111,7 @@ def _place(found: list[Traversal], one: Traversal, shapes: ShapeAnalysis) -> Ite
             yield arms_record(SHARED_ARGUMENT, *ends, "made along one argument", numbers)
             return
         why = WhyNot("few-steps", f"{points} steps along the argument in common", ends[1].name, numbers)
-        yield apart_record(SHARED_ARGUMENT, *ends, why)
+        yield apart_record(SHARED_ARGUMENT, *ends, why, "side-by-side")
     found.append(one)
 
 

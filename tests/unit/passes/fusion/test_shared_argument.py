@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 from xdsl.dialects import math
 from xdsl.ir import SSAValue
 
@@ -14,7 +15,7 @@ from fuseline.passes.fusion.finished import finished
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
-from fuseline.report.records import Decision
+from fuseline.report.records import Decision, count_edges
 
 from .programs import Program, nodes_of
 
@@ -91,6 +92,11 @@ def test_sums_of_rows_and_of_columns_have_no_steps_in_common():
     group, decisions = _finished(p.done(p.reduce(p.x[0]), p.reduce(p.x[0], axis=0)))
     assert len(group.arms) == 2 and not any(arm.along for arm in group.arms)
     assert _points(decisions) == [("few-steps", 1.0)]
+    assert [decision.verdict for decision in decisions] == ["side-by-side"], "one launch runs both: nothing is missed"
+    counts = count_edges(decisions)
+    assert counts.missed == {} and (counts.fused, counts.side_by_side) == (0, 1)
+    both = [replace(decisions[0], rule="same-space", verdict="fused", code="fused"), *decisions]
+    assert count_edges(both).side_by_side == 1, "what put them into one dispatch counts once"
 
 
 def test_five_rows_occupy_five_threads_at_most():

@@ -106,6 +106,12 @@ class CompiledModel:
         return self.session.threads
 
     @property
+    def layout_seconds(self) -> float:
+        """How long it took to lay out the weights when the program was loaded: 0 unless it was compiled with
+        `weights="original"`."""
+        return getattr(self.session.artifact, "layout_seconds", 0.0)
+
+    @property
     def symbols(self) -> Mapping[str, tuple[int, int | None]]:
         """Inclusive bounds of every symbolic extent, by name."""
         return self.session.artifact.program.symbols
@@ -272,6 +278,7 @@ def compile(
     rules: Sequence[str | os.PathLike[str]] = (),
     fusion: str = "default",
     numerics: str = "default",
+    weights: str = "packed",
     cache: bool = True,
     progress: Progress | None = None,
 ) -> CompiledModel:
@@ -283,9 +290,11 @@ def compile(
         (`128`, `"1..512"`). dedup: `none`, `exact`, `constants` or `shapes` (docs/dedup.md). plan: the file of a fusion
         plan to follow; `plan_strict` refuses one with entries that do not match (docs/plans.md). rules: files with
         further fusion rules. fusion: `none` (one op per dispatch) or `default`. numerics: `strict` (no kernel trades
-        accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). cache: take the
-        finished program from the user's cache where it is there, else keep it (docs/cache.md). progress: called with a
-        phase, steps done, steps in all; not for a program from the cache.
+        accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). weights: a
+        saved program holds them `packed`, as kernels read them, or `original`, as the model has them, to be packed by
+        every load (docs/memory.md). cache: take the finished program from the user's cache where it is there, else
+        keep it (docs/cache.md). progress: called with a phase, steps done, steps in all; not for a program from the
+        cache.
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """
@@ -299,6 +308,7 @@ def compile(
         rules=rules,
         fusion=fusion,
         numerics=numerics,
+        weights=weights,
         cache=cache,
         progress=progress,
     )

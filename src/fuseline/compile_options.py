@@ -16,6 +16,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "dedup": ("none", "exact", "constants", "shapes"),
     "fusion": ("none", "default", "aggressive"),
     "numerics": ("strict", "default", "fast"),
+    "weights": ("packed", "original"),
 }
 """Options that are one word of a few."""
 
@@ -30,7 +31,8 @@ class CompileOptions:
     `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for
     the processors this process may use. `dedup`: which dispatches share code, `none`, `exact`, `constants` or
     `shapes`. `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`, `default` or
-    `aggressive`. `progress(phase, done, total)` is called as work proceeds. `poison` is for tests: the program
+    `aggressive`. `weights`: whether an artifact holds them `packed`, or `original` and packs them when it is loaded.
+    `progress(phase, done, total)` is called as work proceeds. `poison` is for tests: the program
     overwrites memory that nothing needs any more after every step. `cache`: the finished program may come from the
     cache, and is kept there.
     """
@@ -44,6 +46,7 @@ class CompileOptions:
     rules: Sequence[Path] = ()
     fusion: str = "default"
     numerics: str = "default"
+    weights: str = "packed"
     emit: str | None = None
     verify_each: bool = False
     poison: bool = False

@@ -86,7 +86,9 @@ def _build_schedule(lowering: Lowering) -> None:
 
 
 def _pack_constants(lowering: Lowering) -> None:
-    packed = pack_constants.pack_constants(lowering.schedule, lowering.kernels)
+    packed = pack_constants.pack_constants(
+        lowering.schedule, lowering.kernels, sources=lowering.options.weights == "original"
+    )
     in_files = lowering.ctx.weight_bytes
     lowering.constants = packed if in_files is None else replace(packed, original_bytes=in_files)
 

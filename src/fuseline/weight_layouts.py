@@ -15,6 +15,9 @@ from fuseline.errors import FuselineError
 
 Bytes = NDArray[np.uint8]
 
+_MOST_PARTS = 16
+"""Layouts of one constant behind each other; there are two at most."""
+
 _PIECE = 512
 """Columns that are multiplied by a layout's matrices at once: they stay in cache, and BLAS does not share them out
 among threads."""
@@ -50,6 +53,39 @@ class LayoutKey:
     layout: PackedLayout
 
 
+@dataclass(frozen=True, eq=False)
+class WeightSource:
+    """What a packed constant is made from: `data`, row-major elements of `dtype` in `shape` as the model has them,
+    transposed by `axes`, laid out as `key` says."""
+
+    data: Bytes
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    key: LayoutKey
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """The constant before it is laid out; a view of `data`."""
+        return self.data.view(self.dtype).reshape(self.shape).transpose(self.axes)
+
+
+def weight_source(array: NDArray[Any], key: LayoutKey) -> WeightSource | None:
+    """What `array` in that layout is made from, without a copy; None where its elements are not all of a block of
+    memory: a slice of a weight, or one that repeats."""
+    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    whole = array.transpose(order)
+    if not whole.flags.c_contiguous:
+        return None
+    axes = tuple(order.index(axis) for axis in range(array.ndim))
+    return WeightSource(whole.reshape(-1).view(np.uint8), array.dtype, whole.shape, axes, key)
+
+
+def packed_bytes(array: NDArray[Any], key: LayoutKey | None) -> int:
+    """Bytes of `array` in the wanted layout."""
+    return array.nbytes if key is None else key.layout.elements * array.dtype.itemsize
+
+
 def fill(array: NDArray[Any], key: LayoutKey | None, target: Bytes) -> None:
     """Write `array` in the wanted layout (None: row-major) to `target`. Raises FuselineError (E0901) for a layout that
     does not fit."""
@@ -66,6 +102,18 @@ def is_plain(array: NDArray[Any], key: LayoutKey) -> bool:
     return (
         moved == sorted(moved) and _seen(array, key) == layout.pad_to and not any(layout.matrices) and not layout.then
     )
+
+
+def fits(array: NDArray[Any], key: LayoutKey) -> bool:
+    """Whether `array` can be laid out so."""
+    layout: PackedLayout | None = key.layout
+    parts: list[PackedLayout] = []
+    for _ in range(_MOST_PARTS):
+        if layout is None:
+            break
+        parts.append(layout)
+        layout = layout.then
+    return layout is None and all(_fits(_seen(array, LayoutKey(key.dims, part)), part) for part in parts)
 
 
 def _seen(array: NDArray[Any], key: LayoutKey) -> tuple[int, ...]:

@@ -58,7 +58,8 @@ def test_feeds_that_are_no_mapping_are_refused(feeds: Any, program: fuseline.Com
     [
         *(("threads", value) for value in (0, -1, 257, 1.5, "2", True)),
         *(("fusion", value) for value in ("layout", 1, None)),
-        *((name, "q") for name in ("target", "dedup", "numerics", "plan_strict", "shapes", "rules", "progress")),
+        *((name, "q") for name in ("target", "dedup", "numerics", "weights", "plan_strict")),
+        *((name, "q") for name in ("shapes", "rules", "progress")),
         *(("shapes", value) for value in ({"x": None}, {"x": 1.5}, {"x": "a"}, [4])),
         *(("rules", value) for value in (5, None, [5])),
         *(("plan", value) for value in (5, {}, "a\0b")),
@@ -83,7 +84,7 @@ def test_what_is_no_path_is_refused(path: Any, program: fuseline.CompiledModel):
     assert _error_of(lambda: program.save(path)).code == "E0501"
 
 
-@pytest.mark.parametrize("option", ["target", "fusion", "shapes", "rules", "plan", "numerics", "dedup"])
+@pytest.mark.parametrize("option", ["target", "fusion", "shapes", "rules", "plan", "numerics", "dedup", "weights"])
 def test_compile_options_of_an_artifact_are_refused(option: str, program: fuseline.CompiledModel, tmp_path: Path):
     program.save(tmp_path / "m.fuse")
     given: dict[str, Any] = {option: "none"}

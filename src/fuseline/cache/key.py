@@ -44,7 +44,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
             "target": [options.target, file_digest(variant) if os.path.isfile(variant) else None],
             "threads": options.threads,
             "shapes": sorted((options.shapes or {}).items()),
-            "choices": [options.dedup, options.fusion, options.numerics, options.plan_strict],
+            "choices": [options.dedup, options.fusion, options.numerics, options.plan_strict, options.weights],
             "plan": None if options.plan is None else file_digest(options.plan),
             "rules": [file_digest(path) for path in options.rules],
         }

@@ -86,6 +86,13 @@ def compile_options(function: Function) -> Function:
             "--numerics", type=click.Choice(["strict", "default", "fast"]), default="default", show_default=True
         ),
         click.option(
+            "--weights",
+            type=click.Choice(CHOICES["weights"]),
+            default=CompileOptions.weights,
+            show_default=True,
+            help="How an artifact holds them: as kernels read them, or as the model does (smaller, slower to load).",
+        ),
+        click.option(
             "--plan", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A fusion plan to follow."
         ),
         click.option("--plan-strict", is_flag=True, help="Refuse a plan with entries that do not match the graph."),

@@ -13,6 +13,7 @@ from fuseline.cli.console import emit, say
 from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.output import is_stdout, refuse_two_documents
+from fuseline.report.units import seconds
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX
 from fuseline.runtime.command import line, summary
 from fuseline.runtime.feed_files import Feeds, flat_outputs, output_files, parse_feeds
@@ -81,7 +82,7 @@ def run(
         comparisons = check(model, program, (feeds, outputs), other, peer, tolerance)
     _save(output, outputs)
     if not is_stdout(output):
-        _show(model, outputs, comparisons, as_json)
+        _show(model, program, outputs, comparisons, as_json)
 
 
 def model_hints(model: Path) -> Hints:
@@ -152,7 +153,7 @@ def _writer(array: np.ndarray) -> Any:
     return lambda file: np.save(file, array, allow_pickle=False)
 
 
-def _show(model: Path, outputs: Feeds, comparisons: list[Comparison], as_json: bool) -> None:
+def _show(model: Path, program: CompiledModel, outputs: Feeds, comparisons: list[Comparison], as_json: bool) -> None:
     if as_json:
         emit(
             "run",
@@ -160,9 +161,12 @@ def _show(model: Path, outputs: Feeds, comparisons: list[Comparison], as_json: b
                 "model": str(model),
                 "outputs": [summary(name, array) for name, array in outputs.items()],
                 "check": _checks(comparisons),
+                "layout_seconds": program.layout_seconds,
             },
         )
         return
+    if program.layout_seconds:
+        say(f"weights laid out in {seconds(program.layout_seconds)}")
     for name, array in outputs.items():
         say(line(name, array))
     for item in comparisons:

@@ -19,6 +19,7 @@ from fuseline.buffers import BufferRef, Operand, TensorSpec
 from fuseline.ir import dim as d
 from fuseline.ir.context import SizeRequirement
 from fuseline.ir.dim import Dim
+from fuseline.weight_layouts import WeightSource
 
 ARENA_ALIGNMENT = 64
 """Alignment of every tensor, bytes: one cache line and one AVX-512 vector."""
@@ -266,7 +267,7 @@ class PackedConstants:
     `layouts` maps `(constant, layout key)` to a block, where the key is what `passes/schedule/pack_constants.py` was
     asked for (None: plain); `extras` maps `(executable, position)` to the block of a kernel's own constant.
     `original_bytes` counts the model's weights once each, as its files hold them (the schedule's, where the frontend
-    does not say).
+    does not say). `sources`: what blocks are made from, where an artifact is to hold that instead.
     """
 
     blocks: Sequence[NDArray[np.uint8]]
@@ -274,3 +275,4 @@ class PackedConstants:
     extras: Mapping[tuple[str, int], int]
     original_bytes: int = 0
     packed_bytes: int = 0
+    sources: Mapping[int, WeightSource] = field(default_factory=dict[int, WeightSource])

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import BytesIO
 from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,10 @@ from fuseline.runtime.references import check_same_border
 from fuseline.runtime.sections import Row, check_layout, digest_of, read_row, write_sections
 from fuseline.runtime.signatures import Signature
 from fuseline.runtime.signing import SIGNED_BYTES, check_signature, signer
+from fuseline.runtime.stored_constants import laid_out_json, made_constants, of_both, stored_blocks, with_sources
+
+if TYPE_CHECKING:
+    from fuseline.weight_layouts import WeightSource
 
 MAGIC = b"FUSELINE"
 ARTIFACT_SUFFIX = ".fuse"
@@ -54,7 +58,8 @@ class Artifact(NamedTuple):
     it; `entries` names offsets in it (`run`, `worker`), `kernels` what the kernel at an offset takes (None: nobody
     knows). `constants` are byte arrays, 64-byte aligned. `records` is opaque here: the compiler's reports read it.
     `fallback` is a second program of the same inputs and outputs, for sizes that break a requirement of the first one;
-    constants that are the same arrays are stored once.
+    constants that are the same arrays are stored once. `sources`: what constants are made from, by number, that a file
+    holds in their place; `layout_seconds`: how long making them took when this was read.
     """
 
     program: Program
@@ -69,6 +74,8 @@ class Artifact(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
     kernels: Mapping[int, Sequence[Signature]] | None = None
     fallback: Artifact | None = None
+    sources: Mapping[int, WeightSource] = MappingProxyType({})
+    layout_seconds: float = 0.0
 
     def with_fallback(self, other: Artifact) -> Artifact:
         """This artifact, whose runs turn to the program of `other` for sizes that break a requirement of its own."""
@@ -117,12 +124,16 @@ def _write(artifact: Artifact, file: BinaryIO, seal: Callable[[bytes], bytes] | 
         for one in (artifact, artifact.fallback)
         if one is not None
     ]
-    constants, numbers = _constants(artifact)
+    wanted, numbers = of_both(
+        *(with_sources(one.constants, one.sources) for one in (artifact, artifact.fallback) if one)
+    )
+    constants, places = stored_blocks(wanted)
+    laid_out = laid_out_json(wanted, places)
     images = [one.image for one in programs]
     blocks: list[bytes | Bytes] = [images[0], artifact.records, *constants, *images[1:]]
     if seal is not None:
         blocks.append(bytes(SIGNED_BYTES))
-    header = partial(_header, artifact, [one.program for one in programs], numbers, seal is not None)
+    header = partial(_header, artifact, [one.program for one in programs], numbers, laid_out, seal is not None)
     header_bytes = len(header([(_WIDEST_OFFSET, len(b), "0" * 64) for b in blocks]))
     rows, end = write_sections(file, blocks, _HEADER_AT + header_bytes)
     preamble = _PREAMBLE.pack(MAGIC, FORMAT_VERSION, 0, header_bytes, end)
@@ -135,24 +146,16 @@ def _write(artifact: Artifact, file: BinaryIO, seal: Callable[[bytes], bytes] | 
         file.write(seal(start))
 
 
-def _constants(artifact: Artifact) -> tuple[list[Bytes], list[int]]:
-    """The constants of both programs, those that they share once; and the numbers of the fallback's."""
-    kept = list(artifact.constants)
-    places = {id(block): number for number, block in enumerate(kept)}
-    numbers: list[int] = []
-    for block in artifact.fallback.constants if artifact.fallback is not None else ():
-        if id(block) not in places:
-            places[id(block)] = len(kept)
-            kept.append(block)
-        numbers.append(places[id(block)])
-    return kept, numbers
-
-
 _WIDEST_OFFSET = 10**15
 
 
 def _header(
-    artifact: Artifact, programs: Sequence[Any], numbers: Sequence[int], signed: bool, rows: Sequence[Row]
+    artifact: Artifact,
+    programs: Sequence[Any],
+    numbers: Sequence[int],
+    laid_out: Any,
+    signed: bool,
+    rows: Sequence[Row],
 ) -> bytes:
     """The header's JSON, for `programs` in their JSON form; `numbers` are those of the fallback's constants."""
     *rows, seal = rows if signed else (*rows, None)
@@ -168,6 +171,7 @@ def _header(
             "image": image,
             "records": records,
             "constants": constants,
+            "laid_out": laid_out,
             "fallback": {"program": programs[1], "image": other, "constants": numbers} if other is not None else None,
             "signature": seal,
         },
@@ -242,7 +246,8 @@ def _decode(asked: _Asked, header: Mapping[str, Any], header_bytes: int, whole: 
     )
     check_machine(machine, features)
     fallback = None if header["fallback"] is None else strict.mapping(header["fallback"])
-    image, records, constants, other = _sections(asked, header, fallback, header_bytes, whole)
+    image, records, stored, other = _sections(asked, header, fallback, header_bytes, whole)
+    constants, sources, seconds = made_constants(stored, header["laid_out"])
     artifact = Artifact(
         **loaded(header["program"], image, constants),
         machine=machine,
@@ -250,13 +255,16 @@ def _decode(asked: _Asked, header: Mapping[str, Any], header_bytes: int, whole: 
         records=records.tobytes(),
         producer=strict.text(header["producer"]),
         metadata=strict.mapping(header["metadata"]),
+        sources=sources,
+        layout_seconds=seconds,
     )
     if fallback is None or other is None:
         return artifact
     taken = [constants[strict.within(number, 0, len(constants) - 1)] for number in fallback["constants"]]
     second = loaded(fallback["program"], other, taken)
     check_same_border(artifact.program, second["program"])
-    return artifact.with_fallback(artifact._replace(**second))
+    others = {i: sources[number] for i, number in enumerate(fallback["constants"]) if number in sources}
+    return artifact.with_fallback(artifact._replace(**second, sources=others))
 
 
 class _Sections(NamedTuple):

@@ -59,9 +59,9 @@ def write_stripped_artifact(source: Path, target: Path) -> None:
     every = [*artifact.constants, *(fallback.constants if fallback is not None else ())]
     stripped = {id(block): seeded_bytes(len(block)) for block in every}  # what both share stays shared
     if fallback is not None:
-        fallback = fallback._replace(constants=[stripped[id(block)] for block in fallback.constants])
+        fallback = fallback._replace(constants=[stripped[id(block)] for block in fallback.constants], sources={})
     constants = [stripped[id(block)] for block in artifact.constants]
-    artifact._replace(constants=constants, fallback=fallback).save(target)
+    artifact._replace(constants=constants, sources={}, fallback=fallback).save(target)
 
 
 def _take_in(tensor: TensorProto, folder: Path) -> None:

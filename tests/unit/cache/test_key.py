@@ -31,6 +31,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "fusion": {"fusion": "none"},
     "numerics": {"numerics": "strict"},
     "plan_strict": {"plan_strict": True},
+    "weights": {"weights": "original"},
 }
 
 

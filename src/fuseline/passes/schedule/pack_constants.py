@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from fuseline.buffers import Operand
 from fuseline.passes.schedule.equal_bytes import Sample, same_bytes, sample
 from fuseline.passes.schedule.mapped_pages import release_pages
+from fuseline.passes.schedule.weight_sources import weight_sources
 from fuseline.program.schedule import ARENA_ALIGNMENT, DispatchStep, PackedConstants, Schedule, flat_steps
 from fuseline.targets.target import CompiledKernel, launches
-from fuseline.weight_layouts import Bytes, LayoutKey, fill, is_plain
+from fuseline.weight_layouts import Bytes, LayoutKey, fill, is_plain, packed_bytes
 
 SHARED_BYTES = 1 << 16
 """From this size on a block is worth handing to a thread."""
@@ -36,23 +37,29 @@ def layout_key(kernel: CompiledKernel | None, position: int, operand: Operand) -
 
 
 def pack_constants(
-    schedule: Schedule, kernels: Mapping[str, CompiledKernel], allocate: Callable[[int], Bytes] | None = None
+    schedule: Schedule,
+    kernels: Mapping[str, CompiledKernel],
+    allocate: Callable[[int], Bytes] | None = None,
+    *,
+    sources: bool = False,
 ) -> PackedConstants:
     """All constants of `schedule` under the layouts of `kernels` (by executable), and the kernels' own.
 
-    `allocate` answers that many bytes, 64-byte aligned (default: ordinary memory). Raises FuselineError (E0901) for a
+    `allocate` answers that many bytes, 64-byte aligned (default: ordinary memory). `sources`: what blocks are made from
+    is wanted, too. Raises FuselineError (E0901) for a
     layout that does not fit its constant.
     """
     uses = list(dict.fromkeys(_uses(schedule, kernels)))
     extras = [(name, i, block) for name, kernel in kernels.items() for i, block in enumerate(kernel.extra_constants)]
-    room = sum(_aligned(_packed_bytes(schedule.constants[c], key)) for c, key in uses) + sum(
+    room = sum(_aligned(packed_bytes(schedule.constants[c], key)) for c, key in uses) + sum(
         _aligned(len(block)) for _, _, block in extras
     )
     packer = _Packer((allocate or _allocate)(room))
     layouts = dict(zip(uses, packer.add_arrays([(schedule.constants[c], key) for c, key in uses]), strict=True))
     own = {(name, i): packer.add_bytes(block) for name, i, block in extras}
     original = sum(schedule.constants[c].nbytes for c in {c for c, _ in uses})
-    return PackedConstants(packer.blocks, layouts, own, original, sum(len(block) for block in packer.blocks))
+    made = weight_sources(packer.made, packer.blocks) if sources else {}
+    return PackedConstants(packer.blocks, layouts, own, original, sum(len(block) for block in packer.blocks), made)
 
 
 def _uses(schedule: Schedule, kernels: Mapping[str, CompiledKernel]) -> Iterator[tuple[int, LayoutKey | None]]:
@@ -76,10 +83,6 @@ def _constant_operands(
             yield special.number, None
 
 
-def _packed_bytes(array: NDArray[Any], key: LayoutKey | None) -> int:
-    return array.nbytes if key is None else key.layout.elements * array.dtype.itemsize
-
-
 def _aligned(count: int) -> int:
     return -(-count // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
 
@@ -95,6 +98,7 @@ class _Packer:
 
     memory: Bytes
     blocks: list[Bytes] = field(default_factory=list[Bytes])
+    made: dict[int, tuple[NDArray[Any], LayoutKey]] = field(default_factory=dict[int, tuple[NDArray[Any], LayoutKey]])
     _filled: int = 0
     _alike: dict[Hashable, list[tuple[NDArray[Any], int]]] = field(
         default_factory=dict[Hashable, list[tuple[NDArray[Any], int]]]
@@ -113,7 +117,9 @@ class _Packer:
             if number is None:
                 number = len(self.blocks)
                 seen.append((array, number))
-                work.append((array, key, self._take(_packed_bytes(array, key))))
+                if key is not None:
+                    self.made[number] = array, key
+                work.append((array, key, self._take(packed_bytes(array, key))))
             numbers.append(number)
         for array, _, _ in work:
             release_pages(array)

@@ -83,6 +83,7 @@ def assemble(
         producer=producer,
         metadata=dict(metadata or {}),
         kernels=_signatures(kernels, places, image.symbols[0]),
+        sources=constants.sources,
     )
 
 

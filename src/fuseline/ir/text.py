@@ -40,6 +40,7 @@ EMBED_LIMIT_BYTES = 1 << 20
 _ALIAS = re.compile(r"^(#loc\d*) = loc\(.*\)$", re.MULTILINE)
 _RESOURCES = re.compile(r"^\{-#.*?^#-\}", re.MULTILINE | re.DOTALL)
 _UNKNOWN = re.compile(r"^'[\w.]+' is not registered|^Operation \w[\w$]*\.[\w.$]+ is not registered")
+_UNKNOWN_HINT = "hand over the program before this was put in; docs/mlir.md lists what is read"
 _STRING_OR_COMMENT = re.compile(r'//[^\n]*|"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*("?)')
 _BLOB = re.compile(r'"?([\w.$-]+)"?\s*:\s*"0x([0-9A-Fa-f]*)"')
 
@@ -162,7 +163,8 @@ def _parse_error(places: Places, source: str, position: int, message: str, code:
     line, column = places.place(_last_read(places.text, position))
     shown = places.shown(line)
     at = f": `{shown}`" if shown else ""
-    return FuselineError(code, f"line {line}, column {column}: {message}{at}", node=f"{source}:{line}:{column}")
+    why, hint = f"line {line}, column {column}: {message}{at}", _UNKNOWN_HINT if code == "E0306" else None
+    return FuselineError(code, why, node=f"{source}:{line}:{column}", hint=hint)
 
 
 def _check_strings(places: Places, source: str) -> None:

@@ -139,8 +139,9 @@ def test_what_does_not_parse_names_line_and_column(text: str, line: int, column:
 
 
 def test_an_operation_of_another_dialect_is_not_supported():
-    with pytest.raises(FuselineError, match=r"E0306 \[bad.mlir:2:21\].*test.nothing is not registered"):
+    with pytest.raises(FuselineError, match=r"E0306 \[bad.mlir:2:21\].*test.nothing is not registered") as refused:
         parse_module("func.func @f() {\n  %a = test.nothing : f32\n}", new_context(), "bad.mlir")
+    assert refused.value.hint is not None and "docs/mlir.md" in refused.value.hint
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from tests.fuzz.mutants.work import KINDS
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the command line and run. Findings and progress go to standard output, with `--json` to standard error."""
+    os.environ.setdefault("FUSELINE_NO_CACHE", "programs")  # no graph comes twice
     options = parser().parse_args(arguments)
     say = partial(_write, sys.stderr if options.json else sys.stdout)
     found: dict[str, Outcomes] = {}

@@ -216,7 +216,7 @@ def _in_any(op: Operation | None, ops: set[int]) -> bool:
 def _pull_views(node: Node, inside: set[int], body: Block) -> None:
     """Copy into `body` the views between a member and `node`."""
     op = node.op
-    for value in dict.fromkeys((*operands_of(op), *captured(op))) if node.captured else operands_of(op):
+    for value in dict.fromkeys((*operands_of(op), *(captured(op) if node.captured else ()))):
         copy = _copied_view(value, inside, body)
         if copy is not None:
             replace_uses_if(value, copy, lambda user: _in_any(user, {id(op)}))

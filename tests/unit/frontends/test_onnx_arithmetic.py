@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.numpy_helper
 import pytest
 
 import fuseline
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
+from fuseline.runtime.dtypes import dtype_named
 from tests.graphs.onnx_text import element, onnx_model
 
 DTYPES = {"float16": 5.0, "float32": 1e30, "float64": 1e300, "int32": 2e9, "int8": 100.0}
@@ -111,3 +114,15 @@ def test_a_norm_over_no_axes_is_the_magnitude():
     x = np.array([-70000, 3, 2**30], np.int32)
     model = onnx_model("(int32[3] x) => (int32[3] y) { y = ReduceL2<noop_with_empty_axes = 1>(x) }", ir_version=8)
     np.testing.assert_array_equal(fuseline.compile(model, threads=1).run({"x": x})["y"], [70000, 3, 2**30])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_quotients_of_constants_keep_their_digits_in_every_float(dtype: str):
+    numbers = [np.array(values, dtype_named(dtype)) for values in ([-1.875, 0.5, 7.0], [0.5])]
+    weights = [onnx.numpy_helper.from_array(array, name) for array, name in zip(numbers, "ab", strict=True)]
+    result = onnx.helper.make_tensor_value_info("y", weights[0].data_type, [3])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Div", ["a", "b"], ["y"])], "g", [], [result], weights)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    for target in ("cpu", "interpreter"):
+        y = fuseline.compile(model, threads=1, target=target).run({})["y"]
+        np.testing.assert_array_equal(y.astype(np.float64), [-3.75, 1.0, 14.0])

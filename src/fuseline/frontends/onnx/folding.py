@@ -152,7 +152,7 @@ def _pythonic(x: Array) -> Array:
 
 
 def _truncated_div(x: Array, y: Array) -> Array:
-    if x.dtype.kind == "f":
+    if x.dtype.kind not in "iuO":  # bfloat16 is of no kind that NumPy knows
         return np.true_divide(x, y)
     if np.any(y == 0):
         raise _Unfoldable

@@ -22,6 +22,22 @@ INTEGER_DIVISIONS = (
 )
 """Ops on integers that have no result where the divisor is 0."""
 
+COMMUTATIVE_ON_INTEGERS = frozenset(
+    {
+        arith.AddiOp,
+        arith.MuliOp,
+        arith.AndIOp,
+        arith.OrIOp,
+        arith.XOrIOp,
+        arith.MaxSIOp,
+        arith.MinSIOp,
+        arith.MaxUIOp,
+        arith.MinUIOp,
+    }
+)
+COMMUTATIVE = COMMUTATIVE_ON_INTEGERS | {arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp}
+"""Ops on two scalars whose result does not depend on the order of these."""
+
 
 @irdl_op_definition
 class RemFOp(IRDLOperation):

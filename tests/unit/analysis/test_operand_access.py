@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Block, BlockArgument
 from xdsl.ir.affine import AffineMap
-from xdsl.parser import Parser
 
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import (
@@ -21,8 +19,8 @@ from fuseline.analysis.operand_access import (
 )
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir import dim as d
-from fuseline.ir.build import identity_map
-from fuseline.ir.context import new_context
+from fuseline.ir.build import identity_map, shape_of
+from tests.graphs.last_value import last_value
 
 PADDED = (
     "%{0} = tensor.pad %{1} low[{2}] high[{3}] {{\n^bb0(%i{0}: index, %j{0}: index):\n  tensor.yield %{4} : f32\n}}"
@@ -40,12 +38,8 @@ def found(
 ) -> tuple[Segment, ...] | None:
     """How the last value of `body` is read through `map_` (all of it, in order)."""
     text = f"func.func @main({', '.join(f'%{name}' for name in arguments)}) {{\n{NUMBERS}{body}\nreturn\n}}"
-    module = Parser(new_context(), text).parse_module()
-    entry = next(op for op in module.body.block.ops if isinstance(op, func.FuncOp))
-    last = entry.body.block.last_op
-    value = last.prev_op.results[0] if last is not None and last.prev_op is not None else None
-    assert value is not None and isinstance(value.type, TensorType)
-    shape = value.type.get_shape()
+    value = last_value(text)
+    shape = shape_of(value)
     return segments(
         ShapeAnalysis(),
         value,

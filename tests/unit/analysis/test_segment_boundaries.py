@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Block, BlockArgument
 from xdsl.ir.affine import AffineMap
-from xdsl.parser import Parser
 
 from fuseline.analysis.segment_boundaries import segment_boundaries, split_at, stored_strides
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.ir.build import identity_map
-from fuseline.ir.context import new_context
+from fuseline.ir.build import identity_map, shape_of
+from tests.graphs.last_value import last_value
 
 
 def cuts(
@@ -23,12 +21,8 @@ def cuts(
         f"func.func @main({', '.join(f'%{name}' for name in arguments)}) {{\n%zero = arith.constant 0.0 : "
         f"f32\n{body}\nreturn\n}}"
     )
-    module = Parser(new_context(), text).parse_module()
-    entry = next(op for op in module.body.block.ops if isinstance(op, func.FuncOp))
-    last = entry.body.block.last_op
-    value = last.prev_op.results[0] if last is not None and last.prev_op is not None else None
-    assert value is not None and isinstance(value.type, TensorType)
-    shape = value.type.get_shape()
+    value = last_value(text)
+    shape = shape_of(value)
     return segment_boundaries(
         ShapeAnalysis(),
         value,

@@ -8,25 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
 from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.ir.fast.direct import operands_of, ops_of
-
-_COMMUTATIVE = frozenset(
-    {
-        arith.AddiOp,
-        arith.MuliOp,
-        arith.AndIOp,
-        arith.OrIOp,
-        arith.XOrIOp,
-        arith.MaxSIOp,
-        arith.MinSIOp,
-        arith.MaxUIOp,
-        arith.MinUIOp,
-    }
-)
+from fuseline.ir.scalar_ops import COMMUTATIVE_ON_INTEGERS
 
 
 class ValueNumbering:
@@ -55,7 +41,7 @@ class ValueNumbering:
     def _outside(self, op: Operation, local: dict[int, int]) -> Hashable:
         number = self._number
         operands = [local.get(id(value), id(value)) for value in operands_of(op)]
-        if type(op) in _COMMUTATIVE:
+        if type(op) in COMMUTATIVE_ON_INTEGERS:
             operands.sort()
         properties, attributes = self._numbers.of(op.properties), self._numbers.of(op.attributes)
         return (op.name, tuple(operands), properties, attributes, tuple([number(result.type) for result in op.results]))

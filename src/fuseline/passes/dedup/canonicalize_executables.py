@@ -37,9 +37,10 @@ from fuseline.ir.fast.direct import (
     set_operands,
 )
 from fuseline.ir.fast.nesting import ops_inside
+from fuseline.ir.scalar_ops import COMMUTATIVE
 from fuseline.passes.dedup.levels import checked, contains
 from fuseline.passes.dedup.scalar_operands import calls_of
-from fuseline.passes.dedup.value_digests import COMMUTATIVE, ValueDigests
+from fuseline.passes.dedup.value_digests import ValueDigests
 from fuseline.passes.dispatch.outline_executables import entry_of
 
 

@@ -17,25 +17,7 @@ from fuseline.analysis.structured import StructuredOp, is_constant, is_generic, 
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import body_of, operands_of, ops_of
-
-COMMUTATIVE = frozenset(
-    {
-        arith.AddfOp,
-        arith.MulfOp,
-        arith.MaximumfOp,
-        arith.MinimumfOp,
-        arith.AddiOp,
-        arith.MuliOp,
-        arith.AndIOp,
-        arith.OrIOp,
-        arith.XOrIOp,
-        arith.MaxSIOp,
-        arith.MinSIOp,
-        arith.MaxUIOp,
-        arith.MinUIOp,
-    }
-)
-"""Ops on two scalars whose result does not depend on the order of these."""
+from fuseline.ir.scalar_ops import COMMUTATIVE
 
 
 class ValueDigests:

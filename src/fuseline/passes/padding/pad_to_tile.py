@@ -35,6 +35,7 @@ from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_fill, create_pad
+from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.ir.target_description import TILE_ROLES
 from fuseline.passes.layout.rewriting.generics import finish, rebuilt
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
@@ -43,16 +44,6 @@ from fuseline.passes.padding.tile_loops import tile_extents
 Shape = tuple[int, ...]
 
 _CARRIERS = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
-# Not defined for every operand: what lies in the grown part may be a zero divisor.
-_PARTIAL = (
-    arith.DivSIOp,
-    arith.DivUIOp,
-    arith.RemSIOp,
-    arith.RemUIOp,
-    arith.FloorDivSIOp,
-    arith.CeilDivSIOp,
-    arith.CeilDivUIOp,
-)
 
 
 @dataclass(frozen=True)
@@ -104,7 +95,8 @@ class _Grower:
 
     def _carried_extents(self, view: StructuredOp) -> dict[int, int]:
         """How long the loops of an elementwise reader of grown tensors become; empty where it cannot follow them."""
-        if kind(view.op) not in _CARRIERS or any(isinstance(inner, _PARTIAL) for inner in view.body.ops):
+        # What lies in the grown part may be a zero divisor.
+        if kind(view.op) not in _CARRIERS or any(isinstance(inner, INTEGER_DIVISIONS) for inner in view.body.ops):
             return {}
         wanted: dict[int, int] = {}
         for value, map_ in zip(view.inputs, view.input_maps, strict=True):

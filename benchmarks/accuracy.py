@@ -19,9 +19,9 @@ import numpy as np
 import onnx
 
 import fuseline
+from benchmarks.widened import in_float64
 from fuseline.interop.peers import OnnxRuntime
 from fuseline.verify.inputs import generate, hints_of
-from fuseline.verify.widened import in_float64
 
 Arrays = Mapping[str, np.ndarray]
 MODES = ("strict", "default")

@@ -8,7 +8,7 @@ import pytest
 from fuseline.targets.cpu.emit.quotients import floor_of_any
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import call
 
 

@@ -6,10 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fuseline.targets.cpu.kernel_ir.types import BYTES, FLOATS, MemRef, Value
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Value
 
 
 class Range(NamedTuple):
@@ -17,15 +14,6 @@ class Range(NamedTuple):
 
     low: int
     high: int
-
-
-def range_of_bytes(stored: NDArray[np.uint8], dtype: str) -> Range | None:
-    """The range of the signed integers of `dtype` (a name of the kernel IR) that lie in `stored`; None without any, and
-    for floats."""
-    if dtype in FLOATS or stored.size < BYTES[dtype]:
-        return None
-    numbers = stored[: stored.size // BYTES[dtype] * BYTES[dtype]].view(f"i{BYTES[dtype]}")
-    return Range(int(numbers.min()), int(numbers.max()))
 
 
 def range_of_load(load: Value, contents: Mapping[int, Range]) -> Range | None:

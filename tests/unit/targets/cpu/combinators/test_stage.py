@@ -8,8 +8,8 @@ import pytest
 from fuseline.targets.cpu.combinators.stage import in_turn, put_aside
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from tests.kernel_ir.evaluate import evaluate
 
 LANES = 8
 

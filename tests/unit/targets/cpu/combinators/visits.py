@@ -8,8 +8,8 @@ import numpy as np
 
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand
+from tests.kernel_ir.evaluate import evaluate
 
 MOST = 4096
 

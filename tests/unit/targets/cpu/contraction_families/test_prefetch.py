@@ -18,10 +18,10 @@ from fuseline.targets.cpu.families.contraction.prefetch import choose_prefetch
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir import evaluate as interpreter
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.target import Refusal
 from tests.graphs.program import Program
+from tests.kernel_ir import evaluate as interpreter
 from tests.kernels import Runner, assert_close, kernel_of, plan_of, random
 
 FAMILY = ContractionFamily()

@@ -15,8 +15,8 @@ from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import Array, arrays_for, shape_at
 
 Pull = Callable[[BodyEmitter, SSAValue, Sequence[AnyIndex], int, "Operand | None"], Value]

@@ -12,8 +12,8 @@ from fuseline.targets.cpu.emit.microkernel import ReductionAxis
 from fuseline.targets.cpu.emit.narrow_microkernel import NarrowReduction, PairReduction
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import Block, Kernel, Loop, Operand, Value
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import Array, call
 
 RNG = np.random.default_rng()

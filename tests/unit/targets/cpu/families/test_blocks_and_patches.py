@@ -18,8 +18,8 @@ from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.families.winograd.tiles import TileReader
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from tests.graphs.program import Program
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import arrays_for
 from tests.unit.targets.cpu.winograd.convolutions import Case, Forced
 

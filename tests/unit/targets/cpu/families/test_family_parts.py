@@ -42,9 +42,9 @@ from fuseline.targets.cpu.families.window.loops import Groups
 from fuseline.targets.cpu.families.winograd.maps import mapped
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate as run
 from fuseline.targets.target import Refusal
 from tests.graphs.program import Program
+from tests.kernel_ir.evaluate import evaluate as run
 from tests.unit.targets.cpu.kernel_ir.vectors import on_lanes
 
 AVX2 = machine("avx2")

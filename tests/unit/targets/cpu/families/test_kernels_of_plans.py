@@ -43,10 +43,10 @@ from fuseline.targets.cpu.families.winograd.kernel import WinogradKernel
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import Operand
 from fuseline.targets.target import Refusal
 from tests.graphs.program import Program
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import arrays_for, assert_close, packed
 from tests.unit.targets.cpu.emit.pulled import pulled
 from tests.unit.targets.cpu.winograd.convolutions import Case, Forced

@@ -23,10 +23,10 @@ from fuseline.targets.cpu.families.window.staged_filter import StagedFilter
 from fuseline.targets.cpu.families.window.tile import Tile
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import MemRef
 from fuseline.targets.target import Refusal
 from tests.graphs.program import Program
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import arrays_for
 
 AVX2 = machine("avx2")

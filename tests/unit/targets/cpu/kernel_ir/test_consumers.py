@@ -10,10 +10,10 @@ import pytest
 
 from fuseline.targets.cpu.isa import ISA_NAMES, Machine, detect, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.link.compile import emit_object
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import Guarded, call
 
 HOST = detect()

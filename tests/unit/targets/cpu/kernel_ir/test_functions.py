@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from fuseline.errors import FuselineError
 from fuseline.runtime.memory import CodePages
 from fuseline.targets.cpu.isa.detection import machine
-from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
-from fuseline.targets.cpu.kernel_ir.evaluate_functions import AddressSpace, call_function
 from fuseline.targets.cpu.kernel_ir.functions import FunctionBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import I32, I64, PTR, VOID, Function
 from fuseline.targets.cpu.link.compile import compile_texts
 from fuseline.targets.cpu.link.image import link_image
+from tests.kernel_ir.check_bounds import check_bounds
+from tests.kernel_ir.evaluate_functions import AddressSpace, call_function
 
 
 def _native(functions: list[Function], symbol: str, *types: Any) -> Any:
@@ -125,7 +125,7 @@ def test_an_address_of_nobody_is_refused() -> None:
 
 
 def test_waiting_for_what_does_not_come_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fuseline.targets.cpu.kernel_ir import evaluate
+    from tests.kernel_ir import evaluate
 
     monkeypatch.setattr(evaluate, "_MOST_ROUNDS", 100)
     f = FunctionBuilder("forever", (PTR,))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.in_place import in_place
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from tests.kernel_ir.evaluate import evaluate
 
 from .index_algebra import AVX2
 

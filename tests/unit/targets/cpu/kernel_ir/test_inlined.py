@@ -6,8 +6,8 @@ import numpy as np
 
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import Inlined, KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import Operand
+from tests.kernel_ir.evaluate import evaluate
 
 
 def scaled_by_size(k: KernelBuilder) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import Kernel, Operand, Value
+from tests.kernel_ir.evaluate import evaluate
 
 WIDTH = 8
 

@@ -9,9 +9,9 @@ import pytest
 
 from fuseline.targets.cpu.isa import detect, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.memory import Memory
 from fuseline.targets.cpu.kernel_ir.types import Address, Type
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import call
 
 N = 16

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import call
 
 Array = NDArray[Any]

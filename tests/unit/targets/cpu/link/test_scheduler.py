@@ -9,9 +9,9 @@ import pytest
 from fuseline.runtime import abi
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.isa.neon import MACHINE as NEON
-from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.types import Function, Kernel
 from fuseline.targets.cpu.link.scheduler import scheduler_functions
+from tests.kernel_ir.check_bounds import check_bounds
 from tests.unit.targets.cpu.link.threads import WORD, Table, Team, call
 
 

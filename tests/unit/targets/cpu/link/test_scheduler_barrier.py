@@ -50,7 +50,7 @@ def test_who_waits_long_sleeps_until_the_flag_is_up() -> None:
 
 
 def test_looks_are_bounded_by_spins_pauses_and_yields(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fuseline.targets.cpu.kernel_ir import evaluate_functions as interpreter
+    from tests.kernel_ir import evaluate_functions as interpreter
 
     operations: dict[str, Any] = vars(interpreter)["_OPS"]
     looks, real = list[str](), dict(operations)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from fuseline.runtime import abi
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
-from fuseline.targets.cpu.kernel_ir.evaluate_functions import AddressSpace, call_function
 from fuseline.targets.cpu.kernel_ir.types import Function
 from fuseline.targets.cpu.link.scheduler import scheduler_functions
+from tests.kernel_ir.evaluate_functions import AddressSpace, call_function
 
 WORD = 8
 FUTEX = 202

@@ -38,8 +38,8 @@ from fuseline.targets.cpu.families.nests.traffic import contiguous_traffic
 from fuseline.targets.cpu.families.nests.workgroup import Workgroup
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from tests.graphs.program import Program
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import arrays_for
 from tests.unit.targets.cpu.combinators.visits import Visits
 from tests.unit.targets.cpu.kernel_ir.vectors import on_lanes

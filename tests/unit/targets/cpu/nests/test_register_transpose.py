@@ -14,8 +14,8 @@ from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.workgroup import Workgroup
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
 from fuseline.targets.cpu.kernel_ir.types import Operand
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import Array
 
 from .generics import function, tensor

@@ -10,7 +10,7 @@ from fuseline.targets.cpu.families.winograd.kernel import WinogradKernel
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.evaluate import evaluate
+from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import Array, assert_close, packed, plan_of
 
 from .convolutions import Case, Forced

@@ -12,8 +12,8 @@ from fuseline.targets.cpu.combinators.prefetch import NONE
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa import Machine, machine
-from fuseline.targets.cpu.kernel_ir import evaluate as interpreter
 from fuseline.targets.target import Refusal
+from tests.kernel_ir import evaluate as interpreter
 from tests.kernels import Runner, assert_close, plan_of
 
 from .convolutions import Case, Forced

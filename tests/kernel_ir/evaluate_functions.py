@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.targets.cpu.kernel_ir.evaluate import Run
 from fuseline.targets.cpu.kernel_ir.types import Address, Function, Value
+from tests.kernel_ir.evaluate import Run
 
 Array = NDArray[Any]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+from benchmarks.widened import in_float64
 from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
-from fuseline.verify.widened import in_float64
 
 
 def _floats(name: str, shape: list[int]) -> onnx.ValueInfoProto:

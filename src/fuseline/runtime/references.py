@@ -53,7 +53,7 @@ def check_references(
             _check_call(step)
         elif any(ref.segment == "boxed" for ref in _refs(step)):
             raise ValueError("a kernel bound to a boxed value")
-    _check_symbols(program)
+    _check_sizes(program)
 
 
 def check_same_border(program: Program, other: Program) -> None:
@@ -129,27 +129,33 @@ def _check_dtype(name: str) -> None:
 _OF_A_PACKAGE = 2
 
 
-def _check_symbols(program: Program) -> None:
-    """Every size that is used must be one of an input, or of what an earlier host call answers."""
+def _check_sizes(program: Program) -> None:
+    for symbol, _ in undetermined_sizes(program):
+        raise ValueError(f"nothing determines the size {symbol}")
+
+
+def undetermined_sizes(program: Program) -> Iterator[tuple[str, str]]:
+    """Symbols of sizes that are used before an input, or what a host call answers, makes them known, each with the
+    label of the step (or the name of the output) that uses it."""
     known = {symbol_of(size) for spec in program.inputs for size in spec.dims}
-    _require_known([program.arena_bytes], known)
+    yield from _unknown([program.arena_bytes], known, "")
     for step in program.steps:
         if isinstance(step, HostCall):
-            _require_known(_tensor_sizes(step.inputs), known)
+            yield from _unknown(_tensor_sizes(step.inputs), known, step.label)
             known |= {symbol_of(size) for tensor in step.outputs if tensor is not None for size in tensor.dims}
-            _require_known([*_tensor_sizes(step.outputs), step.arena_bytes], known)
+            yield from _unknown([*_tensor_sizes(step.outputs), step.arena_bytes], known, step.label)
         elif isinstance(step, Poison):
-            _require_known((size for extent in step.live for size in extent), known)
+            yield from _unknown((size for extent in step.live for size in extent), known, "")
         else:
-            _require_known(_sizes(step), known)
-    _require_known((size for spec in program.outputs if spec.slot is None for size in spec.dims), known)
+            yield from _unknown(_sizes(step), known, step.label)
+    for spec in program.outputs:
+        yield from _unknown(spec.dims if spec.slot is None else (), known, spec.name)
 
 
-def _require_known(sizes: Iterable[Size], known: Collection[str | None]) -> None:
+def _unknown(sizes: Iterable[Size], known: Collection[str | None], where: str) -> Iterator[tuple[str, str]]:
     for size in sizes:
-        missing = symbols_of(size).difference(known)
-        if missing:
-            raise ValueError(f"nothing determines the size {min(missing)}")
+        for symbol in sorted(symbols_of(size).difference(known)):
+            yield symbol, where
 
 
 def _tensor_sizes(tensors: Sequence[Operand | None]) -> Iterator[Size]:

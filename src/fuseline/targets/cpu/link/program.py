@@ -3,7 +3,7 @@ in place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from fuseline.buffers import BufferRef, Operand
@@ -23,10 +23,10 @@ from fuseline.program.schedule import (
     SizesStep,
     Step,
     bytes_of,
-    extents_of,
 )
 from fuseline.runtime import program as p
 from fuseline.runtime.artifact import Artifact
+from fuseline.runtime.references import undetermined_sizes
 from fuseline.runtime.signatures import Signature
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.link.built_in_kernels import COPY_SYMBOL, COPY_WORKGROUP_BYTES, SIZES_SYMBOL
@@ -70,7 +70,7 @@ def assemble(
         split_above_ns=round(machine.costs.split_above_ns),
         input_alignment=INPUT_ALIGNMENT,
     )
-    _check_sizes(schedule)
+    _check_sizes(program)
     return Artifact(
         program=program,
         code=image.code,
@@ -246,39 +246,8 @@ def _arm(kernel: int, bound: Sequence[Operand], sizes: Sequence[Dim], workgroups
     return p.Arm(kernel, *numbers)
 
 
-def _check_sizes(schedule: Schedule) -> None:
-    """Every symbol must be a size of some input, or of a host operator's result, before a step needs it: else no run
-    could know it."""
-    known = {symbol.name for boundary in schedule.inputs for size in boundary.dims for symbol in _lone_symbol(size)}
-    for step in (*schedule.steps, *(inner for loop in schedule.loops for inner in loop.steps)):
-        if isinstance(step, HostStep):
-            known |= {symbol.name for result in step.results for size in result.dims for symbol in _lone_symbol(size)}
-        for size in _used_sizes(step):
-            _require(size, known, step.label)
-    for boundary in schedule.outputs:
-        for size in boundary.dims if boundary.slot is None else ():  # nothing is allocated for a value that is held
-            _require(size, known, boundary.name)
-
-
-def _require(size: Dim, known: set[str], where: str) -> None:
-    for symbol in d.symbols(size):
-        if symbol.name not in known:
-            hint = "fix the size with --shape, or bound what it depends on"
-            raise FuselineError("E0107", f"the size {symbol.name} follows from no input", node=where, hint=hint)
-
-
-def _lone_symbol(size: Dim) -> set[d.Symbol]:
-    found = d.symbols(size)
-    return found if len(found) == 1 and size == d.symbol(*_symbol_fields(next(iter(found)))) else set()
-
-
-def _symbol_fields(symbol: d.Symbol) -> tuple[str, int, int | None]:
-    return symbol.name, symbol.lo, symbol.hi
-
-
-def _used_sizes(step: Step) -> Iterable[Dim]:
-    """Every size that must be known when the step runs."""
-    yield from extents_of(step)
-    for operand in (*step.operands, *step.results):
-        stride, _, _, special, at = operand.loop_offset
-        yield from (operand.buffer.offset, *operand.dims, stride, at, *(() if special is None else (special.offset,)))
+def _check_sizes(program: p.Program) -> None:
+    """Every size must follow from an input, or from what a host operator answers before a step needs it."""
+    for symbol, where in undetermined_sizes(program):
+        hint = "fix the size with --shape, or bound what it depends on"
+        raise FuselineError("E0107", f"the size {symbol} follows from no input", node=where or None, hint=hint)

@@ -16,7 +16,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-_LOW = ("errors", "border", "buffers", "weight_layouts", "report.records")
+_LOW = ("errors", "border", "buffers", "size_requirement", "weight_layouts", "report.records")
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 
@@ -24,6 +24,7 @@ _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes
 ALLOWED: dict[str, tuple[str, ...]] = {
     "errors": (),
     "buffers": (),
+    "size_requirement": (),
     "weight_layouts": ("errors",),
     "border": ("errors",),
     "cache": ("errors", "runtime", "compile_options"),
@@ -32,8 +33,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "compile_options": ("arguments",),
     "report.records": (),
     "report": ("errors",),
-    "runtime": ("errors", "buffers", "weight_layouts"),
-    "runtime.command": ("errors", "buffers", "border", "runtime"),
+    "runtime": ("errors", "buffers", "size_requirement", "weight_layouts"),
+    "runtime.command": ("errors", "buffers", "size_requirement", "border", "runtime"),
     "ir": _LOW,
     "analysis": (*_LOW, "ir"),
     "dispatch": (*_LOW, "ir", "analysis"),
@@ -64,6 +65,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "errors": (),
     "buffers": (),
+    "size_requirement": (),
     "weight_layouts": ("numpy",),
     # NumPy alone runs a program; ml_dtypes (bfloat16) and onnx (host ops) are imported only where a program needs them,
     # cryptography where a key is given.

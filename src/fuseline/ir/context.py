@@ -32,6 +32,7 @@ from fuseline.ir.tensor_ext import TensorExt
 from fuseline.ir.tensor_ops import Tensor
 from fuseline.ir.util import Util
 from fuseline.report.records import CompileRecord
+from fuseline.size_requirement import SizeRequirement
 
 _BY_NAME = {op.name: op for op in ON_TENSORS}
 
@@ -66,16 +67,6 @@ class ComparedCode(NamedTuple):
     code: str
     detail: str
     ns: float
-
-
-class SizeRequirement(NamedTuple):
-    """Two sizes that must be equal when the program runs (or, `at_least`, the left one no smaller), and the source node
-    that takes them to be."""
-
-    left: Dim
-    right: Dim
-    node: str
-    at_least: bool = False
 
 
 def _takes_all(candidate: Any) -> None:

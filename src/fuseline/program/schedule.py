@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fuseline.buffers import BufferRef, Operand, TensorSpec
 from fuseline.ir import dim as d
-from fuseline.ir.context import SizeRequirement
 from fuseline.ir.dim import Dim
+from fuseline.size_requirement import SizeRequirement
 from fuseline.weight_layouts import WeightSource
 
 ARENA_ALIGNMENT = 64

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from fuseline.buffers import STANDING, BufferRef, LoopOffset, Operand, Segment, TensorSpec
 from fuseline.runtime.abi import ALIGNMENT, MAX_THREADS
-from fuseline.runtime.requirements import Requirement, requirements_from_json
+from fuseline.runtime.requirements import requirements_from_json
 from fuseline.runtime.sizes import Size, size_from_json
 from fuseline.runtime.strict import LARGEST, flag, mapping, text, whole, within
+from fuseline.size_requirement import SizeRequirement
 
 T = TypeVar("T")
 
@@ -126,7 +127,7 @@ class Program(NamedTuple):
     split_above_ns: int = 0
     input_alignment: int = ALIGNMENT
     slots: int = 0
-    requirements: tuple[Requirement, ...] = ()
+    requirements: tuple[SizeRequirement, ...] = ()
 
 
 # JSON: a named tuple is the list of its fields, a step has its kind in front ------------------------------------------

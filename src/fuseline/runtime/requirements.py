@@ -4,62 +4,51 @@ run learns a size."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from fuseline.errors import UnequalSizesError
-from fuseline.runtime.sizes import Size, SizeEvaluator, size_from_json, symbols_of
+from fuseline.runtime.sizes import SizeEvaluator, size_from_json, symbols_of
 from fuseline.runtime.strict import flag, text
+from fuseline.size_requirement import SizeRequirement
 
 
-class Requirement(NamedTuple):
-    """`left` and `right` must be equal (or, `at_least`: `left` no smaller), or `node` (the model's name for it) would
-    not make sense."""
+def holds(requirement: SizeRequirement, evaluate: SizeEvaluator) -> bool:
+    """Whether the sizes of a program's requirement are as they must be."""
+    left, right = evaluate(requirement.left), evaluate(requirement.right)
+    return left >= right if requirement.at_least else left == right
 
-    left: Size
-    right: Size
-    node: str
-    at_least: bool = False
 
-    def holds(self, evaluate: SizeEvaluator) -> bool:
-        """Whether the sizes are as they must be."""
-        return (
-            evaluate(self.left) >= evaluate(self.right)
-            if self.at_least
-            else evaluate(self.left) == evaluate(self.right)
-        )
-
-    def broken(self, values: Mapping[str, int]) -> UnequalSizesError:
-        """The error (E0203) for sizes that are not."""
-        evaluate = SizeEvaluator(values)
-        left, right = evaluate(self.left), evaluate(self.right)
-        given = ", ".join(f"{name} = {values[name]}" for name in sorted(symbols_of(self.left) | symbols_of(self.right)))
-        if self.at_least:
-            message = f"size {left} must be at least {right} here; it follows from {given}"
-            return UnequalSizesError(
-                "E0203",
-                message,
-                node=self.node,
-                hint="feed a larger input, or compile for these very sizes (shapes=, --shape)",
-            )
-        hint = "feed sizes for which they are equal"
-        if 1 in (left, right):
-            hint += ", or compile for these very sizes (shapes=, --shape), where a size of 1 may broadcast"
+def _broken(requirement: SizeRequirement, values: Mapping[str, int]) -> UnequalSizesError:
+    """The error (E0203) for sizes that are not."""
+    evaluate = SizeEvaluator(values)
+    left, right = evaluate(requirement.left), evaluate(requirement.right)
+    symbols = symbols_of(requirement.left) | symbols_of(requirement.right)
+    given = ", ".join(f"{name} = {values[name]}" for name in sorted(symbols))
+    if requirement.at_least:
         return UnequalSizesError(
-            "E0203", f"sizes {left} and {right} must be equal here; they follow from {given}", node=self.node, hint=hint
+            "E0203",
+            f"size {left} must be at least {right} here; it follows from {given}",
+            node=requirement.node,
+            hint="feed a larger input, or compile for these very sizes (shapes=, --shape)",
         )
+    hint = "feed sizes for which they are equal"
+    if 1 in (left, right):
+        hint += ", or compile for these very sizes (shapes=, --shape), where a size of 1 may broadcast"
+    message = f"sizes {left} and {right} must be equal here; they follow from {given}"
+    return UnequalSizesError("E0203", message, node=requirement.node, hint=hint)
 
 
-def requirements_from_json(data: Iterable[Any]) -> tuple[Requirement, ...]:
+def requirements_from_json(data: Iterable[Any]) -> tuple[SizeRequirement, ...]:
     """Requirements from `[left, right, node, at_least]` each, the sizes in their JSON form; raises ValueError for
     anything else."""
     return tuple(
-        Requirement(size_from_json(left), size_from_json(right), text(node), flag(at_least))
+        SizeRequirement(size_from_json(left), size_from_json(right), text(node), flag(at_least))
         for left, right, node, at_least in data
     )
 
 
 def check_requirements(
-    requirements: Iterable[Requirement], values: Mapping[str, int], *, new: str | None = None
+    requirements: Iterable[SizeRequirement], values: Mapping[str, int], *, new: str | None = None
 ) -> None:
     """Raises UnequalSizesError (E0203) for a requirement that `values` breaks; those with symbols that have no value
     yet wait for it.
@@ -69,5 +58,5 @@ def check_requirements(
     evaluate = SizeEvaluator(values)
     for requirement in requirements:
         symbols = symbols_of(requirement.left) | symbols_of(requirement.right)
-        if symbols <= values.keys() and (new is None or new in symbols) and not requirement.holds(evaluate):
-            raise requirement.broken(values)
+        if symbols <= values.keys() and (new is None or new in symbols) and not holds(requirement, evaluate):
+            raise _broken(requirement, values)

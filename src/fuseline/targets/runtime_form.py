@@ -10,7 +10,6 @@ from fuseline.ir.dim import Dim, Expr
 from fuseline.ir.dim_json import to_json
 from fuseline.program.schedule import HostStep, Schedule
 from fuseline.runtime.program import HostCall, Program, Step
-from fuseline.runtime.requirements import Requirement
 from fuseline.runtime.sizes import Size, size_from_json
 
 
@@ -44,7 +43,7 @@ def program_of(schedule: Schedule, steps: Sequence[Step]) -> Program:
             schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes
         ),
         symbols=dict(schedule.symbols),
-        requirements=tuple(Requirement(*runtime_form(requirement)) for requirement in schedule.requirements),
+        requirements=runtime_form(schedule.requirements),
         slots=schedule.slots,
     )
 

@@ -13,7 +13,7 @@ from fuseline.buffers import INDEX_TYPE, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.runtime.feeds import admit, as_array, bind_sizes, shapes_of
 from fuseline.runtime.program import Program
-from fuseline.runtime.requirements import Requirement
+from fuseline.size_requirement import SizeRequirement
 
 N, M = ("sum", ((1, "n"),)), ("sum", ((1, "m"),))
 TWICE = ("sum", ((2, "n"),))
@@ -133,7 +133,7 @@ def test_what_cannot(feed: Any):
 # sizes ----------------------------------------------------------------------------------------------------------------
 
 
-def _program(*inputs: TensorSpec, requirements: Sequence[Requirement] = (), **symbols: Any) -> Program:
+def _program(*inputs: TensorSpec, requirements: Sequence[SizeRequirement] = (), **symbols: Any) -> Program:
     return Program(inputs, (), (), symbols=symbols, requirements=tuple(requirements))
 
 
@@ -180,7 +180,7 @@ def test_a_number_is_named_as_one():
 
 
 def test_requirements_of_the_program_are_checked():
-    program = _program(MASK, requirements=[Requirement(N, 3, "node", True)], n=(0, None))
+    program = _program(MASK, requirements=[SizeRequirement(N, 3, "node", True)], n=(0, None))
     assert _bind(program, (3,)) == {"n": 3}
     error = _error(bind_sizes, program, [(2,)])
     assert error.code == "E0203" and error.node == "node"

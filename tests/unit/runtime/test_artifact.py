@@ -71,7 +71,7 @@ def test_constants_are_mapped_on_page_boundaries(saved: Path) -> None:
 
 def test_symbolic_programs_and_host_calls_survive_json() -> None:
     from fuseline.runtime.program import Program
-    from fuseline.runtime.requirements import Requirement
+    from fuseline.size_requirement import SizeRequirement
 
     size = ("sum", ((4, "n", ("div", N, 2)), (3, ("max", N, 7)), (-1,)))
     tensor = Operand(BufferRef("arena", 0, size), (N, 3), "int64")
@@ -80,7 +80,7 @@ def test_symbolic_programs_and_host_calls_survive_json() -> None:
         (TensorSpec("x", "float32", (N,)),), (), (call,), size, 64, 3, {"n": (1, None), "m": (2, 9)}, 5, 6
     )
     program = program._replace(
-        requirements=(Requirement(size, 12, "a node"), Requirement(size, 5, "another", at_least=True))
+        requirements=(SizeRequirement(size, 12, "a node"), SizeRequirement(size, 5, "another", at_least=True))
     )
     assert program_from_json(json.loads(json.dumps(program_to_json(program)))) == program
 

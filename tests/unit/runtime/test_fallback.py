@@ -14,7 +14,7 @@ from fuseline.buffers import BufferRef
 from fuseline.errors import FuselineError, UnequalSizesError
 from fuseline.runtime import Artifact, Session, TensorSpec, read_artifact
 from fuseline.runtime.artifact import artifact_bytes, artifact_from_bytes
-from fuseline.runtime.requirements import Requirement
+from fuseline.size_requirement import SizeRequirement
 
 X, Y = BufferRef("input", 0), BufferRef("output", 0)
 N = ("sum", ((1, "n"),))
@@ -25,7 +25,7 @@ def _adds(kit: Any, number: int, *lengths: int, output: str = "y") -> Artifact:
     """Adds constant `number` of those two to a vector, of one of `lengths` (of any where none are given)."""
     grid = ("sum", ((1, ("div", ("sum", ((1, "n"), (kit.row - 1,))), kit.row)),))
     steps = [kit.command("add", [X, BufferRef("constant", number), Y], N, grid)]
-    only = tuple(Requirement(N, length, "a node") for length in lengths)
+    only = tuple(SizeRequirement(N, length, "a node") for length in lengths)
     borders = [TensorSpec("x", "float32", (N,))], [TensorSpec(output, "float32", (N,))]
     return kit.artifact(*borders, steps, [SHARED, OWN], symbols={"n": (0, 9)}, requirements=only, records=b"first")
 

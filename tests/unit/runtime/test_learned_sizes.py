@@ -8,15 +8,15 @@ import pytest
 from fuseline.errors import FuselineError
 from fuseline.runtime.learned_sizes import learn_sizes, told_shape
 from fuseline.runtime.program import Program
-from fuseline.runtime.requirements import Requirement
 from fuseline.runtime.sizes import Size
+from fuseline.size_requirement import SizeRequirement
 
 
 def _symbol(name: str, times: int = 1) -> Size:
     return "sum", ((times, name),)
 
 
-PROGRAM = Program((), (), (), symbols={"n": (1, 8)}, requirements=(Requirement(_symbol("n"), _symbol("m"), "add"),))
+PROGRAM = Program((), (), (), symbols={"n": (1, 8)}, requirements=(SizeRequirement(_symbol("n"), _symbol("m"), "add"),))
 
 
 def test_an_array_tells_its_sizes_and_a_number_itself() -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from fuseline.buffers import BufferRef, LoopOffset, Operand, TensorSpec
-from fuseline.ir.context import SizeRequirement
 from fuseline.ir.dim import Dim, add, ceil_div, evaluate, floor_div, maximum, minimum, mul, symbol
 from fuseline.program.schedule import CopyStep, HostStep, Schedule
 from fuseline.runtime.program import Command, HostCall
+from fuseline.runtime.requirements import holds
 from fuseline.runtime.sizes import SizeEvaluator
+from fuseline.size_requirement import SizeRequirement
 from fuseline.targets.runtime_form import host_calls, program_of, runtime_form, runtime_size
 
 N, M = symbol("n", 0), symbol("m", 1, 9)
@@ -80,7 +81,7 @@ def test_a_program_has_the_border_of_its_schedule() -> None:
     assert (program.slots, dict(program.symbols)) == (3, {"n": (0, None), "m": (1, 9)})
     (requirement,) = program.requirements
     assert (requirement.node, requirement.at_least) == ("node", True)
-    assert [requirement.holds(SizeEvaluator({"n": n, "m": 2})) for n in (3, 4)] == [False, True]
+    assert [holds(requirement, SizeEvaluator({"n": n, "m": 2})) for n in (3, 4)] == [False, True]
 
 
 @pytest.mark.parametrize("initial", [None, 128, mul(M, 32)])

@@ -22,10 +22,11 @@ from fuseline.frontends.onnx.scalars import convert
 from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import PARALLEL, Emitter, dims_map, identity_map, tensor_type
 from fuseline.ir.constant_budget import words_of
-from fuseline.ir.context import CompilerContext, SizeRequirement
+from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, Expr, Symbol, evaluate, lower_bound, symbol, symbols, upper_bound
 from fuseline.ir.fast.create import create_empty
 from fuseline.ir.fast.direct import result_of
+from fuseline.size_requirement import SizeRequirement
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]")
 

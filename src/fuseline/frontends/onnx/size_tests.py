@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from fuseline.frontends.onnx.host_values import Value
 from fuseline.frontends.onnx.tensors import Tensor
-from fuseline.ir.context import SizeRequirement
 from fuseline.ir.dim import Dim, Expr, add
+from fuseline.size_requirement import SizeRequirement
 
 _UNCHANGED = ("Cast", "Identity", "Squeeze", "Unsqueeze", "Reshape")
 """Operators that hand a condition on."""

@@ -11,10 +11,11 @@ from xdsl.ir import Operation
 
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
-from fuseline.ir.context import CompilerContext, SizeRequirement
+from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
 from fuseline.ir.dim_order import never_less
 from fuseline.ir.provenance import node_names
+from fuseline.size_requirement import SizeRequirement
 
 
 def operations(module: ModuleOp) -> Iterator[Operation]:

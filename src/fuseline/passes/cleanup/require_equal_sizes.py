@@ -26,11 +26,12 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
-from fuseline.ir.context import CompilerContext, SizeRequirement
+from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast import attributes
 from fuseline.ir.provenance import node_names
 from fuseline.passes.cleanup.inside_requirements import operations, require_of_symbols
+from fuseline.size_requirement import SizeRequirement
 
 Pair = tuple[Dim, Dim]
 

@@ -26,7 +26,7 @@ from fuseline.analysis.views import is_view
 from fuseline.buffers import BufferRef, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
-from fuseline.ir.context import CompilerContext, SizeRequirement
+from fuseline.ir.context import CompilerContext
 from fuseline.ir.declared_types import operand_dtypes, result_dtypes
 from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
 from fuseline.ir.provenance import node_names, provenance
@@ -36,6 +36,7 @@ from fuseline.passes.schedule.place_loops import LoopBody, LoopPlacer
 from fuseline.passes.schedule.read_loops import read_loop
 from fuseline.program.concat_in_place import ConcatsInPlace
 from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, Schedule, SizesStep, Step, extents_of
+from fuseline.size_requirement import SizeRequirement
 
 Symbols: TypeAlias = Mapping[str, func.FuncOp | ExecutableOp]
 """What the module declares, by name."""

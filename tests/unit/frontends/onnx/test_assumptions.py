@@ -12,8 +12,9 @@ from fuseline.frontends.onnx.assumptions import Assumptions
 from fuseline.frontends.onnx.host_values import Value
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.tensors import known, known_sizes
-from fuseline.ir.context import SizeRequirement, new_context
+from fuseline.ir.context import new_context
 from fuseline.ir.dim import add, symbol
+from fuseline.size_requirement import SizeRequirement
 from tests.graphs.onnx_text import onnx_model
 
 N = symbol("n", 0)

@@ -13,8 +13,9 @@ from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.tensors import Tensor, known, known_sizes, view
 from fuseline.ir.build import Emitter, tensor_type
 from fuseline.ir.constant_budget import words_of
-from fuseline.ir.context import SizeRequirement, new_context
+from fuseline.ir.context import new_context
 from fuseline.ir.dim import Dim, add, mul, symbol, symbols, upper_bound
+from fuseline.size_requirement import SizeRequirement
 
 F32 = np.dtype(np.float32)
 N, M = symbol("n", 0), symbol("m", 0)

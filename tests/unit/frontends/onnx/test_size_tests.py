@@ -9,8 +9,8 @@ import pytest
 from fuseline.frontends.onnx.host_values import Value, known_value
 from fuseline.frontends.onnx.size_tests import SizeTest, size_test
 from fuseline.frontends.onnx.tensors import Tensor, known, known_sizes
-from fuseline.ir.context import SizeRequirement
 from fuseline.ir.dim import add, evaluate, symbol
+from fuseline.size_requirement import SizeRequirement
 from tests.graphs.onnx_text import onnx_model
 
 N = symbol("n", 0)

@@ -10,11 +10,12 @@ import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
-from fuseline.ir.context import CompilerContext, SizeRequirement, new_context
+from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.dim import Dim, add, symbol
 from fuseline.ir.text import parse_module, print_module
 from fuseline.passes.cleanup.inside_requirements import require_of_symbols
 from fuseline.passes.cleanup.require_inserts_inside import RequireInsertsInsidePass
+from fuseline.size_requirement import SizeRequirement
 
 PUT = """
 func.func @main(%t: tensor<?x3xELEMENT>, %s: ELEMENT, %i: index, %j: index) -> tensor<?x3xELEMENT> {

@@ -19,8 +19,8 @@ from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import Tensor
 from fuseline.ir.build import Body, element_of
-from fuseline.ir.context import SizeRequirement
 from fuseline.ir.dim import Dim, add, maximum, minimum, mul, sub
+from fuseline.size_requirement import SizeRequirement
 
 
 def spread(node: OnnxNode, t: Tensor, out: Sequence[Dim]) -> Tensor:

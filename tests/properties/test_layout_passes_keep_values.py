@@ -29,6 +29,7 @@ from fuseline.passes.layout.fold_broadcasts_into_readers import FoldBroadcastsIn
 from fuseline.passes.layout.fold_scale_into_weights import FoldScaleIntoWeightsPass
 from fuseline.passes.layout.fold_unit_dims import FoldUnitDimsPass
 from fuseline.passes.layout.propagate_transposes import PropagateTransposesPass
+from fuseline.passes.layout.refine_dims import RefineDimsPass
 from fuseline.passes.layout.sink_collapse_shapes import SinkCollapseShapesPass
 from fuseline.passes.layout.sink_expand_shapes import SinkExpandShapesPass
 from fuseline.passes.padding.fold_pad_into_consumer import FoldPadIntoConsumerPass
@@ -44,6 +45,7 @@ ALONE: tuple[ModulePass, ...] = (
     BubbleExpandShapesPass(),
     SinkExpandShapesPass(),
     CollapseDimsPass(),
+    RefineDimsPass(),
     FoldBroadcastsIntoReadersPass(),
     FoldScaleIntoWeightsPass(),
     FoldPadIntoConsumerPass(),
@@ -59,6 +61,9 @@ TOGETHER: tuple[ModulePass, ...] = (
     BubbleExpandShapesPass(),
     SinkCollapseShapesPass(),
     SinkExpandShapesPass(),
+    SinkCollapseShapesPass(),
+    CollapseDimsPass(),
+    RefineDimsPass(),
     FoldBroadcastsIntoReadersPass(),
     PropagateTransposesPass(),
     FoldUnitDimsPass(),

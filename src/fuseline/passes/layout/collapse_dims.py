@@ -5,8 +5,6 @@
 Loops merge only where all ops that exchange the tensors can see the dimensions as one, so that a reshape is left at
 arguments, constants and results alone, where it is free, or cancels one that was there. What is left has fewer loops to
 walk and to match; ops that differ in how their rows are grouped become equal.
-
-Not in the pipeline: after `sink-expand-shapes` no model at hand has such loops left.
 """
 
 from __future__ import annotations

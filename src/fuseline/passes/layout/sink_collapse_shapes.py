@@ -4,7 +4,7 @@
 
 So elementwise ops and reductions run in the shape in which their operand was made and stand right behind its producer;
 a collapse comes to rest before an op whose summed loops or windows it feeds, where it is the free alias of a contiguous
-buffer, or meets an expand and cancels.
+buffer, or meets an expand and cancels. So it does below a concat (`rewriting/collapsed_parts.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast.direct import ops_of
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
+from fuseline.passes.layout.rewriting.collapsed_parts import sink_below_concat
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
 from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain, root_of
@@ -50,6 +51,8 @@ class SinkCollapseShapesPass(ModulePass):
             for inner in ops_of(scope.block):
                 if is_generic(inner):
                     _sink_into(scope, inner)
+                elif type(inner) is tensor.ConcatOp:
+                    sink_below_concat(scope, inner)
                 elif is_reshape(inner):
                     merge_chain(scope, inner)
             scope.sweep()

@@ -23,10 +23,10 @@ def cancels(scope: Scope, value: SSAValue, dims: Sequence[Dim]) -> bool:
 
 
 def _steps(before: Sequence[Dim], after: Sequence[Dim]) -> int:
-    """How many dimensions a reshape regroups; 0 for none."""
+    """How many dimensions a reshape collapses and how many it makes; 0 for none."""
     if tuple(before) == tuple(after):
         return 0
-    return sum(max(left, right) for left, right in segments(before, after) if (left, right) != (1, 1))
+    return sum(count for pair in segments(before, after) for count in pair if count > 1)
 
 
 def is_free(value: SSAValue) -> bool:

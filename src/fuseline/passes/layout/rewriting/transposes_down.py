@@ -130,7 +130,7 @@ def _collapse(scope: Scope, op: Operation) -> SSAValue | None:
     plan = gathered(permutation, groups_of(op))
     if plan is None:
         above = parted(permutation, groups_of(op))
-        if above is None:
+        if above is None or is_returned(op.result):
             return None
         source = transpose(scope, moved, source, above)
         plan = gathered(compose(inverse(above), permutation), groups_of(op))
@@ -178,7 +178,7 @@ def _concat(scope: Scope, op: Operation) -> SSAValue | None:
     assert type(op) is tensor.ConcatOp
     votes: dict[Permutation, int] = {}
     if is_returned(op.result):
-        votes[identity(len(shape_of(op.result)))] = _elements(scope, op.result) // 2
+        votes[identity(len(shape_of(op.result)))] = _elements(scope, op.result)
     tops: dict[Permutation, Operation] = {}
     for piece in op.inputs:
         found = transposed_input(piece)

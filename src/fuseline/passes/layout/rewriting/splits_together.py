@@ -1,0 +1,162 @@
+"""Which loops must be split, and into what, so that a reshape between two generics is none any more.
+
+    add over (4, 6) ── reshape ──> mul over (12, 2)      =>      both over (4, 3, 2)
+
+A split is passed on to all that see the loop: to the other operands of the op, to what makes and reads them, and
+through other reshapes. It is granted where it ends at values whose reshape is free, so that no reshape comes to stand
+between two ops that had none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func, linalg
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.ir.dim import Dim
+from fuseline.ir.fast.direct import ops_of
+from fuseline.passes.layout.rewriting.common_refinement import Parts, common_refinement
+from fuseline.passes.layout.rewriting.free_reshapes import is_free
+from fuseline.passes.layout.rewriting.loops import can_expand, expand_loops
+from fuseline.passes.layout.rewriting.permutation import users_of
+from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain, root_of
+from fuseline.passes.layout.rewriting.scope import Scope
+
+_SPLITTABLE = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.REDUCTION)
+_PARALLEL_ONLY = (Kind.CONTRACTION, Kind.GATHER)
+
+# How often one refinement may ask the ops around a value: far more than lie between two roots, few enough that a pass
+# stays linear.
+_MOST_QUESTIONS = 200
+
+Splits = dict[int, list[Dim]]
+
+
+class SplitsTogether:
+    """The loops to split, op by op, so that `reshaped` (a reshape of what a generic makes) is read as it was made."""
+
+    def __init__(self, scope: Scope, reshaped: SSAValue) -> None:
+        self.scope = scope
+        self.splits: dict[linalg.ops.GenericOp, Splits] = {}
+        self._wanted: dict[SSAValue, Parts] = {}
+        self._waiting: list[tuple[SSAValue, Parts]] = []
+        self.granted = self._across(reshaped) and self._settle() and bool(self.splits)
+
+    def apply(self) -> None:
+        """Split the loops, and take out the reshapes that cancel."""
+        for op, splits in self.splits.items():
+            expand_loops(self.scope, op, splits)
+        for op in ops_of(self.scope.block):
+            if is_reshape(op):
+                merge_chain(self.scope, op)
+        self.scope.sweep()
+
+    def _settle(self) -> bool:
+        for _ in range(_MOST_QUESTIONS):
+            if not self._waiting:
+                break
+            if not self._pass_on(*self._waiting.pop()):
+                return False
+        return not self._waiting and all(
+            can_expand(self.scope, StructuredOp(op), splits) for op, splits in self.splits.items()
+        )
+
+    def _across(self, reshaped: SSAValue) -> bool:
+        """Both ends of a chain of reshapes in sizes that fit both."""
+        root = root_of(reshaped)
+        found = common_refinement(self.scope.dims(root), self.scope.dims(reshaped))
+        if found is None:
+            return False
+        self._want(root, found[0])
+        self._want(reshaped, found[1])
+        return True
+
+    def _want(self, value: SSAValue, parts: Parts) -> None:
+        if any(len(sizes) > 1 for sizes in parts) and self._wanted.get(value) != parts:
+            self._wanted[value] = parts
+            self._waiting.append((value, parts))
+
+    def _pass_on(self, value: SSAValue, parts: Parts) -> bool:
+        """Ask whoever makes or reads `value` for it in `parts`; whether all can."""
+        return self._ask_maker(value, parts) and all(self._ask_user(user, value, parts) for user in users_of(value))
+
+    def _ask_maker(self, value: SSAValue, parts: Parts) -> bool:
+        if is_free(value):
+            return True
+        assert type(value) is OpResult
+        op = value.op
+        if is_generic(op):
+            return self._split(op, StructuredOp(op).output_maps[value.index], parts)
+        if not is_reshape(op):
+            return False
+        self._through(parts, root_of(value), value)
+        return True
+
+    def _ask_user(self, user: Operation, value: SSAValue, parts: Parts) -> bool:
+        if isinstance(user, func.ReturnOp):
+            return True
+        if is_reshape(user):
+            self._through(parts, user.result, value)
+            return True
+        if not is_generic(user):
+            return False
+        view = StructuredOp(user)
+        maps = zip((*view.inputs, *view.outputs), view.maps, strict=True)
+        return all(self._split(user, map_, parts) for operand, map_ in maps if operand is value)
+
+    def _through(self, parts: Parts, other: SSAValue, value: SSAValue) -> None:
+        """A split of `value` beyond a reshape, where the sizes there allow it; else that reshape stays as it is."""
+        found = common_refinement(self.scope.dims(other), [size for sizes in parts for size in sizes])
+        if found is not None:
+            self._want(other, found[0])
+            self._want(value, _refined(parts, found[1]))
+
+    def _split(self, op: linalg.ops.GenericOp, map_: AffineMap, parts: Parts) -> bool:
+        wanted: Splits = {}
+        for expr, sizes in zip(map_.results, parts, strict=True):
+            if len(sizes) > 1:
+                if type(expr) is not AffineDimExpr:
+                    return False
+                wanted[expr.position] = sizes
+        return self._merge(op, wanted)
+
+    def _merge(self, op: linalg.ops.GenericOp, wanted: Splits) -> bool:
+        """Split the loops of `op` as `wanted` on top of what was wanted before."""
+        known = self.splits.setdefault(op, {})
+        changed = False
+        for loop, sizes in wanted.items():
+            found = common_refinement(known.get(loop, [*sizes]), sizes)
+            if found is None or not _may_split(op, loop):
+                return False
+            finer = [size for part in found[1] for size in part]
+            if finer != known.get(loop):
+                known[loop], changed = finer, True
+        if changed:
+            self._want_operands(op, known)
+        return True
+
+    def _want_operands(self, op: linalg.ops.GenericOp, splits: Splits) -> None:
+        view = StructuredOp(op)
+        for value, map_ in zip((*view.inputs, *op.results), (*view.input_maps, *view.output_maps), strict=True):
+            self._want(value, _parts_of(self.scope.dims(value), map_, splits))
+
+
+def _may_split(op: linalg.ops.GenericOp, loop: int) -> bool:
+    what = kind(op)
+    return what in _SPLITTABLE or (what in _PARALLEL_ONLY and StructuredOp(op).iterators[loop] == "parallel")
+
+
+def _parts_of(dims: Sequence[Dim], map_: AffineMap, splits: Splits) -> Parts:
+    return [
+        splits.get(expr.position, [size]) if type(expr) is AffineDimExpr else [size]
+        for size, expr in zip(dims, map_.results, strict=True)
+    ]
+
+
+def _refined(parts: Parts, finer: Parts) -> Parts:
+    """`finer` gives the parts of each size in `parts`, one after the other: those of each dimension together."""
+    sizes = iter(finer)
+    return [[part for _ in whole for part in next(sizes)] for whole in parts]

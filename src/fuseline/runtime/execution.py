@@ -5,24 +5,25 @@ from __future__ import annotations
 import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.buffers import BufferRef, Operand, TensorSpec, is_boxed
-from fuseline.runtime import abi, host
+from fuseline.buffers import BufferRef, Operand, TensorSpec
+from fuseline.runtime import abi
 from fuseline.runtime.bounds import Bounds
 from fuseline.runtime.command_table import Addresses, CommandTable, ThreadPlan
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
-from fuseline.runtime.ownership import Boxed
 from fuseline.runtime.poison import poison, poison_array
 from fuseline.runtime.program import Command, HostCall, Loop, Poison, Program
 from fuseline.runtime.sharing import commands_by_row, cost_ns, rows_of, share_grids
 from fuseline.runtime.signatures import Signature
 from fuseline.runtime.sizes import SizeEvaluator
+from fuseline.runtime.values import Values, call_host, keep_answers
 
 Array = NDArray[Any]
 Shapes = tuple[tuple[int, ...], ...]
@@ -46,15 +47,6 @@ class LoadedCode(NamedTuple):
 def native_run(pages: CodePages, offset: int) -> NativeRun:
     """The scheduler's run entry as a Python callable; it releases the interpreter lock."""
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(pages.base + offset)
-
-
-class Values(NamedTuple):
-    """What one run works on: inputs, outputs (None: not allocated yet) and boxed values by slot (None: not there
-    yet)."""
-
-    inputs: Sequence[Array]
-    outputs: list[Array | None]
-    boxed: list[Boxed | None]
 
 
 class Runnable(Protocol):
@@ -205,7 +197,7 @@ class Execution:
     ) -> None:
         for item in ranges:
             if isinstance(item, HostCall):
-                self.keep(item, self.call(item, values), values)
+                keep_answers(item, self.call(item, values), values, partial(self.view, values))
                 continue
             if isinstance(item, Poison):
                 self._poison(item, values)
@@ -222,27 +214,9 @@ class Execution:
 
     def call(self, step: HostCall, values: Values) -> list[Any]:
         """What the host operator answers for the operands as they are now."""
-        memory = {
-            tensor: self._view(tensor, values) for tensor in step.inputs if tensor is not None and not is_boxed(tensor)
-        }
-        operands = [
-            tensor and (values.boxed[tensor.buffer.number] if is_boxed(tensor) else memory[tensor])
-            for tensor in step.inputs
-        ]
-        call = host.Call(step.executor, step.node, step.label, [is_boxed(tensor) for tensor in step.outputs])
-        return host.call(call, operands, list(memory.values()))
+        return call_host(step, values, partial(self.view, values))
 
-    def keep(self, step: HostCall, answers: Sequence[Any], values: Values) -> None:
-        """Put the answers of a host call where they were planned to be."""
-        for target, answer in zip(step.outputs, answers, strict=False):
-            if target is None:
-                continue
-            if is_boxed(target):
-                values.boxed[target.buffer.number] = answer
-            else:
-                host.store(step.label, self._view(target, values), answer)
-
-    def _view(self, tensor: Operand, values: Values) -> Array:
+    def view(self, values: Values, tensor: Operand) -> Array:
         """The memory of a host call's operand or result as an array."""
         shape = tuple(self._evaluate(size) for size in tensor.dims)
         self._bounds.check_tensor(tensor, shape)

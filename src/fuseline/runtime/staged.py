@@ -8,19 +8,15 @@ are allocated, and the next stage is bound. Programs that box values (see `boxed
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from fuseline.buffers import TensorSpec, is_boxed
 from fuseline.runtime.bounds import numbers_that_fit
-from fuseline.runtime.boxed import is_tensor_type, unbox
-from fuseline.runtime.execution import Array, Execution, Launch, LoadedCode, Values, Workspace, output_room
-from fuseline.runtime.learned_sizes import learn_sizes, told_shape
+from fuseline.runtime.execution import Array, Execution, Launch, LoadedCode, Workspace, output_room
 from fuseline.runtime.memory import aligned_empty
-from fuseline.runtime.ownership import Boxed, hand_out, lend
 from fuseline.runtime.program import HostCall, Program, Step
 from fuseline.runtime.sizes import Size, SizeEvaluator, symbols_of
+from fuseline.runtime.values import Values, keep_answers, learn_answers, results_of, values_of
 
 Stage = tuple[tuple[Step, ...], HostCall | None]
 """Steps, and the call behind them that makes sizes known."""
@@ -44,16 +40,10 @@ def _symbols(call: HostCall) -> set[str]:
     return {symbol for tensor in call.outputs if tensor for size in tensor.dims for symbol in symbols_of(size)}
 
 
-def _boxed_input(spec: TensorSpec, array: Array) -> Boxed:
-    return lend(array if is_tensor_type(spec.type) else unbox(array))
-
-
 BOUND_PER_STAGE = 8
 """How many combinations of sizes that a run learned are remembered, per stage."""
 
 _NO_STAGE = -1
-_IN_NO_MEMORY = np.empty(0, np.uint8)
-"""Stands for an input that is boxed, where kernels' inputs are listed."""
 
 
 class StagedExecution:
@@ -87,44 +77,17 @@ class StagedExecution:
         ones as they are."""
         sizes = dict(self._values)
         arena: Size = self._program.arena_bytes
-        outputs: list[Array | None] = [None] * len(self._program.outputs)
-        values = Values(self._in_memory(inputs), outputs, self._boxed(inputs))
+        values = values_of(self._program, inputs)
         reader = self._bind(_NO_STAGE, arena, sizes)  # keeps the copies of inputs that kernels cannot read in place
         addresses = reader.input_addresses(values.inputs)
         for stage, (_, call) in enumerate(self._stages):
-            self._allocate(outputs, sizes)
+            self._allocate(values.outputs, sizes)
             execution = self._bind(stage, arena, sizes)
             execution.perform(launch, addresses, values)
             if call is not None:
                 arena = call.arena_bytes or arena
                 self._call(call, execution, arena, sizes, values)
-        boxed = iter(self._boxed_outputs(values))
-        return [
-            array if spec.slot is None else next(boxed)
-            for spec, array in zip(self._program.outputs, outputs, strict=True)
-        ]
-
-    def _in_memory(self, inputs: Sequence[Array]) -> list[Array]:
-        return [
-            _IN_NO_MEMORY if spec.slot is not None else array
-            for spec, array in zip(self._program.inputs, inputs, strict=True)
-        ]
-
-    def _boxed(self, inputs: Sequence[Array]) -> list[Boxed | None]:
-        """The slots, those of inputs filled."""
-        boxed: list[Boxed | None] = [None] * self._program.slots
-        for spec, array in zip(self._program.inputs, inputs, strict=True):
-            if spec.slot is not None:
-                boxed[spec.slot] = _boxed_input(spec, array)
-        return boxed
-
-    def _boxed_outputs(self, values: Values) -> list[Any]:
-        """The outputs that were boxed, as the caller's own."""
-        fed, left = (
-            [values.boxed[spec.slot] for spec in side if spec.slot is not None]
-            for side in (self._program.inputs, self._program.outputs)
-        )
-        return hand_out(left, fed)
+        return results_of(self._program, values)
 
     def _bind(self, stage: int, arena: Size, values: Mapping[str, int]) -> Execution:
         """The steps of a stage (or none), bound to memory: as they were the last time that a run learned these sizes,
@@ -156,8 +119,7 @@ class StagedExecution:
     def _call(self, call: HostCall, before: Execution, arena: Size, sizes: dict[str, int], values: Values) -> None:
         """Run the call, learn the sizes of what it answers, make room for it, keep it."""
         answers = before.call(call, values)
-        for tensor, answer in zip(call.outputs, answers, strict=False):
-            if tensor is not None and (tensor.dims or not is_boxed(tensor)):
-                learn_sizes(self._program, call.label, tensor.dims, told_shape(answer), sizes)
+        learn_answers(self._program, call, answers, sizes)
         self._allocate(values.outputs, sizes)
-        self._bind(_NO_STAGE, arena, sizes).keep(call, answers, values)
+        room = self._bind(_NO_STAGE, arena, sizes)
+        keep_answers(call, answers, values, partial(room.view, values))

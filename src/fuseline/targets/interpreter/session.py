@@ -4,7 +4,7 @@ breaks here too."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,19 +13,16 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_function
-from fuseline.buffers import BufferRef, Operand, is_boxed
+from fuseline.buffers import BufferRef, Extent, Operand
 from fuseline.errors import FuselineError, UnequalSizesError
-from fuseline.ir import dim as d
-from fuseline.program.schedule import CopyStep, HostStep, LoopStep, PoisonStep, Schedule, SizesStep, Step
-from fuseline.runtime import host
-from fuseline.runtime.boxed import is_tensor_type, unbox
+from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, LoopStep, PoisonStep, Schedule, SizesStep, Step
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.feeds import admit, bind_sizes, shapes_of
-from fuseline.runtime.learned_sizes import learn_sizes, told_shape
-from fuseline.runtime.ownership import Boxed, hand_out, lend
 from fuseline.runtime.poison import PATTERN, poison, poison_array
-from fuseline.runtime.program import Program
-from fuseline.targets.runtime_form import runtime_form
+from fuseline.runtime.program import HostCall, Program
+from fuseline.runtime.sizes import SizeEvaluator
+from fuseline.runtime.values import call_host, keep_answers, learn_answers, results_of, values_of
+from fuseline.targets.runtime_form import host_call, runtime_form
 
 Array = NDArray[Any]
 
@@ -65,6 +62,9 @@ class InterpretedSession:
     def __init__(self, program: InterpretedProgram) -> None:
         self.artifact = program
         self.inputs, self.outputs, self.records = program.program.inputs, program.program.outputs, program.records
+        self._steps: list[Step | HostCall] = [  # sizes in the form that the runtime evaluates
+            host_call(step) if isinstance(step, HostStep) else runtime_form(step) for step in program.schedule.steps
+        ]
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Outputs by name for feeds by name; raises E0201 to E0204 for feeds that do not fit."""
@@ -80,132 +80,86 @@ class InterpretedSession:
         return other.session().run(feeds)
 
     def _results(self, arrays: Sequence[Array]) -> list[Any]:
-        sizes = bind_sizes(self.artifact.program, shapes_of(self.inputs, arrays))
-        memory = _Memory(self.artifact, arrays, sizes)
-        for step in self.artifact.schedule.steps:
+        program = self.artifact.program
+        memory = _Memory(self.artifact, arrays, bind_sizes(program, shapes_of(self.inputs, arrays)))
+        for step in self._steps:
             self._step(step, memory)
-        return memory.results()
+        for number, spec in enumerate(self.outputs):
+            if spec.slot is None:
+                memory.output(number)
+        return results_of(program, memory.values)
 
-    def _step(self, step: Step, memory: _Memory) -> None:
+    def _step(self, step: Step | HostCall, memory: _Memory) -> None:
         if isinstance(step, LoopStep):
-            for iteration in range(d.evaluate(step.trips, memory.sizes)):
+            for iteration in range(memory.evaluate(step.trips)):
                 memory.iteration = iteration
                 for inner in step.steps:
                     self._step(inner, memory)
         elif isinstance(step, CopyStep):
-            memory.write([step.target], [memory.read(step.source).view(memory.dtype(step.target))])
+            memory.write([step.target], [memory.view(step.source).view(dtype_named(step.target.dtype))])
         elif isinstance(step, SizesStep):
-            memory.write(
-                [step.target], [np.array([d.evaluate(value, memory.sizes) for value in step.values], np.int64)]
-            )
-        elif isinstance(step, HostStep):
-            memory.keep(step, self._call(step, memory))
+            memory.write([step.target], [np.array([memory.evaluate(value) for value in step.values], np.int64)])
+        elif isinstance(step, HostCall):
+            memory.keep(step, call_host(step, memory.values, memory.view))
         elif isinstance(step, PoisonStep):
-            poison(
-                memory.arena,
-                [(d.evaluate(offset, memory.sizes), d.evaluate(length, memory.sizes)) for offset, length in step.live],
-            )
-        else:
-            sizes = [np.asarray(d.evaluate(size, memory.sizes), np.int64) for _, size in step.sizes]
-            memory.write(
-                step.results,
-                evaluate_function(self.artifact.entries[step.executable], [*map(memory.read, step.operands), *sizes]),
-            )
-
-    def _call(self, step: HostStep, memory: _Memory) -> list[Any]:
-        operands = [memory.read(operand) for operand in step.operands]
-        lent = [array for operand, array in zip(step.operands, operands, strict=True) if not is_boxed(operand)]
-        return host.call(
-            host.Call(step.executor, step.node, step.label, [is_boxed(operand) for operand in step.results]),
-            operands,
-            lent,
-        )
+            poison(memory.arena, [(memory.evaluate(offset), memory.evaluate(length)) for offset, length in step.live])
+        elif isinstance(step, DispatchStep):
+            sizes = [np.asarray(memory.evaluate(size), np.int64) for _, size in step.sizes]
+            operands = [*map(memory.view, step.operands), *sizes]
+            memory.write(step.results, evaluate_function(self.artifact.entries[step.executable], operands))
 
 
 class _Memory:
     """The segments of one run. The arena starts as a pattern that no computation gives, so that reading before writing
     shows."""
 
-    def __init__(self, program: InterpretedProgram, inputs: Sequence[Array], sizes: Mapping[str, int]) -> None:
-        schedule = self.schedule = program.schedule
-        self.inputs, self.sizes, self.program = inputs, dict(sizes), program.program
+    def __init__(self, program: InterpretedProgram, inputs: Sequence[Array], sizes: dict[str, int]) -> None:
+        self.program, self.constants, self.sizes = program.program, program.schedule.constants, sizes
+        self.evaluate: Callable[[Extent], int] = SizeEvaluator(sizes)
         self.iteration = 0
-        self.boxed: list[Boxed | None] = [None] * schedule.slots
-        for boundary, array in zip(schedule.inputs, inputs, strict=True):
-            if boundary.slot is not None:
-                self.boxed[boundary.slot] = lend(array if is_tensor_type(boundary.type) else unbox(array))
-        initial = schedule.arena_bytes if schedule.initial_arena_bytes is None else schedule.initial_arena_bytes
-        self.arena = np.full(d.evaluate(initial, sizes), PATTERN, np.uint8)
-        self._outputs: dict[int, Array] = {}
+        self.values = values_of(self.program, inputs)
+        self.arena = np.full(self.evaluate(self.program.arena_bytes), PATTERN, np.uint8)
 
-    def results(self) -> list[Any]:
-        """The outputs, as the caller's own."""
-        fed, left = (
-            [self.boxed[border.slot] for border in side if border.slot is not None]
-            for side in (self.schedule.inputs, self.schedule.outputs)
-        )
-        boxed = iter(hand_out(left, fed))
-        return [
-            self._output(i) if border.slot is None else next(boxed) for i, border in enumerate(self.schedule.outputs)
-        ]
-
-    def _output(self, index: int) -> Array:
+    def output(self, number: int) -> Array:
         """An output in memory, made when it is first asked for: its sizes may have turned up during the run."""
-        boundary = self.schedule.outputs[index]
-        if index not in self._outputs:
-            self._outputs[index] = np.empty(
-                [d.evaluate(dim, self.sizes) for dim in boundary.dims], dtype_named(boundary.dtype)
-            )
-            poison_array(self._outputs[index])
-        return self._outputs[index]
+        found, spec = self.values.outputs[number], self.program.outputs[number]
+        if found is None:
+            found = np.empty([self.evaluate(size) for size in spec.dims], dtype_named(spec.dtype))
+            poison_array(found)
+            self.values.outputs[number] = found
+        return found
 
-    def keep(self, step: HostStep, answers: Sequence[Any]) -> None:
+    def keep(self, step: HostCall, answers: Sequence[Any]) -> None:
         """Put the answers of a host operator where they belong, in an arena that has grown to the sizes which they make
         known."""
-        for operand, answer in zip(step.results, answers, strict=True):
-            if operand.dims or not is_boxed(operand):
-                learn_sizes(self.program, step.label, runtime_form(operand.dims), told_shape(answer), self.sizes)
-        self._grow(step)
-        for operand, answer in zip(step.results, answers, strict=True):
-            if is_boxed(operand):
-                self.boxed[operand.buffer.number] = answer
-            else:
-                host.store(step.label, self._view(operand), answer)
-
-    def _grow(self, step: HostStep) -> None:
-        missing = d.evaluate(step.arena_bytes, self.sizes) - self.arena.size
+        learn_answers(self.program, step, answers, self.sizes)
+        missing = self.evaluate(step.arena_bytes) - self.arena.size
         if missing > 0:
             self.arena = np.concatenate([self.arena, np.full(missing, PATTERN, np.uint8)])
-
-    def dtype(self, operand: Operand) -> np.dtype[Any]:
-        """The dtype of an operand."""
-        return dtype_named(operand.dtype)
+        keep_answers(step, answers, self.values, self.view)
 
     def _place(self, operand: Operand) -> tuple[BufferRef, int]:
         """Where an operand lies in the present iteration of a loop: a buffer reference, and bytes from there on."""
         stride, lag, alternates, special, at = operand.loop_offset
-        if special is not None and self.iteration == d.evaluate(at, self.sizes):
+        if special is not None and self.iteration == self.evaluate(at):
             return special, 0
         steps = self.iteration - lag
-        return operand.buffer, (steps % 2 if alternates else steps) * d.evaluate(stride, self.sizes)
+        return operand.buffer, (steps % 2 if alternates else steps) * self.evaluate(stride)
 
     def _segment(self, ref: BufferRef) -> Array:
         if ref.segment == "arena":
             return self.arena
         if ref.segment == "output":
-            array = self._output(ref.number)
+            array = self.output(ref.number)
         else:
-            array = (self.schedule.constants if ref.segment == "constant" else self.inputs)[ref.number]
+            array = (self.constants if ref.segment == "constant" else self.values.inputs)[ref.number]
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
-    def read(self, operand: Operand) -> Any:
-        """A copy-free view of an operand's bytes as its tensor, or the value that is boxed."""
-        return self.boxed[operand.buffer.number] if is_boxed(operand) else self._view(operand)
-
-    def _view(self, operand: Operand) -> Array:
-        shape = [d.evaluate(dim, self.sizes) for dim in operand.dims]
+    def view(self, operand: Operand) -> Array:
+        """A copy-free view of an operand's bytes as its tensor."""
+        shape = [self.evaluate(dim) for dim in operand.dims]
         ref, distance = self._place(operand)
-        start, dtype = d.evaluate(ref.offset, self.sizes) + distance, self.dtype(operand)
+        start, dtype = self.evaluate(ref.offset) + distance, dtype_named(operand.dtype)
         stop = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         segment = self._segment(ref)
         if stop > segment.size:
@@ -217,5 +171,5 @@ class _Memory:
     def write(self, operands: Sequence[Operand], arrays: Sequence[Any]) -> None:
         """Store results where they belong; all are computed before any is stored."""
         for operand, array in zip(operands, arrays, strict=True):
-            target = self._view(operand)
+            target = self.view(operand)
             target[...] = np.asarray(array).reshape(target.shape).astype(target.dtype, copy=False)

@@ -33,7 +33,7 @@ from fuseline.targets.cpu.link.built_in_kernels import COPY_SYMBOL, COPY_WORKGRO
 from fuseline.targets.cpu.link.image import Image, link_image
 from fuseline.targets.cpu.link.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
 from fuseline.targets.cpu.link.signature import BUILT_IN
-from fuseline.targets.runtime_form import program_of, runtime_form, runtime_size
+from fuseline.targets.runtime_form import host_call, program_of, runtime_form, runtime_size
 from fuseline.targets.target import CompiledKernel, Launch, launches
 
 INPUT_ALIGNMENT = 8
@@ -160,10 +160,7 @@ class _ProgramBuilder:
                 )
                 yield p.Loop(runtime_size(step.trips), commands, barrier, step.label)
             elif isinstance(step, HostStep):
-                operands, results = runtime_form((step.operands, step.results), self._plain)
-                yield p.HostCall(
-                    step.executor, step.node, operands, results, step.label, runtime_size(step.arena_bytes)
-                )
+                yield host_call(step, self._plain)
             elif isinstance(step, PoisonStep):
                 yield p.Poison(runtime_form(step.live), step.begins)
             else:

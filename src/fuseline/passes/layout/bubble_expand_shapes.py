@@ -14,39 +14,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import OpResult
-from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import StructuredOp, is_generic, producer_of
 from fuseline.ir.build import Emitter
-from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import operands_of, ops_of, replace_uses
 from fuseline.passes.layout.rewriting.interleaved import interleave
 from fuseline.passes.layout.rewriting.loops import can_expand, expand_loops
 from fuseline.passes.layout.rewriting.padded_reshapes import expand_above_pad
 from fuseline.passes.layout.rewriting.reshapes import reshape
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.upward import climbs, splits_of
 
 
 @dataclass(frozen=True)
-class BubbleExpandShapesPass(ModulePass):
+class BubbleExpandShapesPass(ScopedPass):
     """Moves expand_shape ops up to the collapse_shape ops that they undo."""
 
     name = "bubble-expand-shapes"
 
-    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ledger = Ledger(op)
-        for function in functions(op):
-            scope = Scope(function, ctx)
-            scope.lift_sizes()
-            scope.sweep()
-            for inner in reversed(ops_of(scope.block)):
-                if type(inner) is tensor.ExpandShapeOp and inner.parent is not None:
-                    _bubble(scope, inner)
-            scope.sweep()
-        ledger.close(ctx, self.name)
+    def rewrite(self, scope: Scope) -> None:
+        scope.lift_sizes()
+        scope.sweep()
+        for inner in reversed(ops_of(scope.block)):
+            if type(inner) is tensor.ExpandShapeOp and inner.parent is not None:
+                _bubble(scope, inner)
+        scope.sweep()
 
 
 def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:

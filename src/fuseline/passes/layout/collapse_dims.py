@@ -11,39 +11,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from fuseline.analysis.structured import is_generic
-from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.rounds import rounds
 from fuseline.passes.layout.rewriting.loops import collapse_loops
 from fuseline.passes.layout.rewriting.loops_together import LoopsTogether
 from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 
 
 @dataclass(frozen=True)
-class CollapseDimsPass(ModulePass):
+class CollapseDimsPass(ScopedPass):
     """Has no options."""
 
     name = "collapse-dims"
 
-    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ledger = Ledger(op)
-        for function in functions(op):
-            scope = Scope(function, ctx)
-            scope.lift_sizes()
-            scope.sweep()
-            loops = sum(len(op.iterator_types) for op in ops_of(scope.block) if is_generic(op))
-            for _ in rounds(
-                "collapsing loops", most=loops
-            ):  # a reshape that cancelled may have kept others apart; each round leaves fewer loops
-                if not _collapse(scope):
-                    break
-                _cancel(scope)
-        ledger.close(ctx, self.name)
+    def rewrite(self, scope: Scope) -> None:
+        scope.lift_sizes()
+        scope.sweep()
+        loops = sum(len(op.iterator_types) for op in ops_of(scope.block) if is_generic(op))
+        for _ in rounds(
+            "collapsing loops", most=loops
+        ):  # a reshape that cancelled may have kept others apart; each round leaves fewer loops
+            if not _collapse(scope):
+                break
+            _cancel(scope)
 
 
 def _collapse(scope: Scope) -> bool:

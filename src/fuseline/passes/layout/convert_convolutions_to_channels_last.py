@@ -14,37 +14,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir.affine import AffineMap
-from xdsl.passes import ModulePass
 
 from fuseline.analysis.convolution_dims import ConvolutionDims, convolution_dims
 from fuseline.analysis.structured import StructuredOp, dims_of, is_generic
 from fuseline.ir.build import Emitter
-from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, operand_of, ops_of
 from fuseline.ir.fast.identity import by_first_identity
 from fuseline.passes.layout.rewriting.absorb import write_results
 from fuseline.passes.layout.rewriting.generics import order_loops, permuted_results, plain_loops, set_input
 from fuseline.passes.layout.rewriting.permutation import Permutation, is_identity, transpose
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 
 
 @dataclass(frozen=True)
-class ConvertConvolutionsToChannelsLastPass(ModulePass):
+class ConvertConvolutionsToChannelsLastPass(ScopedPass):
     """Makes every convolution and pooling channels-last."""
 
     name = "convert-convolutions-to-channels-last"
 
-    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ledger = Ledger(op)
-        for function in functions(op):
-            scope = Scope(function, ctx)
-            for inner in ops_of(scope.block):
-                if is_generic(inner):
-                    _convert(scope, inner)
-            scope.sweep()
-        ledger.close(ctx, self.name)
+    def rewrite(self, scope: Scope) -> None:
+        for inner in ops_of(scope.block):
+            if is_generic(inner):
+                _convert(scope, inner)
+        scope.sweep()
 
 
 def _convert(scope: Scope, op: linalg.ops.GenericOp) -> None:

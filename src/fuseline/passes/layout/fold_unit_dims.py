@@ -14,14 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import is_generic
 from fuseline.ir.build import Emitter, element_of, shape_of
-from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_concat
 from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, result_of
@@ -29,28 +27,25 @@ from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import permutation_of, transpose
 from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, can_reshape, reshape
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.unit_dims import Squeezer, kept_axes
 from fuseline.passes.layout.rewriting.unit_loops import drop_unit_loops
 
 
 @dataclass(frozen=True)
-class FoldUnitDimsPass(ModulePass):
+class FoldUnitDimsPass(ScopedPass):
     """Drops loops and dimensions of size 1."""
 
     name = "fold-unit-dims"
 
-    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ledger = Ledger(op)
-        for function in functions(op):
-            scope = Scope(function, ctx)
-            scope.lift_sizes()
-            squeezer = Squeezer(scope)
-            for inner in ops_of(scope.block):
-                _visit(scope, squeezer, inner)
-            squeezer.close()
-            scope.sweep()
-        ledger.close(ctx, self.name)
+    def rewrite(self, scope: Scope) -> None:
+        scope.lift_sizes()
+        squeezer = Squeezer(scope)
+        for inner in ops_of(scope.block):
+            _visit(scope, squeezer, inner)
+        squeezer.close()
+        scope.sweep()
 
 
 def _visit(scope: Scope, squeezer: Squeezer, op: Operation) -> None:

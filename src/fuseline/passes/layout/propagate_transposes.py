@@ -15,18 +15,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, is_constant, is_generic, kind
 from fuseline.ir.build import Emitter
-from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import erase, operand_of, operands_of, ops_of, replace_uses, result_of
 from fuseline.passes.layout.rewriting.absorb import absorb_operands, follow_operands, raised_transpose, write_results
 from fuseline.passes.layout.rewriting.flattened import permute_flattened_contraction
 from fuseline.passes.layout.rewriting.permutation import Permutation, merge_equal_transposes, permutation_of, users_of
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.transposes_down import sink_below
 from fuseline.passes.layout.rewriting.transposes_up import bubble_above
 
@@ -39,22 +37,18 @@ _MAX_CLIMB = 64
 
 
 @dataclass(frozen=True)
-class PropagateTransposesPass(ModulePass):
+class PropagateTransposesPass(ScopedPass):
     """Moves transposes until they cancel or are absorbed."""
 
     name = "propagate-transposes"
 
-    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ledger = Ledger(op)
-        for function in functions(op):
-            scope = Scope(function, ctx)
-            scope.lift_sizes()
-            scope.sweep()
-            _sink(scope)
-            scope.sweep()
-            _bubble(scope)
-            scope.sweep()
-        ledger.close(ctx, self.name)
+    def rewrite(self, scope: Scope) -> None:
+        scope.lift_sizes()
+        scope.sweep()
+        _sink(scope)
+        scope.sweep()
+        _bubble(scope)
+        scope.sweep()
 
 
 def _sink(scope: Scope) -> None:

@@ -17,19 +17,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import OpResult
-from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
-from fuseline.ir.context import CompilerContext
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.fast.direct import ops_of
 from fuseline.passes.layout.rewriting.free_reshapes import is_free
 from fuseline.passes.layout.rewriting.loops import can_collapse
 from fuseline.passes.layout.rewriting.permutation import users_of
 from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, is_reshape, root_of
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.splits_together import SplitsTogether
 from fuseline.passes.layout.rewriting.stored_values import ROOTS
 
@@ -41,23 +39,19 @@ FEW = 256
 
 
 @dataclass(frozen=True)
-class RefineDimsPass(ModulePass):
+class RefineDimsPass(ScopedPass):
     """Has no options."""
 
     name = "refine-dims"
 
-    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ledger = Ledger(op)
-        for function in functions(op):
-            scope = Scope(function, ctx)
-            scope.lift_sizes()
-            scope.sweep()
-            for inner in ops_of(scope.block):
-                if is_reshape(inner) and inner.parent is not None and _keeps_apart(inner):
-                    together = SplitsTogether(scope, inner.result)
-                    if together.granted and not _slows(scope, together):
-                        together.apply()
-        ledger.close(ctx, self.name)
+    def rewrite(self, scope: Scope) -> None:
+        scope.lift_sizes()
+        scope.sweep()
+        for inner in ops_of(scope.block):
+            if is_reshape(inner) and inner.parent is not None and _keeps_apart(inner):
+                together = SplitsTogether(scope, inner.result)
+                if together.granted and not _slows(scope, together):
+                    together.apply()
 
 
 def _keeps_apart(op: ReshapeOp) -> bool:

@@ -13,13 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir.affine import AffineDimExpr
-from xdsl.passes import ModulePass
 
 from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
-from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast.direct import ops_of
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
@@ -27,7 +24,8 @@ from fuseline.passes.layout.rewriting.collapsed_parts import sink_below_concat
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
 from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain, root_of
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.stored_values import is_stored_before
 from fuseline.passes.layout.rewriting.upward import can_expand_result
 
@@ -38,25 +36,21 @@ Splits = dict[int, list[Dim]]
 
 
 @dataclass(frozen=True)
-class SinkCollapseShapesPass(ModulePass):
+class SinkCollapseShapesPass(ScopedPass):
     """Moves collapse_shape ops below elementwise ops, reductions and the rows of contractions."""
 
     name = "sink-collapse-shapes"
 
-    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ledger = Ledger(op)
-        for function in functions(op):
-            scope = Scope(function, ctx)
-            scope.lift_sizes()
-            for inner in ops_of(scope.block):
-                if is_generic(inner):
-                    _sink_into(scope, inner)
-                elif type(inner) is tensor.ConcatOp:
-                    sink_below_concat(scope, inner)
-                elif is_reshape(inner):
-                    merge_chain(scope, inner)
-            scope.sweep()
-        ledger.close(ctx, self.name)
+    def rewrite(self, scope: Scope) -> None:
+        scope.lift_sizes()
+        for inner in ops_of(scope.block):
+            if is_generic(inner):
+                _sink_into(scope, inner)
+            elif type(inner) is tensor.ConcatOp:
+                sink_below_concat(scope, inner)
+            elif is_reshape(inner):
+                merge_chain(scope, inner)
+        scope.sweep()
 
 
 def _sink_into(scope: Scope, op: linalg.ops.GenericOp) -> None:

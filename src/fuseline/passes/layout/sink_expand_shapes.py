@@ -14,44 +14,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir.affine import AffineDimExpr, AffineMap
-from xdsl.passes import ModulePass
 
 from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
-from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.rounds import rounds
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_collapse, collapse_loops, collapsed_dims, dims_in
 from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.slices import slice_collapsed
 
 _KINDS = (Kind.ELEMENTWISE, Kind.COPY, Kind.BROADCAST, Kind.REDUCTION)
 
 
 @dataclass(frozen=True)
-class SinkExpandShapesPass(ModulePass):
+class SinkExpandShapesPass(ScopedPass):
     """Moves expand_shape ops below elementwise ops and reductions."""
 
     name = "sink-expand-shapes"
 
-    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ledger = Ledger(op)
-        for function in functions(op):
-            scope = Scope(function, ctx)
-            scope.lift_sizes()
-            for inner in ops_of(scope.block):
-                if type(inner) is tensor.ExtractSliceOp:
-                    slice_collapsed(scope, inner)
-                elif is_reshape(inner):
-                    merge_chain(scope, inner)
-                elif is_generic(inner) and kind(inner) in _KINDS:
-                    _sink_into(scope, inner)
-            scope.sweep()
-        ledger.close(ctx, self.name)
+    def rewrite(self, scope: Scope) -> None:
+        scope.lift_sizes()
+        for inner in ops_of(scope.block):
+            if type(inner) is tensor.ExtractSliceOp:
+                slice_collapsed(scope, inner)
+            elif is_reshape(inner):
+                merge_chain(scope, inner)
+            elif is_generic(inner) and kind(inner) in _KINDS:
+                _sink_into(scope, inner)
+        scope.sweep()
 
 
 def _sink_into(scope: Scope, op: linalg.ops.GenericOp) -> None:

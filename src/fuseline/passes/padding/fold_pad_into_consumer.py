@@ -14,42 +14,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, is_identity, kind, producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
-from fuseline.ir.context import CompilerContext
 from fuseline.passes.layout.rewriting.generics import rebuilt
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import users_of
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.padding.constant_bodies import body_value, constant_attribute
 
 _WINDOWS = (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 
 
 @dataclass(frozen=True)
-class FoldPadIntoConsumerPass(ModulePass):
+class FoldPadIntoConsumerPass(ScopedPass):
     """Moves every pad right before the window that reads it."""
 
     name = "fold-pad-into-consumer"
 
-    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ledger = Ledger(op)
-        for function in functions(op):
-            scope = Scope(function, ctx)
-            scope.lift_sizes()
-            scope.sweep()
-            for inner in list(scope.block.ops):
-                _visit(scope, inner)
-            scope.sweep()
-            for inner in list(scope.block.ops):
-                if isinstance(inner, tensor.PadOp):
-                    _place(inner)
-        ledger.close(ctx, self.name)
+    def rewrite(self, scope: Scope) -> None:
+        scope.lift_sizes()
+        scope.sweep()
+        for inner in list(scope.block.ops):
+            _visit(scope, inner)
+        scope.sweep()
+        for inner in list(scope.block.ops):
+            if isinstance(inner, tensor.PadOp):
+                _place(inner)
 
 
 def _visit(scope: Scope, op: Operation) -> None:

@@ -15,20 +15,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import func, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from fuseline.analysis.structured import Kind, is_generic, kind
 from fuseline.ir.build import Emitter, element_of, shape_of
-from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_concat, create_fill
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value
 from fuseline.passes.layout.rewriting.permutation import users_of
 from fuseline.passes.layout.rewriting.reshapes import ReshapeOp
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.padding.fold_pad_into_consumer import pad_value
 
 _ROOTS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
@@ -36,21 +35,17 @@ _EPILOGUES = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
 
 
 @dataclass(frozen=True)
-class FoldPadIntoProducerPass(ModulePass):
+class FoldPadIntoProducerPass(ScopedPass):
     """Writes the border of padded results beside them."""
 
     name = "fold-pad-into-producer"
 
-    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ledger = Ledger(op)
-        for function in functions(op):
-            scope = Scope(function, ctx)
-            pads = [inner for inner in scope.block.ops if isinstance(inner, tensor.PadOp)]
-            for pad in pads:
-                _fold(scope, pad)
-            if pads:
-                scope.sweep()
-        ledger.close(ctx, self.name)
+    def rewrite(self, scope: Scope) -> None:
+        pads = [inner for inner in scope.block.ops if isinstance(inner, tensor.PadOp)]
+        for pad in pads:
+            _fold(scope, pad)
+        if pads:
+            scope.sweep()
 
 
 def _fold(scope: Scope, op: tensor.PadOp) -> None:

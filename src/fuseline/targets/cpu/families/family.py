@@ -56,6 +56,8 @@ class Family(ABC):
     """A way to lower dispatches of one shape. `name` goes into reports."""
 
     name: str
+    kernel_type: type[Any]
+    """Made of a plan and a kernel builder; its `emit` builds the kernel."""
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
@@ -64,6 +66,6 @@ class Family(ABC):
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan for the dispatch, or why this family cannot take it."""
 
-    @abstractmethod
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """Build the kernel: workgroups `kernel.begin` to `kernel.end`."""
+        self.kernel_type(plan, kernel).emit()

@@ -41,7 +41,6 @@ from fuseline.targets.cpu.families.blocked.sub_kernels import live_ranges, sub_k
 from fuseline.targets.cpu.families.blocked.tiles import Tiling
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
 
 class BlockedFamily(Family):
@@ -49,6 +48,7 @@ class BlockedFamily(Family):
     scratch block by block."""
 
     name = "blocked"
+    kernel_type = BlockedKernel
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan, or why there is none."""
@@ -137,11 +137,6 @@ class BlockedFamily(Family):
                 return family, plan
             why[family.name] = f"{plan.code}: {plan.detail}"
         raise AssertionError("the loop nest accepts everything")
-
-    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
-        """A loop over blocks, one sub-kernel after the other inside."""
-        assert isinstance(plan, BlockedPlan)
-        BlockedKernel(plan, kernel).emit()
 
 
 EXPORT = BlockedFamily

@@ -15,16 +15,16 @@ from fuseline.analysis.structured import Kind, is_projected_permutation, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.loops import contraction_loops
-from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
+from fuseline.targets.cpu.families.contraction.plan import plan_contraction
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
 
 class ConvolutionFamily(Family):
     """Takes every f32 or f64 convolution with output channels of its own, in any memory order of its operands."""
 
     name = "convolution"
+    kernel_type = ContractionKernel
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root convolves."""
@@ -34,11 +34,6 @@ class ConvolutionFamily(Family):
         image = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
         loops = contraction_loops(view, image=image)
         return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine)
-
-    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
-        """Build the kernel."""
-        assert isinstance(plan, ContractionPlan)
-        ContractionKernel(plan, kernel).emit()
 
 
 EXPORT = ConvolutionFamily

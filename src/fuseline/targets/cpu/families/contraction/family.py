@@ -9,16 +9,16 @@ from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.loops import contraction_loops
-from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
+from fuseline.targets.cpu.families.contraction.plan import plan_contraction
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
 
 class ContractionFamily(Family):
     """Takes every f32 or f64 contraction with a row or column loop; epilogues follow the result point by point."""
 
     name = "contraction"
+    kernel_type = ContractionKernel
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root contracts."""
@@ -26,11 +26,6 @@ class ContractionFamily(Family):
             return Refusal("not-a-contraction", "the root is no contraction")
         loops = contraction_loops(view)
         return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine)
-
-    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
-        """Build the kernel."""
-        assert isinstance(plan, ContractionPlan)
-        ContractionKernel(plan, kernel).emit()
 
 
 EXPORT = ContractionFamily

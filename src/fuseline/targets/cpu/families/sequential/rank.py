@@ -55,43 +55,6 @@ def keeps_first(limit: int, elements: int) -> bool:
     return limit <= MOST_KEPT and moves <= 2 * elements * log2(max(elements, 2))
 
 
-class RankFamily(Family):
-    """Takes ranks that are alone in their dispatch, of rows up to `MOST_ELEMENTS`."""
-
-    name = "rank"
-
-    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
-        """A plan where the root is a rank."""
-        root = view.root_view
-        rank = view.idiom
-        if root is None or not isinstance(rank, Rank):
-            return Refusal("not-a-rank", "the root does not count what comes before")
-        if splat_value(root.outputs[0]) != 0 or dtype_of(root.op.results[0].type) != "i64":
-            return Refusal("not-a-rank", "the count does not begin at 0")
-        extents = root.loops(view.shapes)
-        most = upper_bound(extents[rank.ranked])
-        if most is None or most > MOST_ELEMENTS:
-            return Refusal("row-length", f"rows of up to {most or 'any number of'} elements")
-        paths = result_paths(view)
-        if isinstance(paths, Refusal):
-            return paths
-        if len(paths) != 1 or paths[0].value is not root.op.results[0]:
-            return Refusal("epilogue", "the ranks are not the only result")
-        if any(extent == 0 for extent in extents):
-            return Refusal("empty", "a loop never runs")
-        outer = tuple(loop for loop in root.parallel if loop != rank.ranked and extents[loop] != 1)
-        limit = min(rank.limit or most, most)
-        plan = RankPlan(
-            view=view, workgroups=0, rank=rank, outer=outer, most=most, limit=limit, extents=extents, path=paths[0]
-        )
-        return replace(plan, workgroups=d.product(extents[loop] for loop in outer))
-
-    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
-        """Build the kernel."""
-        assert isinstance(plan, RankPlan)
-        _RankKernel(plan, kernel).emit()
-
-
 class _RankKernel:
     def __init__(self, plan: RankPlan, kernel: KernelBuilder) -> None:
         self.plan, self.rank, self.kernel = plan, plan.rank, kernel
@@ -218,6 +181,39 @@ class _RankKernel:
             step,
             [kernel.as_value(low), kernel.as_value(middle)],
         )
+
+
+class RankFamily(Family):
+    """Takes ranks that are alone in their dispatch, of rows up to `MOST_ELEMENTS`."""
+
+    name = "rank"
+    kernel_type = _RankKernel
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root is a rank."""
+        root = view.root_view
+        rank = view.idiom
+        if root is None or not isinstance(rank, Rank):
+            return Refusal("not-a-rank", "the root does not count what comes before")
+        if splat_value(root.outputs[0]) != 0 or dtype_of(root.op.results[0].type) != "i64":
+            return Refusal("not-a-rank", "the count does not begin at 0")
+        extents = root.loops(view.shapes)
+        most = upper_bound(extents[rank.ranked])
+        if most is None or most > MOST_ELEMENTS:
+            return Refusal("row-length", f"rows of up to {most or 'any number of'} elements")
+        paths = result_paths(view)
+        if isinstance(paths, Refusal):
+            return paths
+        if len(paths) != 1 or paths[0].value is not root.op.results[0]:
+            return Refusal("epilogue", "the ranks are not the only result")
+        if any(extent == 0 for extent in extents):
+            return Refusal("empty", "a loop never runs")
+        outer = tuple(loop for loop in root.parallel if loop != rank.ranked and extents[loop] != 1)
+        limit = min(rank.limit or most, most)
+        plan = RankPlan(
+            view=view, workgroups=0, rank=rank, outer=outer, most=most, limit=limit, extents=extents, path=paths[0]
+        )
+        return replace(plan, workgroups=d.product(extents[loop] for loop in outer))
 
 
 EXPORT = RankFamily

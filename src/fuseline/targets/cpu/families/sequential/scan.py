@@ -71,37 +71,6 @@ def running_total(view: DispatchView) -> RunningTotal | Refusal:
     return RunningTotal(form, found[0])
 
 
-class ScanFamily(Family):
-    """Takes running sums, products, minima and maxima along one axis, in any element type that keeps its sums."""
-
-    name = "scan"
-
-    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
-        """A plan where the root is a scan."""
-        scan = running_total(view)
-        if isinstance(scan, Refusal):
-            return scan
-        if unsupported_members(view, scan.root.op):
-            return Refusal("second-reduction", "an op reduces beside the root")
-        paths = result_paths(view)
-        if isinstance(paths, Refusal):
-            return paths
-        extents = scan.root.loops(view.shapes)
-        if any(extent == 0 for extent in extents):
-            return Refusal("empty", "a loop never runs")
-        outer, lane = line_loops(scan.root, extents, scan.form.walked)
-        lanes = machine.lanes(scan.combiner.dtype) if lane is not None else 1
-        plan = ScanPlan(
-            view=view, workgroups=0, scan=scan, outer=outer, lane=lane, lanes=lanes, extents=extents, paths=tuple(paths)
-        )
-        return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
-
-    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
-        """Build the kernel."""
-        assert isinstance(plan, ScanPlan)
-        _ScanKernel(plan, kernel).emit()
-
-
 class _ScanKernel:
     def __init__(self, plan: ScanPlan, kernel: KernelBuilder) -> None:
         self.plan, self.scan, self.kernel = plan, plan.scan, kernel
@@ -143,6 +112,33 @@ class _ScanKernel:
         for path in self.plan.paths:
             index = path.index(self.buffers, loops, lanes)
             path.store(self.buffers, index, self.emitter.value_at(path.value, index, lanes, active), active)
+
+
+class ScanFamily(Family):
+    """Takes running sums, products, minima and maxima along one axis, in any element type that keeps its sums."""
+
+    name = "scan"
+    kernel_type = _ScanKernel
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root is a scan."""
+        scan = running_total(view)
+        if isinstance(scan, Refusal):
+            return scan
+        if unsupported_members(view, scan.root.op):
+            return Refusal("second-reduction", "an op reduces beside the root")
+        paths = result_paths(view)
+        if isinstance(paths, Refusal):
+            return paths
+        extents = scan.root.loops(view.shapes)
+        if any(extent == 0 for extent in extents):
+            return Refusal("empty", "a loop never runs")
+        outer, lane = line_loops(scan.root, extents, scan.form.walked)
+        lanes = machine.lanes(scan.combiner.dtype) if lane is not None else 1
+        plan = ScanPlan(
+            view=view, workgroups=0, scan=scan, outer=outer, lane=lane, lanes=lanes, extents=extents, paths=tuple(paths)
+        )
+        return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
 
 
 EXPORT = ScanFamily

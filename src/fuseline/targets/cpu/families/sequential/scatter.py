@@ -42,59 +42,6 @@ class ScatterPlan(LinesPlan):
     path: ResultPath
 
 
-class ScatterFamily(Family):
-    """Takes scatters that are alone in their dispatch, of any element type that keeps its sums."""
-
-    name = "scatter"
-
-    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
-        """A plan where the root is a scatter."""
-        root = view.root_view
-        scatter = view.idiom
-        if root is None or not isinstance(scatter, Scatter):
-            return Refusal("not-a-scatter", "the root does not combine elements into places")
-        (combiner,) = combiners(root.op) or [None]
-        if scatter.neutral is not None and (combiner is None or splat_value(scatter.neutral) != combiner.neutral):
-            return Refusal("not-a-scatter", "what does not hit a place counts")
-        dtype = dtype_of(root.op.results[0].type)
-        if dtype in ("i1", "f16", "bf16") or (combiner is not None and dtype != combiner.dtype):
-            return Refusal("element-type", "the result does not keep the running total as it is")
-        paths = result_paths(view)
-        if isinstance(paths, Refusal):
-            return paths
-        if len(paths) != 1 or paths[0].value is not root.op.results[0]:
-            return Refusal("epilogue", "the totals are not the only result")
-        return self._plan(view, machine, scatter, combiner, paths[0])
-
-    def _plan(
-        self, view: DispatchView, machine: Machine, scatter: Scatter, combiner: Combiner | None, path: ResultPath
-    ) -> Plan | Refusal:
-        root, dtype = scatter.root, dtype_of(scatter.root.op.results[0].type)
-        extents = root.loops(view.shapes)
-        if any(extents[loop] == 0 for loop in root.parallel):
-            return Refusal("empty", "a loop never runs")
-        outer, lane = line_loops(root, extents, scatter.scattered, loops_behind(root, scatter.place))
-        lanes = machine.lanes(dtype) if lane is not None else 1
-        plan = ScatterPlan(
-            view=view,
-            workgroups=0,
-            scatter=scatter,
-            combiner=combiner,
-            dtype=dtype,
-            outer=outer,
-            lane=lane,
-            lanes=lanes,
-            extents=extents,
-            path=path,
-        )
-        return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
-
-    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
-        """Build the kernel."""
-        assert isinstance(plan, ScatterPlan)
-        _ScatterKernel(plan, kernel).emit()
-
-
 class _ScatterKernel:
     def __init__(self, plan: ScatterPlan, kernel: KernelBuilder) -> None:
         self.plan, self.scatter, self.kernel = plan, plan.scatter, kernel
@@ -171,6 +118,55 @@ class _ScatterKernel:
     @staticmethod
     def _at(loops: Sequence[AnyIndex], loop: int, index: Operand) -> list[AnyIndex]:
         return [Index(index) if i == loop else at for i, at in enumerate(loops)]
+
+
+class ScatterFamily(Family):
+    """Takes scatters that are alone in their dispatch, of any element type that keeps its sums."""
+
+    name = "scatter"
+    kernel_type = _ScatterKernel
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root is a scatter."""
+        root = view.root_view
+        scatter = view.idiom
+        if root is None or not isinstance(scatter, Scatter):
+            return Refusal("not-a-scatter", "the root does not combine elements into places")
+        (combiner,) = combiners(root.op) or [None]
+        if scatter.neutral is not None and (combiner is None or splat_value(scatter.neutral) != combiner.neutral):
+            return Refusal("not-a-scatter", "what does not hit a place counts")
+        dtype = dtype_of(root.op.results[0].type)
+        if dtype in ("i1", "f16", "bf16") or (combiner is not None and dtype != combiner.dtype):
+            return Refusal("element-type", "the result does not keep the running total as it is")
+        paths = result_paths(view)
+        if isinstance(paths, Refusal):
+            return paths
+        if len(paths) != 1 or paths[0].value is not root.op.results[0]:
+            return Refusal("epilogue", "the totals are not the only result")
+        return self._plan(view, machine, scatter, combiner, paths[0])
+
+    def _plan(
+        self, view: DispatchView, machine: Machine, scatter: Scatter, combiner: Combiner | None, path: ResultPath
+    ) -> Plan | Refusal:
+        root, dtype = scatter.root, dtype_of(scatter.root.op.results[0].type)
+        extents = root.loops(view.shapes)
+        if any(extents[loop] == 0 for loop in root.parallel):
+            return Refusal("empty", "a loop never runs")
+        outer, lane = line_loops(root, extents, scatter.scattered, loops_behind(root, scatter.place))
+        lanes = machine.lanes(dtype) if lane is not None else 1
+        plan = ScatterPlan(
+            view=view,
+            workgroups=0,
+            scatter=scatter,
+            combiner=combiner,
+            dtype=dtype,
+            outer=outer,
+            lane=lane,
+            lanes=lanes,
+            extents=extents,
+            path=path,
+        )
+        return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
 
 
 EXPORT = ScatterFamily

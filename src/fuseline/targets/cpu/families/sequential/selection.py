@@ -55,45 +55,6 @@ class SelectionPlan(Plan):
     vectors: int
 
 
-class SelectionFamily(Family):
-    """Takes argument reductions whose elements lie side by side in memory along the reduced loop."""
-
-    name = "selection"
-
-    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
-        """A plan where the root is an argument reduction."""
-        root = view.root_view
-        found = view.idiom
-        if root is None or not isinstance(found, Selection):
-            return Refusal("not-a-selection", "the root does not keep an element and its place")
-        dtype, extents = dtype_of(root.inputs[found.element].type), root.loops(view.shapes)
-        if dtype not in ("f32", "f64", "i32", "i64") or dtype_of(root.op.results[found.place].type) != "i64":
-            return Refusal("element-type", f"elements are {dtype}")
-        last = root.input_maps[found.element].results[-1:]
-        if last != (AffineDimExpr(root.reduction[0]),):
-            return Refusal("across-memory", "elements do not lie side by side along the reduced loop")
-        if any(extent == 0 for extent in extents):
-            return Refusal("empty", "a loop never runs")
-        if unsupported_members(view, root.op):
-            return Refusal("second-reduction", "an op reduces beside the root")
-        paths = result_paths(view)
-        if isinstance(paths, Refusal):
-            return paths
-        outer, lanes = tuple(loop for loop in root.parallel if extents[loop] != 1), machine.lanes(dtype)
-        plan = SelectionPlan(
-            view=view, workgroups=d.product(extents[loop] for loop in outer), selection=found, outer=outer,
-            extents=extents, paths=tuple(paths),
-            dtype=dtype, lanes=lanes,
-            vectors=max(1, min(VECTORS, assumed_size(extents[root.reduction[0]]) // (2 * lanes))),
-        )  # fmt: skip
-        return replace(plan, notes={"lanes": lanes, "vectors": plan.vectors})
-
-    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
-        """Build the kernel."""
-        assert isinstance(plan, SelectionPlan)
-        _SelectionKernel(plan, kernel).emit()
-
-
 class _SelectionKernel:
     def __init__(self, plan: SelectionPlan, kernel: KernelBuilder) -> None:
         self.plan, self.kernel, self.selection = plan, kernel, plan.selection
@@ -210,6 +171,41 @@ class _SelectionKernel:
         for path in self.plan.paths:
             index = path.index(self.buffers, loops, 1)
             path.store(self.buffers, index, self.emitter.value_at(path.value, index, 1), None)
+
+
+class SelectionFamily(Family):
+    """Takes argument reductions whose elements lie side by side in memory along the reduced loop."""
+
+    name = "selection"
+    kernel_type = _SelectionKernel
+
+    def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
+        """A plan where the root is an argument reduction."""
+        root = view.root_view
+        found = view.idiom
+        if root is None or not isinstance(found, Selection):
+            return Refusal("not-a-selection", "the root does not keep an element and its place")
+        dtype, extents = dtype_of(root.inputs[found.element].type), root.loops(view.shapes)
+        if dtype not in ("f32", "f64", "i32", "i64") or dtype_of(root.op.results[found.place].type) != "i64":
+            return Refusal("element-type", f"elements are {dtype}")
+        last = root.input_maps[found.element].results[-1:]
+        if last != (AffineDimExpr(root.reduction[0]),):
+            return Refusal("across-memory", "elements do not lie side by side along the reduced loop")
+        if any(extent == 0 for extent in extents):
+            return Refusal("empty", "a loop never runs")
+        if unsupported_members(view, root.op):
+            return Refusal("second-reduction", "an op reduces beside the root")
+        paths = result_paths(view)
+        if isinstance(paths, Refusal):
+            return paths
+        outer, lanes = tuple(loop for loop in root.parallel if extents[loop] != 1), machine.lanes(dtype)
+        plan = SelectionPlan(
+            view=view, workgroups=d.product(extents[loop] for loop in outer), selection=found, outer=outer,
+            extents=extents, paths=tuple(paths),
+            dtype=dtype, lanes=lanes,
+            vectors=max(1, min(VECTORS, assumed_size(extents[root.reduction[0]]) // (2 * lanes))),
+        )  # fmt: skip
+        return replace(plan, notes={"lanes": lanes, "vectors": plan.vectors})
 
 
 EXPORT = SelectionFamily

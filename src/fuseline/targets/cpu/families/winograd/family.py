@@ -13,9 +13,7 @@ from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.families.winograd.choice import choose
 from fuseline.targets.cpu.families.winograd.kernel import WinogradKernel
 from fuseline.targets.cpu.families.winograd.loops import winograd_loops
-from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
 
 class WinogradFamily(Family):
@@ -23,16 +21,12 @@ class WinogradFamily(Family):
     is faster."""
 
     name = "winograd"
+    kernel_type = WinogradKernel
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where minimal filtering applies, errs little enough and pays."""
         loops = winograd_loops(view)
         return loops if isinstance(loops, Refusal) else choose(loops, machine, self.policy)
-
-    def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
-        """Build the kernel."""
-        assert isinstance(plan, WinogradPlan)
-        WinogradKernel(plan, kernel).emit()
 
 
 EXPORT = WinogradFamily

@@ -31,6 +31,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from fuseline.analysis.softmax import Reduction, is_plain, matches, reduction_of, shifted_by_maximum
 from fuseline.analysis.structured import StructuredOp, captured, is_generic, multiply_add_operands, splat_value, yielded
 from fuseline.ir.build import element_of
+from fuseline.ir.reachable import reachable
 
 Generic = linalg.ops.GenericOp
 
@@ -244,13 +245,11 @@ def weighing_of(readers: list[Generic], place: TensorDim, total: Reduction, befo
 
 def _made_of(total: SSAValue, values: Iterable[SSAValue]) -> tuple[Generic, ...]:
     """The ops that make `values` of the total, in order."""
-    after: set[Operation] = set()
-    pending = [use.operation for use in total.uses]
-    while pending:
-        current = pending.pop()
-        if current not in after:
-            after.add(current)
-            pending += [use.operation for result in current.results for use in result.uses]
+
+    def readers(op: Operation) -> list[Operation]:
+        return [use.operation for result in op.results for use in result.uses]
+
+    after = set(reachable((use.operation for use in total.uses), readers))
     found: dict[Generic, None] = {}
     sources = list(values)
     while sources:

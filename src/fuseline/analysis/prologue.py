@@ -16,7 +16,7 @@ by as many multiply-adds. What overlapping windows share is evaluated once per w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,6 +39,7 @@ from fuseline.analysis.structured import (
     used_dims,
 )
 from fuseline.ir.dim import Dim, product, upper_bound
+from fuseline.ir.reachable import reachable
 
 PrologueKind = Literal["addressed", "segmented", "packed"]
 
@@ -104,16 +105,15 @@ def _is_stored(value: SSAValue, members: Collection[Operation]) -> bool:
 
 def producers_of(value: SSAValue, members: Collection[Operation]) -> Iterator[Operation]:
     """The members that make `value`, each once."""
-    seen: set[Operation] = set()
-    todo = [value]
-    while todo:
-        value = todo.pop()
-        if _is_stored(value, members) or not isinstance(value, OpResult) or value.op in seen:
-            continue
-        seen.add(value.op)
-        yield value.op
-        todo += [operand for operand in value.op.operands if isinstance(operand.type, TensorType)]
-        todo += captured_tensors(value.op) if value.op.regions else ()
+
+    def makers(values: Iterable[SSAValue]) -> list[Operation]:
+        return [made.op for made in values if isinstance(made, OpResult) and not _is_stored(made, members)]
+
+    def before(op: Operation) -> list[Operation]:
+        read = [operand for operand in op.operands if isinstance(operand.type, TensorType)]
+        return makers([*read, *(captured_tensors(op) if op.regions else ())])
+
+    return reachable(makers([value]), before)
 
 
 # products -------------------------------------------------------------------------------------------------------------

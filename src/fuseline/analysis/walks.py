@@ -22,6 +22,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import StructuredOp, splat_value, used_dims, yielded
 from fuseline.ir.dim import Dim
+from fuseline.ir.reachable import reachable
 
 _EQUAL, _SIGNED_LESS = 0, 2
 """`arith.cmpi` predicates."""
@@ -101,15 +102,11 @@ def _order(view: StructuredOp, condition: Operation | Block) -> tuple[int, bool,
 def scalars_behind(view: StructuredOp, value: SSAValue) -> set[SSAValue]:
     """`value` and every scalar that it is made of, as far as the body goes. Each is looked at once: bodies may use one
     again and again."""
-    found, pending = set[SSAValue](), [value]
-    while pending:
-        current = pending.pop()
-        if current in found:
-            continue
-        found.add(current)
-        if isinstance(current, OpResult) and current.op.parent_block() is view.body:
-            pending += current.op.operands
-    return found
+
+    def operands(scalar: SSAValue) -> Sequence[SSAValue]:
+        return scalar.op.operands if isinstance(scalar, OpResult) and view.op.is_ancestor(scalar.op) else ()
+
+    return set(reachable([value], operands))
 
 
 def loops_behind(view: StructuredOp, value: SSAValue) -> frozenset[int]:
@@ -118,7 +115,7 @@ def loops_behind(view: StructuredOp, value: SSAValue) -> frozenset[int]:
     for scalar in scalars_behind(view, value):
         if isinstance(scalar, BlockArgument):
             found |= set(used_dims(view.maps[scalar.index])) if scalar.owner is view.body else set()
-        elif isinstance(scalar.owner, linalg.ops.IndexOp) and scalar.owner.parent_block() is view.body:
+        elif isinstance(scalar.owner, linalg.ops.IndexOp) and view.op.is_ancestor(scalar.owner):
             found.add(scalar.owner.dim.value.data)
     return frozenset(found)
 

@@ -21,6 +21,7 @@ from fuseline.dispatch.axes import is_internal
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, member_loops, members_of
 from fuseline.dispatch.result_places import stored_places
 from fuseline.dispatch.shared_loops import Loop, SharedLoops
+from fuseline.ir.reachable import reachable
 
 
 def derived_loops(body: Block, shapes: ShapeAnalysis) -> FusedLoops:
@@ -77,13 +78,11 @@ def _online(body: Block, shapes: ShapeAnalysis) -> Iterator[OnlineReduction]:
 
 def live_ops(results: Iterable[SSAValue]) -> set[Operation]:
     """The ops that make `results`."""
-    pending, found = list(results), set[Operation]()
-    while pending:
-        value = pending.pop()
-        if isinstance(value, OpResult) and is_internal(value) and value.op not in found:
-            found.add(value.op)
-            pending += tensor_operands(value.op)
-    return found
+
+    def makers(values: Iterable[SSAValue]) -> list[Operation]:
+        return [value.op for value in values if isinstance(value, OpResult) and is_internal(value)]
+
+    return set(reachable(makers(results), lambda op: makers(tensor_operands(op))))
 
 
 def _reduces(op: Operation) -> bool:

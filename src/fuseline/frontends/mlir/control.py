@@ -14,6 +14,7 @@ from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.fast.direct import operands_of, ops_of
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
+from fuseline.ir.reachable import reachable
 from fuseline.ir.rounds import rounds
 from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.ir.text import place_of
@@ -69,13 +70,12 @@ def inline_calls(module: ModuleOp, main: func.FuncOp) -> None:
 def erase_uncalled(module: ModuleOp, main: func.FuncOp) -> None:
     """Functions that the program does not reach, so that nothing in them is compiled, or refused."""
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
-    reached, pending = set[func.FuncOp](), [main]
-    while pending:
-        function = pending.pop()
-        if function not in reached:
-            reached.add(function)
-            calls = [op.callee.string_value() for op in function.walk() if isinstance(op, func.CallOp)]
-            pending += [functions[name] for name in calls if name in functions]
+
+    def called(function: func.FuncOp) -> list[func.FuncOp]:
+        calls = [op.callee.string_value() for op in function.walk() if isinstance(op, func.CallOp)]
+        return [functions[name] for name in calls if name in functions]
+
+    reached = set(reachable([main], called))
     for op in functions.values():
         if op not in reached and not op.is_declaration:
             op.detach()

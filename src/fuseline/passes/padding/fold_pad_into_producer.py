@@ -12,6 +12,7 @@ makes, which is one walk over the padded tensor already.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import func, tensor
@@ -23,6 +24,7 @@ from fuseline.analysis.structured import Kind, is_generic, kind
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_concat, create_fill
+from fuseline.ir.reachable import reachable
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value
 from fuseline.passes.layout.rewriting.permutation import users_of
 from fuseline.passes.layout.rewriting.reshapes import ReshapeOp
@@ -91,19 +93,13 @@ def _is_stored(value: SSAValue) -> bool:
 
 def _is_made_by_root(value: SSAValue) -> bool:
     """Whether a root makes `value`, at times through elementwise ops that run where it does."""
-    pending: list[SSAValue] = [value]
-    seen: set[Operation] = set()
-    while pending:
-        current = pending.pop()
-        if not isinstance(current, OpResult) or current.op in seen:
-            continue
-        seen.add(current.op)
-        what = kind(current.op)
-        if what in _ROOTS:
-            return True
-        if what in _EPILOGUES and is_generic(current.op):
-            pending += current.op.inputs
-    return False
+
+    def inputs(made: SSAValue) -> Sequence[SSAValue]:
+        if isinstance(made, OpResult) and is_generic(made.op) and kind(made.op) in _EPILOGUES:
+            return made.op.inputs
+        return ()
+
+    return any(isinstance(made, OpResult) and kind(made.op) in _ROOTS for made in reachable([value], inputs))
 
 
 def _runs_where_it_is_made(user: Operation) -> bool:

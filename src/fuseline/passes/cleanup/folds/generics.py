@@ -24,6 +24,7 @@ from fuseline.ir.fast.direct import (
     set_operand,
     set_operands,
 )
+from fuseline.ir.reachable import reachable
 from fuseline.passes.cleanup.folds.scalars import constant_op
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -195,16 +196,11 @@ def _with_needed(op: Generic, keep: list[int]) -> list[int]:
 
 
 def _reached(value: SSAValue) -> set[SSAValue]:
-    seen: set[SSAValue] = set()
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        if type(current) is OpResult:
-            pending += [operand for inner in current.op.walk() for operand in operands_of(inner)]
-    return seen
+    def read(made: SSAValue) -> list[SSAValue]:
+        inside = made.op.walk() if isinstance(made, OpResult) else ()
+        return [operand for inner in inside for operand in operands_of(inner)]
+
+    return set(reachable([value], read))
 
 
 def _drop_body(op: Generic, keep: Sequence[int]) -> None:

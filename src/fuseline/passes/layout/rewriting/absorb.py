@@ -11,12 +11,12 @@ from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.narrow_products import multiplies_narrow
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, input_count, is_constant, kind
+from fuseline.analysis.walks import loops_behind
 from fuseline.ir.build import Emitter
 from fuseline.ir.fast.direct import body_of, operand_of, operands_of, ops_of, set_operands
 from fuseline.passes.layout.rewriting.generics import (
     extracts_of,
     finish,
-    index_loops,
     is_full,
     order_loops,
     permuted_results,
@@ -161,7 +161,7 @@ def _gathered_order(view: StructuredOp) -> Permutation | None:
         if is_constant(value):
             continue
         for extract in extracts_of(view.op, value):
-            loops = [index_loops(view.op, index) for index in extract.indices]
+            loops = [loops_behind(view, index) for index in extract.indices]
             flat = [loop for found in loops for loop in found]
             if all(len(found) == 1 for found in loops) and sorted(flat) == list(range(view.rank)):
                 return tuple(flat)

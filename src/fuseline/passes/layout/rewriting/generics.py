@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import linalg, tensor
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir.build import Emitter
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_generic
-from fuseline.ir.fast.direct import body_of, erase, operands_of, replace_uses, set_operand
+from fuseline.ir.fast.direct import erase, replace_uses, set_operand
 from fuseline.ir.fast.identity import by_first_identity
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.fast.parts import take_body
@@ -95,18 +95,8 @@ def index_ops(op: linalg.ops.GenericOp) -> list[linalg.ops.IndexOp]:
 def extracts_of(op: linalg.ops.GenericOp, value: SSAValue) -> list[tensor.ExtractOp]:
     """The reads of the captured tensor `value` in the body."""
     return [
-        use.operation for use in value.uses if type(use.operation) is tensor.ExtractOp and is_inside(use.operation, op)
+        use.operation for use in value.uses if type(use.operation) is tensor.ExtractOp and op.is_ancestor(use.operation)
     ]
-
-
-def is_inside(inner: Operation, outer: Operation) -> bool:
-    """Whether `inner` lies in a region of `outer`."""
-    parent = inner.parent_op()
-    while parent is not None:
-        if parent is outer:
-            return True
-        parent = parent.parent_op()
-    return False
 
 
 def plain_loops(map_: AffineMap) -> list[int] | None:
@@ -119,22 +109,3 @@ def is_full(view: StructuredOp, map_: AffineMap) -> bool:
     """Whether `map_` names every loop of `view` once and nothing else."""
     loops = plain_loops(map_)
     return loops is not None and len(loops) == view.rank
-
-
-def index_loops(op: linalg.ops.GenericOp, value: SSAValue) -> set[int]:
-    """The loops that a scalar in the body of `op` depends on, through `linalg.index` or through the inputs it is
-    computed from."""
-    found: set[int] = set()
-    work, seen = [value], set[SSAValue]()
-    while work:
-        current = work.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        if type(current) is BlockArgument and current.owner is body_of(op):
-            found |= op.indexing_maps.data[current.index].data.used_dims()
-        elif type(current) is OpResult and is_inside(current.op, op):
-            if type(current.op) is linalg.ops.IndexOp:
-                found.add(current.op.dim.value.data)
-            work.extend(operands_of(current.op))
-    return found

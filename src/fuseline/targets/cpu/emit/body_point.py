@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import StructuredOp, yielded
+from fuseline.ir.reachable import reachable
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.puller import Puller
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -71,23 +72,20 @@ class BodyPoint:
 
     def _prepare(self, value: SSAValue) -> None:
         """Compute what `value` needs of the body in the body's order, so that none of it has to wait for another."""
-        needed: set[Operation] = set()
-        pending = [value]
-        while pending:
-            one = pending.pop()
-            if (
-                isinstance(one, OpResult)
-                and _inside(one.op, self.view.body)
-                and one.op not in needed
-                and one not in self._values
-            ):
-                needed.add(one.op)
-                pending += one.op.operands
+        needed = set(reachable(self._waiting([value]), lambda op: self._waiting(op.operands)))
         outer, self._nested = self._nested, 0
         for op in self.view.body.ops:
             if op in needed and value not in op.results:
                 self._get(op.results[0])
         self._nested = outer
+
+    def _waiting(self, values: Iterable[SSAValue]) -> list[Operation]:
+        """The ops of the body that `values` still need."""
+        return [
+            value.op
+            for value in values
+            if isinstance(value, OpResult) and _inside(value.op, self.view.body) and value not in self._values
+        ]
 
     def _compute(self, value: SSAValue) -> Value | Index:
         if isinstance(value, BlockArgument) and value.owner is self.view.body:

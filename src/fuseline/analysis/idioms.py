@@ -37,9 +37,6 @@ Idiom: TypeAlias = Scan | Scatter | Rank | Selection
 
 _NAMES: dict[type[Idiom], str] = {Scan: "scan", Scatter: "scatter", Rank: "rank", Selection: "selection"}
 
-IDIOMS = tuple(_NAMES.values())
-"""The name of each."""
-
 _EQUAL = 0
 
 

@@ -48,7 +48,6 @@ MAGIC = b"FUSELINE"
 ARTIFACT_SUFFIX = ".fuse"
 _PREAMBLE = struct.Struct("<8sIIQQ")
 _HEADER_AT = 64
-_DIGEST_BYTES = 32
 
 
 class Artifact(NamedTuple):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute
 
 from fuseline.frontends.onnx.tensors import NoNativeLowering
@@ -107,5 +106,3 @@ def highest(dtype: np.dtype[Any]) -> float | int:
 
 
 INDEX_DTYPE = np.dtype(np.int64)
-I32 = IntegerType(32)
-I64 = IntegerType(64)

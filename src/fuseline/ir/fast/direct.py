@@ -12,12 +12,10 @@ which the project is pinned.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues, Use
-
-OpT = TypeVar("OpT", bound=Operation)
 
 
 def operands_of(op: Operation) -> tuple[SSAValue, ...]:

@@ -28,7 +28,6 @@ from fuseline.passes.fusion.cached import cached
 HEAVY = frozenset({Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING})
 """Ops whose loops a dispatch tiles; a dispatch has at most one."""
 
-PARALLEL_KINDS = frozenset({Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.GATHER})
 MOVEMENT = frozenset({Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST})
 """Ops that compute nothing: reading through them costs no arithmetic."""
 

@@ -10,10 +10,6 @@ from onnx.reference.op_run import OpRun
 
 from fuseline.frontends.onnx.reference.corrections import Node
 
-TRAINING_SINCE = 14
-"""Operator set in which BatchNormalization got `training_mode`; before it, training had a form of its own that no
-runtime has kept."""
-
 
 class BatchNormalization(Node):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, channel by channel; in training of the batch's own

@@ -13,8 +13,6 @@ from fuseline.ir.build import PARALLEL, Body, Emitter, element_of, identity_map,
 from fuseline.ir.fast import attributes
 from fuseline.ir.provenance import replace
 
-Slice = tensor.ExtractSliceOp | tensor.InsertSliceOp
-
 
 def groups_of(sizes: Sequence[int], reduced: Sequence[int]) -> list[list[int]]:
     """The axes of a slice of `sizes` behind each dimension of what is left when units are dropped.

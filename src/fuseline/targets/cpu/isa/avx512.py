@@ -22,7 +22,6 @@ MACHINE = Machine(
     vector_bytes=64,
     vector_registers=32,
     masked_bits=frozenset({8, 16, 32, 64}),
-    fast_gather=True,
     l1_bytes=48 * 1024,
     l2_bytes=1024 * 1024,
     attributes=(("prefer-vector-width", "512"), ("min-legal-vector-width", "512")),

@@ -30,7 +30,6 @@ class Machine:
     fma: bool = True
     half_conversion: bool = True
     masked_bits: frozenset[int] = field(default_factory=frozenset[int])
-    fast_gather: bool = False
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 512 * 1024
     attributes: tuple[tuple[str, str], ...] = ()

@@ -16,8 +16,6 @@ from fuseline.cache.folder import cache_folder, private_folder
 from fuseline.errors import FuselineError
 from fuseline.runtime.files import write_file
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir.printer import print_llvm
-from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.link.image import link_image
 from fuseline.targets.cpu.link.workers import shared
 
@@ -29,24 +27,16 @@ PARALLEL_THRESHOLD = 4
 _FORMAT = 3  # of cached objects; raised when what is stored changes meaning
 
 
-def compile_kernels(
-    kernels: Sequence[Kernel], machine: Machine, *, use_cache: bool = True, processes: int | None = None
+def compile_texts(
+    texts: Sequence[str], machine: Machine, *, use_cache: bool = True, processes: int | None = None
 ) -> list[bytes]:
-    """One relocatable ELF object per kernel, in order; each exports the kernel's symbol and needs no other.
+    """One relocatable ELF object per kernel, in order, of its LLVM text; each exports the kernel's symbol and needs no
+    other. Equal texts are compiled once.
 
     Args:
         processes: how many may compile at a time; None for one per CPU this process may run on.
         use_cache: look up and keep objects in the user's cache folder.
     """
-    return compile_texts(
-        [print_llvm([kernel], machine) for kernel in kernels], machine, use_cache=use_cache, processes=processes
-    )
-
-
-def compile_texts(
-    texts: Sequence[str], machine: Machine, *, use_cache: bool = True, processes: int | None = None
-) -> list[bytes]:
-    """`compile_kernels` for LLVM text that is already printed. Equal texts are compiled once."""
     keys = {text: object_key(text, machine) for text in texts}
     objects = {key: cached for key in keys.values() if use_cache and (cached := _read(key)) is not None}
     missing = {key: text for text, key in keys.items() if key not in objects}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from fuseline.errors import FuselineError
 from fuseline.targets.cpu.isa import ISA_NAMES, detect, machine
+from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
@@ -24,6 +26,11 @@ def kernel(number: float) -> Kernel:
     return k.finish()
 
 
+def _compiled(kernels: Sequence[Kernel], isa: Machine, *, use_cache: bool = True, processes: int = 0) -> list[bytes]:
+    texts = [print_llvm([kernel], isa) for kernel in kernels]
+    return c.compile_texts(texts, isa, use_cache=use_cache, processes=processes)
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FUSELINE_CACHE_DIR", str(tmp_path))
@@ -32,7 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_objects_come_in_order() -> None:
     kernels = [kernel(i) for i in range(9)]
-    together = c.compile_kernels(kernels, AVX2, use_cache=False, processes=3)
+    together = _compiled(kernels, AVX2, use_cache=False, processes=3)
     assert together == [c.emit_object(print_llvm([one], AVX2), AVX2) for one in kernels]
 
 
@@ -40,36 +47,36 @@ def test_equal_kernels_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> Non
     calls: list[str] = []
     original = c.emit_object
     monkeypatch.setattr(c, "emit_object", lambda text, isa: calls.append(text) or original(text, isa))
-    found = c.compile_kernels([kernel(1), kernel(2), kernel(1)], AVX2, use_cache=False)
+    found = _compiled([kernel(1), kernel(2), kernel(1)], AVX2, use_cache=False)
     assert len(calls) == 2
     assert found[0] == found[2] != found[1]
 
 
 def test_cache_is_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (first,) = c.compile_kernels([kernel(1)], AVX2)
+    (first,) = _compiled([kernel(1)], AVX2)
     assert len(list(cache.iterdir())) == 1
     monkeypatch.setattr(c, "emit_object", lambda text, isa: pytest.fail("compiled again"))
-    assert c.compile_kernels([kernel(1)], AVX2) == [first]
+    assert _compiled([kernel(1)], AVX2) == [first]
 
 
 def test_cache_can_be_left_alone(cache: Path) -> None:
-    c.compile_kernels([kernel(1)], AVX2, use_cache=False)
+    _compiled([kernel(1)], AVX2, use_cache=False)
     assert not cache.exists()
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"\0" * 4096])
 def test_damaged_entries_are_made_again(cache: Path, damage: bytes) -> None:
-    (first,) = c.compile_kernels([kernel(1)], AVX2)
+    (first,) = _compiled([kernel(1)], AVX2)
     (entry,) = cache.iterdir()
     entry.write_bytes(damage)
-    assert c.compile_kernels([kernel(1)], AVX2) == [first]
+    assert _compiled([kernel(1)], AVX2) == [first]
     assert entry.read_bytes() != damage
 
 
 def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FUSELINE_CACHE_DIR", str(tmp_path / "file"))
-    assert c.compile_kernels([kernel(1)], AVX2)[0].startswith(b"\x7fELF")
+    assert _compiled([kernel(1)], AVX2)[0].startswith(b"\x7fELF")
 
 
 def test_key_names_everything_that_matters() -> None:
@@ -94,7 +101,7 @@ def test_a_failed_child_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(c, "emit_object", only_here)
     kernels = [kernel(i) for i in range(6)]
-    assert len(c.compile_kernels(kernels, AVX2, use_cache=False, processes=2)) == 6
+    assert len(_compiled(kernels, AVX2, use_cache=False, processes=2)) == 6
 
 
 def test_rejected_text_is_our_fault() -> None:
@@ -108,7 +115,7 @@ def test_every_isa_makes_objects(isa: str) -> None:
     k = KernelBuilder("kernel", machine(isa))
     y = k.binding(0, "f32", 64, writable=True)
     k.loop(0, 64, k.lanes_of("f32"), lambda i: k.store(y, i, k.const(1.0, "f32", k.lanes_of("f32"))))
-    (found,) = c.compile_kernels([k.finish()], machine(isa), use_cache=False)
+    (found,) = _compiled([k.finish()], machine(isa), use_cache=False)
     assert found.startswith(b"\x7fELF")
     assert int.from_bytes(found[18:20], "little") == (183 if isa == "neon" else 62)
 
@@ -151,7 +158,7 @@ def test_objects_need_no_other_symbol(isa: str) -> None:
         k.store(h, i, k.cast(k.cast(v, "f64"), "f16"))  # pyright: ignore[reportArgumentType]
 
     k.loop(0, 64, lanes, body)
-    (found,) = c.compile_kernels([k.finish()], machine(isa), use_cache=False)
+    (found,) = _compiled([k.finish()], machine(isa), use_cache=False)
     assert _undefined(found) == []
 
 

@@ -19,6 +19,7 @@ from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.group_body import is_stored
 from fuseline.passes.fusion.node import Read
 from fuseline.passes.fusion.rule import Merge
+from fuseline.passes.fusion.sliding import sliding_ns
 from fuseline.passes.fusion.tile_cost import compute_ns, direct_ns, reread_ns
 
 EVALUATION_NS = "evaluation_ns"
@@ -28,6 +29,7 @@ nanoseconds of one thread."""
 LOSSES = {
     "streamed_ns": "operands would be read again for each block of the grid",
     "direct_ns": "a block of the filter is too little for minimal filtering",
+    "sliding_ns": "a window would be met block by block",
     EVALUATION_NS: "the producer would be evaluated again",
 }
 """Why a merge would take longer, by the number that weighs most."""
@@ -84,11 +86,13 @@ def costs_more(
     """The refusal of one group in place of `parts` that would work longer than it saves, None where it pays."""
     streamed = reread_ns(group, graph, target) - sum(reread_ns(part, graph, target) for part in parts)
     direct = direct_ns(group, target) - sum(direct_ns(part, target) for part in parts)
-    more = streamed + evaluated_ns + direct
-    saved = bytes_saved / target.costs.stored_bytes_per_ns + target.costs.launch_ns * (len(parts) - 1)
+    sliding = sliding_ns(group, target) - sum(sliding_ns(part, target) for part in parts)
+    more = streamed + evaluated_ns + direct + sliding
+    stays = bytes_saved if not sliding else 0  # measured: blocks of an image are in a cache either way
+    saved = stays / target.costs.stored_bytes_per_ns + target.costs.launch_ns * (len(parts) - 1)
     if more - saved <= SLACK[level] * compute_ns(group, target):
         return None
-    costs = {"streamed_ns": streamed, "direct_ns": direct, EVALUATION_NS: evaluated_ns}
+    costs = {"streamed_ns": streamed, "direct_ns": direct, "sliding_ns": sliding, EVALUATION_NS: evaluated_ns}
     numbers = {"predicted_loss_ns": more - saved, "saved_ns": saved, **costs}
     numbers = {name: float(round(number)) for name, number in numbers.items()}
     what = LOSSES[max(costs, key=lambda name: costs[name])]

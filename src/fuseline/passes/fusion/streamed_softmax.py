@@ -22,7 +22,7 @@ from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.loop_classes import loop_classes
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.rule import scratch_limit_refusal
-from fuseline.passes.fusion.rules.root_chain import slid_root
+from fuseline.passes.fusion.sliding import slid_root
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 
 STREAMED_SOFTMAX = "streamed-softmax"

@@ -25,11 +25,13 @@ def nodes_of(p: program.Program) -> list[Node]:
 class Program(program.Program):
     """A program that fusion looks at."""
 
-    def partition(self, target: TargetDescription = TARGET, rules: Sequence[FusionRule] | None = None) -> Partition:
+    def partition(
+        self, target: TargetDescription = TARGET, rules: Sequence[FusionRule] | None = None, level: str = "default"
+    ) -> Partition:
         """The partition of the function."""
         graph = FusionGraph(self.function.body.block, ShapeAnalysis())
-        return partition(graph, rules if rules is not None else builtin_rules(), target)
+        return partition(graph, rules if rules is not None else builtin_rules(), target, level)
 
-    def decisions(self, target: TargetDescription = TARGET) -> dict[tuple[str, str], Decision]:
+    def decisions(self, target: TargetDescription = TARGET, level: str = "default") -> dict[tuple[str, str], Decision]:
         """The record of every edge, by the kinds of its ends."""
-        return {(d.producer_op, d.consumer_op): d for d in self.partition(target).decisions}
+        return {(d.producer_op, d.consumer_op): d for d in self.partition(target, level=level).decisions}

@@ -63,10 +63,16 @@ def test_a_reshape_between_the_roots_stops_the_chain():
     assert (decision.verdict, decision.code) == ("missed", "reshape-between")
 
 
-def test_a_root_that_slides_over_the_shared_loop_stays_alone():
-    p = Program((66, 16), (3, 16), (16, 8))
-    decision = _chain(p.done(p.matmul(p.depthwise(p.x[0], p.x[1]), p.x[2])), ends=("depthwise", "contraction"))
-    assert (decision.verdict, decision.code) == ("missed", "indexing-map")
+@pytest.mark.parametrize("window", ["depthwise", "convolution"])
+@pytest.mark.parametrize(("level", "code"), [("default", "unprofitable"), ("aggressive", "fused")])
+def test_a_root_that_slides_over_the_shared_loop_is_met_block_by_block_where_that_pays(
+    window: str, level: str, code: str
+):
+    p = Program((4098, 64), (3, 64) if window == "depthwise" else (3, 64, 64), (64, 64))
+    chained = p.done(p.matmul(getattr(p, window)(p.x[0], p.x[1]), p.x[2]))
+    decision = chained.decisions(replace(TARGET, numerics="strict"), level)[window, "contraction"]
+    assert decision.code == code
+    assert level != "default" or decision.numbers["sliding_ns"] > decision.numbers["saved_ns"]
 
 
 def test_roots_over_different_loops_stay_apart():

@@ -3,18 +3,14 @@ pooling."""
 
 from __future__ import annotations
 
-from fuseline.analysis.structured import Kind, dims_of
+from fuseline.analysis.structured import Kind
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.node import Node, plain_coordinate
 from fuseline.passes.fusion.rule import FusionRule, Merge, scratch_refusal
 
 FOLLOWERS = frozenset({Kind.CONTRACTION, Kind.POOLING})
 """Roots that may read another root's result over loops of their own."""
-
-WINDOWS = frozenset({Kind.DEPTHWISE, Kind.POOLING})
-"""Roots of a few taps per point, which a target may evaluate point by point where all that share the grid are such."""
 
 
 class RootChain(FusionRule):
@@ -23,6 +19,7 @@ class RootChain(FusionRule):
     QK^T(h, q, k) ──> softmax(h, q, k) ──> PV(h, q, d)        =>   for blocks of (h, q)
     convolution(y, x, c) ──> mean(c)                          =>   for blocks of c
     gate(m, n) ──> silu ──> multiply <── up(m, n)             =>   for blocks of (m, n)
+    depthwise(y, x, c) ──> pointwise(y, x, k)                 =>   for blocks of (y, x), of an image from outside
 
     The loops that all members share stay parallel; a workgroup is a block of their points and runs member after member,
     with what lies between in scratch. Nothing is computed twice; what is read more often is for the profit model to
@@ -46,9 +43,6 @@ class RootChain(FusionRule):
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
         if consumer.heavy and not merge.alignment.exact and consumer.root.kind not in FOLLOWERS:
             return WhyNot("two-roots", f"{producer.root.name} and {at} are roots over different loops", at)
-        slid = slid_root(merge.shared)
-        if slid is not None and not (merge.alignment.exact and _only_windows(merge.shared)):
-            return WhyNot("indexing-map", f"{slid.name} slides over a loop that both share", slid.name)
         return scratch_refusal(merge) or Legal(
             {"scratch_bytes": float(merge.scratch or 0), "grid_loops": float(len(merge.alignment.pairs))}
         )
@@ -60,28 +54,6 @@ def _speaks_about(producer: Group, consumer: Group) -> bool:
     if consumer.heavy:
         return producer.reduces
     return consumer.reduces or producer.blocked
-
-
-def slid_root(group: Group) -> Node | None:
-    """A root that reads through a window over a grid loop: a block of its points needs more than a block of the
-    operand."""
-    for node in group.members:
-        if node.heavy and node not in group.inlined:
-            shared = {
-                loop for loop, grid in enumerate(group.grid_loop_of[node]) if grid is not None and node.loops[loop] != 1
-            }
-            if any(
-                not plain_coordinate(c)
-                for read in node.reads
-                for c in read.coordinates
-                if c is not None and shared & set(dims_of(c))
-            ):
-                return node
-    return None
-
-
-def _only_windows(group: Group) -> bool:
-    return all(node.kind in WINDOWS for node in group.members if node.reduces)
 
 
 EXPORT = RootChain

@@ -1,0 +1,40 @@
+"""Roots that slide over a loop of the grid, and what that costs.
+
+    depthwise(y, x, c) ──> pointwise(y, x, k)        blocks of (y, x): each block reads the rows of the image around it
+
+A block of points of such a root needs more of the image than a block of it, so nothing of the image may be made inside:
+`merging.align` drops loops that a value made inside is read along out of step.
+"""
+
+from __future__ import annotations
+
+from fuseline.analysis.structured import Kind, dims_of
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.node import HEAVY, Node, plain_coordinate
+from fuseline.passes.fusion.tile_cost import compute_ns
+
+WINDOWS = frozenset({Kind.DEPTHWISE, Kind.POOLING})
+"""Roots of a few taps per point, which may be evaluated side by side over one image."""
+
+
+def slid_root(group: Group) -> Node | None:
+    """A root that reads through a window over a grid loop: a block of its points needs more than a block of the
+    operand."""
+    placed = (node for node in group.members if node.kind in HEAVY and node not in group.inlined)
+    return next((node for node in placed if _slides(node, group)), None)
+
+
+def sliding_ns(group: Group, target: TargetDescription) -> float:
+    """Time that the roots of a group take longer since one of them slides over the blocks, nanoseconds of one thread;
+    0 where all are windows over one image."""
+    if not group.blocked or all(node.kind in WINDOWS for node in group.members if node.reduces):
+        return 0.0
+    return target.costs.sliding_share * compute_ns(group, target) if slid_root(group) is not None else 0.0
+
+
+def _slides(node: Node, group: Group) -> bool:
+    place = group.place_of(node)
+    shared = {loop for loop, grid in enumerate(place) if grid is not None and node.loops[loop] != 1}
+    bent = (c for read in node.reads for c in read.coordinates if c is not None and not plain_coordinate(c))
+    return any(shared & set(dims_of(c)) for c in bent)

@@ -18,7 +18,7 @@ from itertools import product
 
 from fuseline.targets.cpu.kernel_ir.accesses import accesses, in_order
 from fuseline.targets.cpu.kernel_ir.iterations import IterationBounds
-from fuseline.targets.cpu.kernel_ir.overlap import OFTEN, ONCE, Overlap, Place
+from fuseline.targets.cpu.kernel_ir.overlap import NEVER, OFTEN, ONCE, Overlap, Place
 from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel
 from fuseline.targets.target import Refusal
 
@@ -61,7 +61,12 @@ def _order(overlap: Overlap, reads: Sequence[Place], writes: Sequence[Place]) ->
         meeting = overlap.meeting(read, write)
         if meeting == OFTEN:
             return Refusal("unlike-places", "an element is read in another iteration than it is written in")
-        late = late or (
-            meeting == ONCE and in_order(read.access, write.access) is False and not overlap.apart(read, write)
-        )
+        late = late or (meeting == ONCE and _is_late(overlap, read, write))
     return Refusal("read-later", "an element is read after it was written") if late else None
+
+
+def _is_late(overlap: Overlap, read: Place, write: Place) -> bool:
+    """Whether an element may be read after it was written in one iteration, of places that may meet there."""
+    if in_order(read.access, write.access) is not False or overlap.apart(read, write):
+        return False
+    return overlap.of_these_two(read, write) != NEVER

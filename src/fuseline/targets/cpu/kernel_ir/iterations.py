@@ -28,6 +28,8 @@ class IterationBounds(IndexBounds):
         self.numbers = {}
         self._most_sizes = kernel.size_upper_bounds
         self._iterations: dict[Loop, Value] = {}
+        self._copies: dict[tuple[int, int], Value] = {}
+        self._most: dict[tuple[frozenset[tuple[Value, int]], int], int | None] = {}
 
     def iteration(self, loop: Loop) -> Value:
         """The number of the iteration of a loop; its index, of one that begins at what is no number in digits."""
@@ -38,6 +40,23 @@ class IterationBounds(IndexBounds):
             index = loop.index
             found = self._iterations[loop] = Value("iteration", I64, (), loop, index.number, index.depth)
         return found
+
+    def copy(self, stride: int, count: int) -> Value:
+        """The number of a copy of code that is written out `count` times, a stride apart."""
+        found = self._copies.get((stride, count))
+        if found is None:
+            found = self._copies[stride, count] = Value("copy", I64, (), count, -len(self._copies) - 1, 0)
+        return found
+
+    def most(self, form: Affine) -> int | None:
+        """A number that `form` does not exceed; looked for once whatever the constant, which only moves it."""
+        if not form.terms:
+            return form.constant
+        key = frozenset(form.terms.items()), self.lane
+        if key not in self._most:
+            self._most[key] = super().most(Affine(0, form.terms))
+        found = self._most[key]
+        return None if found is None else found + form.constant
 
     def _form(self, value: Value) -> Affine:
         form = super()._form(value)
@@ -59,6 +78,8 @@ class IterationBounds(IndexBounds):
     def _bounds(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
         if atom.op == "iteration":
             yield from self._ends(atom.attr, above)
+        elif atom.op == "copy":
+            yield [Affine(atom.attr - 1 if above else 0)]
         elif atom.op == "size":
             most = self._most_sizes.get(atom.attr)
             yield from [[Affine()]] if not above else [] if most is None else [[Affine(most)]]

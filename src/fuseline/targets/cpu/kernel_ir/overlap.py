@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, product
 from math import gcd
-from operator import attrgetter
 from typing import NamedTuple
 
 from fuseline.targets.cpu.kernel_ir.accesses import Access, Node, common_nodes
 from fuseline.targets.cpu.kernel_ir.affine import Affine
+from fuseline.targets.cpu.kernel_ir.grids import Grid, grid_of
 from fuseline.targets.cpu.kernel_ir.iterations import IterationBounds
 from fuseline.targets.cpu.kernel_ir.types import Loop, Operand, Value, When
 
@@ -38,13 +38,21 @@ class Extent(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What an access touches. Places of one `form` differ in nothing but the constant `at` and in where they stand in
-    their block."""
+    """What an access touches, in the branch of that number. Places of one `form` differ in nothing but the constant
+    `at` and in where they stand."""
 
     access: Access
     extent: Extent
     form: int
     at: int
+    branch: int
+
+
+class Around(NamedTuple):
+    """The loops around two places; whether all that repeats them counts its iterations."""
+
+    loops: tuple[Loop, ...]
+    counted: bool
 
 
 class Overlap:
@@ -53,40 +61,72 @@ class Overlap:
     def __init__(self, known: IterationBounds, touched: Iterable[Access]) -> None:
         self.known = known
         self._forms: dict[object, int] = {}
-        self._wholes: dict[int, Extent] = {}
-        self._meetings: dict[tuple[int, ...], str] = {}
+        self._branches: dict[tuple[Node, ...], int] = {}
+        self._around: dict[tuple[int, int], Around] = {}
+        self._meetings: dict[tuple[Around, tuple[int, ...]], str] = {}
         self.places = [self._place(access) for access in touched]
+        self._wholes = self._of_forms()
 
     def _place(self, access: Access) -> Place:
         first = self.normal(self.known.form(access.base).plus(Affine(access.offset)))
         end = first.plus(self.known.form(access.lanes if access.active is None else access.active))
-        key = access.nodes, _terms(first), _terms(end), end.constant - first.constant
+        key = _terms(first), _terms(end), end.constant - first.constant
         form = self._forms.setdefault(key, len(self._forms))
-        self._wholes[form] = _joined(self._wholes.get(form), Extent(first, end))
-        return Place(access, Extent(first, end), form, first.constant)
+        branch = self._branches.setdefault(access.nodes, len(self._branches))
+        return Place(access, Extent(first, end), form, first.constant, branch)
+
+    def _of_forms(self) -> list[tuple[Extent, Grid]]:
+        """For each form the places between the first and the last that it has, and what repeats the first."""
+        by_form: dict[int, dict[int, Extent]] = {}
+        for place in self.places:
+            by_form.setdefault(place.form, {})[place.at] = place.extent
+        return [
+            (Extent(by_at[min(by_at)].first, by_at[max(by_at)].end), grid_of(by_at) or {}) for by_at in by_form.values()
+        ]
 
     def meeting(self, one: Place, other: Place) -> str:
         """When the same element can be touched by both: `never`, at most `once`, in the same iteration of all loops
         around both, by the same thread, or `often`. What all places of the two forms together do not do, none does."""
-        nodes = common_nodes(one.access, other.access)
-        both = one.form, other.form
-        if both not in self._meetings:
-            self._meetings[both] = self._meeting(nodes, *(self._wholes[form] for form in both))
-        if self._meetings[both] != OFTEN:
-            return self._meetings[both]
-        key = (*both, one.at - other.at)
+        key = self._loops_around(one, other), (one.form, other.form)
         if key not in self._meetings:
-            self._meetings[key] = self._meeting(nodes, one.extent, other.extent)
+            self._meetings[key] = self._of_all(*key)
+        return self.of_these_two(one, other) if self._meetings[key] == OFTEN else self._meetings[key]
+
+    def _of_all(self, around: Around, forms: tuple[int, int]) -> str:
+        """The same of all places of two forms: of whatever lies between them first."""
+        (one, grid), (other, its_grid) = (self._wholes[form] for form in forms)
+        found = self._meeting(around, one, other)
+        if found == OFTEN and (grid or its_grid):
+            found = self._meeting(around, self._repeated(one, grid), self._repeated(other, its_grid))
+        return found
+
+    def _repeated(self, whole: Extent, grid: Grid) -> Extent:
+        """What lies at the points of a grid, as digits of the place."""
+        last = sum(stride * (count - 1) for stride, count in grid.items())
+        digits = Affine(0, {self.known.copy(stride, count): stride for stride, count in grid.items()})
+        return Extent(whole.first.plus(digits), whole.end.plus(digits).plus(Affine(-last)))
+
+    def of_these_two(self, one: Place, other: Place) -> str:
+        """`meeting`, whatever other places of the two forms do."""
+        key = self._loops_around(one, other), (one.form, other.form, one.at - other.at)
+        if key not in self._meetings:
+            self._meetings[key] = self._meeting(key[0], one.extent, other.extent)
         return self._meetings[key]
 
-    def _meeting(self, nodes: Sequence[Node], one: Extent, other: Extent) -> str:
-        loops = [node for node in nodes if isinstance(node, Loop)]
-        equal = _Equal(self, loops)
+    def _loops_around(self, one: Place, other: Place) -> Around:
+        branches = one.branch, other.branch
+        if branches not in self._around:
+            nodes = common_nodes(one.access, other.access)
+            loops = tuple(node for node in nodes if isinstance(node, Loop))
+            self._around[branches] = Around(loops, all(isinstance(node, Loop | When) for node in nodes))
+        return self._around[branches]
+
+    def _meeting(self, around: Around, one: Extent, other: Extent) -> str:
+        equal = _Equal(self, around.loops)
         if not equal.places(one, other):
             return NEVER
-        of_one_thread = any(self._is_of_one_thread(loop, equal) for loop in loops)
-        counted = all(isinstance(node, Loop | When) for node in nodes)
-        return ONCE if counted and of_one_thread and equal.all_iterations() else OFTEN
+        of_one_thread = any(self._is_of_one_thread(loop, equal) for loop in around.loops)
+        return ONCE if around.counted and of_one_thread and equal.all_iterations() else OFTEN
 
     def apart(self, one: Place, other: Place) -> bool:
         """Whether no element is touched by both within one iteration of the loops around both."""
@@ -241,14 +281,6 @@ def _modulo(extent: Extent, divisor: int) -> Extent:
     first = extent.first
     dropped = Affine(first.constant // divisor * divisor, {a: c for a, c in first.terms.items() if c % divisor == 0})
     return Extent(first.plus(dropped, -1), extent.end.plus(dropped, -1))
-
-
-def _joined(whole: Extent | None, more: Extent) -> Extent:
-    """All that two extents of one form touch, and what lies in between."""
-    if whole is None:
-        return more
-    by_constant = attrgetter("constant")
-    return Extent(min(whole.first, more.first, key=by_constant), max(whole.end, more.end, key=by_constant))
 
 
 def _terms(form: Affine) -> frozenset[tuple[Value, int]]:

@@ -4,6 +4,7 @@ thread first; what is refused says why."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,20 @@ def _blocks_of_groups(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
         k.loop(0, 3, 1, lambda i, first=first: _negated(k, x, y, *[k.add(k.mul(n, 48), k.add(k.mul(i, 8), first))] * 2))
 
 
+def _written_out_rows(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    """A workgroup takes 8 columns of 4 rows, one row after the other in its code."""
+    for row in range(4):
+        _negated(k, x, y, *[k.add(k.mul(n, 8), 48 * row)] * 2)
+
+
+def _rows_for_a_loop(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    """The rows are read one after the other in its code, and written by a loop."""
+    columns = k.mul(n, 8)
+    first, second, third, last = (k.load(x, k.add(columns, 48 * row), 8) for row in range(4))
+    total = k.add(k.add(first, second), k.add(third, last))
+    k.loop(0, 4, 1, lambda i: k.store(y, k.add(columns, k.mul(i, 48)), total))
+
+
 def _check_runs(kernel: Kernel, orders: Sequence[Sequence[int]]) -> None:
     """The workgroups of a kernel in these orders: the same with the result in the operand's place."""
     operand = np.random.default_rng().standard_normal(ELEMENTS).astype(np.float32)
@@ -112,7 +127,19 @@ def _check_runs(kernel: Kernel, orders: Sequence[Sequence[int]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [_rows, _columns, _delinearized, _grid, _clamped_range, _tail, _row_first, _blocks_of_groups]
+    "body",
+    [
+        _rows,
+        _columns,
+        _delinearized,
+        _grid,
+        _clamped_range,
+        _tail,
+        _row_first,
+        _blocks_of_groups,
+        _written_out_rows,
+        _rows_for_a_loop,
+    ],
 )
 def test_what_is_read_before_it_is_written(body: Body) -> None:
     kernel = _kernel(body)
@@ -168,6 +195,25 @@ def _written_first(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
     k.store(y, k.add(k.mul(n, 8), 96), k.load(x, k.mul(n, 8), 8))
 
 
+def _next_row_written(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    """Each of 4 rows in the code goes to the row below it, which is read after that."""
+    for row in range(4):
+        read, written = (k.add(k.mul(n, 8), 48 * at) for at in (row, (row + 1) % 4))
+        _negated(k, x, y, read, written)
+
+
+def _overlapping_copies(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    """Vectors of 8 in the code, 4 apart."""
+    for vector in range(4):
+        _negated(k, x, y, *[k.add(k.mul(n, 48), 4 * vector)] * 2)
+
+
+def _copies_of_other_workgroups(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    """What the code takes as its second vector is the next workgroup's first."""
+    for vector in range(4):
+        _negated(k, x, y, *[k.add(k.mul(n, 8), 8 * vector)] * 2)
+
+
 def _gathered(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
     place = k.mul(n, 8)
     k.store(y, place, k.gather(x, k.lane_indices(place, 1, 8)))
@@ -182,6 +228,9 @@ def _gathered(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
         (_again, "unlike-places"),
         (_overlapping_tiles, "unlike-places"),
         (_written_first, "read-later"),
+        (_next_row_written, "read-later"),
+        (_overlapping_copies, "read-later"),
+        (_copies_of_other_workgroups, "unlike-places"),
         (_gathered, "gathered"),
     ],
 )
@@ -231,24 +280,29 @@ def test_each_pair_for_itself() -> None:
     }
 
 
-def _walk(strides: Sequence[Sequence[int]], offset: int) -> Body:
-    """Three loops, read and written along these strides."""
+def _walk(strides: Sequence[Sequence[int]], offset: int, written_out: bool) -> Body:
+    """Three loops, read and written along these strides; the inner two `written_out` or not."""
 
     def body(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
         def point(i: Any, j: Any) -> None:
             read, written = (k.add(k.mul(n, a), k.add(k.mul(i, b), k.mul(j, c))) for a, b, c in strides)
             k.store(y, written, k.neg(k.load(x, k.add(read, offset))))
 
-        k.loop(0, 4, 1, lambda i: k.loop(0, 3, 1, lambda j: point(i, j)))
+        if written_out:
+            for i, j in product(range(4), range(3)):
+                point(i, j)
+        else:
+            k.loop(0, 4, 1, lambda i: k.loop(0, 3, 1, lambda j: point(i, j)))
 
     return body
 
 
-def test_random_places() -> None:
+@pytest.mark.parametrize("written_out", [False, True])
+def test_random_places(written_out: bool) -> None:
     """Whatever is proved of walks over three loops holds of them in any order of workgroups."""
     rng = np.random.default_rng()
     for _ in range(60):
         read, written = ([int(n) for n in rng.permutation([1, 4, 12, 48])[:3]] for _ in range(2))
-        kernel = _kernel(_walk([read, written if rng.integers(2) else read], int(rng.integers(2))))
+        kernel = _kernel(_walk([read, written if rng.integers(2) else read], int(rng.integers(2)), written_out))
         if not _refusal(kernel):
             _check_runs(kernel, [[int(n) for n in rng.permutation(4)]])

@@ -39,28 +39,30 @@ def best_fit(sized: Sized) -> tuple[list[int], int]:
         lambda i: (-sized[i][0] * (sized[i][1].last - sized[i][1].first + 1), i),
         lambda i: (sized[i][1].first, -sized[i][0], i),
     )
-    least, best = most_live(sized), None
+    least, beside, best = most_live(sized), _neighbours(sized), None
     orders = [sorted(range(len(sized)), key=key) for key in keys]
     for order in orders:
-        plan = _place(sized, order)
+        plan = _place(sized, order, beside)
         best = plan if best is None or plan[1] < best[1] else best
         if best[1] == least:
             break
     assert best is not None
     for order in orders if best[1] > least else ():
-        best = min(best, _repaired(sized, order, least), key=lambda plan: plan[1])
+        best = min(best, _repaired(sized, order, least, beside), key=lambda plan: plan[1])
     return [best[0][i] for i in range(len(sized))], best[1]
 
 
-def _repaired(sized: Sized, order: Sequence[int], least: int) -> tuple[Mapping[int, int], int]:
+def _repaired(
+    sized: Sized, order: Sequence[int], least: int, beside: Sequence[Sequence[int]]
+) -> tuple[Mapping[int, int], int]:
     """The best placement that comes of `order` by moving what lies on top to its front."""
-    best = plan = _place(sized, order)
+    best = plan = _place(sized, order, beside)
     for _ in range(REPAIRS):
         if best[1] == least:
             break
         on_top = [i for i in order if plan[0][i] + sized[i][0] == plan[1]]
-        order = [*on_top, *(i for i in order if i not in on_top)]
-        plan = _place(sized, order)
+        order = on_top + [i for i in order if i not in on_top]
+        plan = _place(sized, order, beside)
         best = min(best, plan, key=lambda plan: plan[1])
     return best
 
@@ -74,38 +76,28 @@ def most_live(sized: Sized) -> int:
     return max(accumulate(change[wave] for wave in sorted(change)), default=0)
 
 
-def _place(sized: Sized, order: Sequence[int]) -> tuple[Mapping[int, int], int]:
-    offsets: dict[int, int] = {}
-    placed = _Placed()
-    end = 0
+def _place(sized: Sized, order: Sequence[int], beside: Sequence[Sequence[int]]) -> tuple[Mapping[int, int], int]:
+    """Each where the gap is tightest among those `beside` it that are placed, in this order."""
+    places: dict[int, tuple[int, int]] = {}
     for i in order:
-        size, transient = sized[i]
-        offsets[i] = start = _tightest_gap(sorted(placed.beside(transient)), size)
-        placed.add(transient, (start, start + size))
-        end = max(end, start + size)
-    return offsets, end
+        start = _tightest_gap(sorted([places[j] for j in beside[i] if j in places]), sized[i][0])
+        places[i] = start, start + sized[i][0]
+    return {i: start for i, (start, _) in places.items()}, max((end for _, end in places.values()), default=0)
 
 
-class _Placed:
-    """The memory of what is placed, by the waves in which it is live and by the one in which it is born."""
-
-    def __init__(self) -> None:
-        self._live: dict[int, list[tuple[int, int]]] = {}
-        self._born: dict[int, list[tuple[int, int]]] = {}
-
-    def add(self, transient: Transient, memory: tuple[int, int]) -> None:
-        """`transient` lies in `memory`."""
+def _neighbours(sized: Sized) -> list[list[int]]:
+    """For each life those that overlap it: live when it is born, or born while it lives."""
+    live: dict[int, list[int]] = {}
+    born: dict[int, list[int]] = {}
+    for i, (_, transient) in enumerate(sized):
+        born.setdefault(transient.first, []).append(i)
         for wave in range(transient.first, transient.last + 1):
-            self._live.setdefault(wave, []).append(memory)
-        self._born.setdefault(transient.first, []).append(memory)
-
-    def beside(self, transient: Transient) -> list[tuple[int, int]]:
-        """The memory of everything whose life overlaps that of `transient`: live when it is born, or born while it
-        lives."""
-        found = list(self._live.get(transient.first, ()))
-        for wave in range(transient.first + 1, transient.last + 1):
-            found += self._born.get(wave, ())
-        return found
+            live.setdefault(wave, []).append(i)
+    return [
+        [j for j in live.get(transient.first, ()) if j != i]
+        + [j for wave in range(transient.first + 1, transient.last + 1) for j in born.get(wave, ())]
+        for i, (_, transient) in enumerate(sized)
+    ]
 
 
 def _tightest_gap(taken: Sequence[tuple[int, int]], size: int) -> int:

@@ -17,7 +17,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dedup.levels import contains
 from fuseline.passes.dispatch.outline_executables import entry_of
-from fuseline.passes.schedule import build_schedule, pack_constants, record_statistics
+from fuseline.passes.schedule import build_schedule, pack_constants, record_statistics, share_constant_layouts
 from fuseline.report.records import encode
 
 if TYPE_CHECKING:
@@ -85,6 +85,18 @@ def _build_schedule(lowering: Lowering) -> None:
     )
 
 
+def _share_constant_layouts(lowering: Lowering) -> None:
+    """Kernels that read constants as other kernels asked for them, and the steps that launch them."""
+    executables = [op for op in lowering.module.ops if isinstance(op, ExecutableOp)]
+    lowering.schedule, lowering.kernels = share_constant_layouts.share_constant_layouts(
+        lowering.schedule,
+        lowering.kernels,
+        {op.sym_name.data: entry_of(op) for op in executables},
+        lowering.target,
+        lowering.ctx.records.layouts,
+    )
+
+
 def _pack_constants(lowering: Lowering) -> None:
     packed = pack_constants.pack_constants(
         lowering.schedule, lowering.kernels, sources=lowering.options.weights == "original"
@@ -124,6 +136,7 @@ STEPS: Mapping[str, Callable[[Lowering], None]] = {
     "compile-branches": _compile_branches,
     "compile-fallback": _compile_fallback,
     "build-schedule": _build_schedule,
+    "share-constant-layouts": _share_constant_layouts,
     "pack-constants": _pack_constants,
     "record-statistics": _record_statistics,
     "assemble-artifact": _assemble_artifact,

@@ -106,6 +106,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "compile-branches",
         "compile-fallback",
         "build-schedule",
+        "share-constant-layouts",
         "pack-constants",
     ),
     "assemble": (

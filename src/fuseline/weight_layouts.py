@@ -53,6 +53,15 @@ class LayoutKey:
     layout: PackedLayout
 
 
+@dataclass(frozen=True, slots=True)
+class SharedLayout:
+    """How a kernel reads a constant that lies as another kernel asked for it: `key` says how, `axes[i]` is the reader's
+    dimension behind dimension `i` of `key.dims`."""
+
+    axes: tuple[int, ...]
+    key: LayoutKey
+
+
 @dataclass(frozen=True, eq=False)
 class WeightSource:
     """What a packed constant is made from: `data`, row-major elements of `dtype` in `shape` as the model has them,
@@ -79,6 +88,34 @@ def weight_source(array: NDArray[Any], key: LayoutKey) -> WeightSource | None:
         return None
     axes = tuple(order.index(axis) for axis in range(array.ndim))
     return WeightSource(whole.reshape(-1).view(np.uint8), array.dtype, whole.shape, axes, key)
+
+
+def digits_of(layout: PackedLayout) -> list[range] | None:
+    """For each dimension of the constant the extents of `reshape` that it is cut into, outermost first; None where
+    elements have no place of their own: they are transformed, or an extent spans dimensions."""
+    if any(layout.matrices):
+        return None
+    found: list[range] = []
+    start = 0
+    for size in layout.pad_to:
+        end, extent = start, 1
+        while end < len(layout.reshape) and extent < size:
+            extent *= layout.reshape[end]
+            end += 1
+        if extent != size:
+            return None
+        found.append(range(start, end))
+        start = end
+    return found if all(extent == 1 for extent in layout.reshape[start:]) else None
+
+
+def step_along(layout: PackedLayout, axis: int) -> int:
+    """Elements between neighbours along a dimension of the constant, most of them; 0 along one of size 1."""
+    digits = [i for i in (digits_of(layout) or [])[axis] if layout.reshape[i] != 1]
+    if not digits:
+        return 0
+    behind = layout.permutation[layout.permutation.index(digits[-1]) + 1 :]
+    return prod(layout.reshape[i] for i in behind)
 
 
 def packed_bytes(array: NDArray[Any], key: LayoutKey | None) -> int:

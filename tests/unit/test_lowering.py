@@ -53,6 +53,8 @@ def test_every_step_adds_its_part_and_the_ir_stays(target: str):
     assert [spec.name for spec in lowering.schedule.inputs] == ["x", "z"]
     assert [spec.name for spec in lowering.schedule.outputs] == ["y", "t"]
     assert len(lowering.schedule.steps) == 1
+    STEPS["share-constant-layouts"](lowering)
+    assert lowering.ctx.records.layouts == []
     STEPS["pack-constants"](lowering)
     assert lowering.constants.original_bytes == WEIGHT.nbytes
     STEPS["record-statistics"](lowering)

@@ -19,6 +19,7 @@ from fuseline.dispatch.loops_attribute import from_attribute
 from fuseline.dispatch.result_places import returned
 from fuseline.dispatch.shared_loops import require_shared
 from fuseline.ir.dim import Dim, symbol
+from fuseline.weight_layouts import SharedLayout
 
 ROOT_ATTRIBUTE = "fuseline.root"
 """Marks the op whose loops a dispatch tiles; set when the region is formed."""
@@ -41,11 +42,13 @@ class DispatchView:
     """The entry function of one executable: tensor arguments first, then index arguments (runtime sizes), tensors
     returned.
 
-    `serial`: one thread runs all of it, as a part of a larger kernel, so that there is nothing to share out.
+    `serial`: one thread runs all of it, as a part of a larger kernel, so that there is nothing to share out. `shared`:
+    tensor arguments, by position, that lie as other kernels asked for them.
     """
 
     entry: func.FuncOp
     serial: bool = False
+    shared: tuple[tuple[int, SharedLayout], ...] = ()
 
     @cached_property
     def shapes(self) -> ShapeAnalysis:
@@ -94,6 +97,10 @@ class DispatchView:
             name.data if isinstance(name, StringAttr) else f"arg{arg.index}"
             for name, arg in zip(found, self.sizes, strict=True)
         )
+
+    def shared_layout(self, argument: SSAValue) -> SharedLayout | None:
+        """How `argument` lies where that is as another kernel asked; None for row-major elements."""
+        return next((layout for position, layout in self.shared if self.tensors[position] is argument), None)
 
     def is_constant(self, argument: BlockArgument) -> bool:
         """Whether every call site passes a constant for `argument`, so that its bytes may be laid out at compile

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fuseline.report.advice import advice
 from fuseline.report.dispatches import member_nodes
+from fuseline.report.layouts import layout_line
 from fuseline.report.op_remarks import CODEGEN, op_remark_line, op_remarks
 from fuseline.report.records import (
     CompileRecord,
@@ -81,6 +82,7 @@ def explain_model(record: CompileRecord) -> Answer:
         lines += [f"  missed for {code}: {count}", *_hint(code)]
     gone = Counter(record.eliminated.values())
     lines += [f"  eliminated by {name}: {plural(count, 'node')}" for name, count in gone.most_common()]
+    lines += [layout_line(one) for one in record.layouts]
     lines += [_host_line(host) for host in record.host_ops]
     names = tuple(dispatch.name for dispatch in record.dispatches)
     remarks = op_remarks(record)

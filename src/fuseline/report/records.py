@@ -56,6 +56,23 @@ class SharingDecision(msgspec.Struct, frozen=True, kw_only=True):
     ns: float = 0.0
 
 
+class LayoutDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided about a constant that dispatches read in two layouts: `reader` reads it as `owner` asked
+    (`shared`), or it is `repeated`, `bytes` of it in the form of its own, and `code` says why.
+
+    `ns` is what the reader loses, predicted, `share` that as a part of the time that the owner takes.
+    """
+
+    verdict: Literal["shared", "repeated"]
+    reader: str
+    owner: str
+    bytes: int
+    code: str
+    detail: str = ""
+    ns: float = 0.0
+    share: float = 0.0
+
+
 class EdgeCounts(NamedTuple):
     """Decisions by verdict, as every report counts them: edges that were `fused` or `superseded`, what was `missed` by
     reason, and pairs of groups that no edge joins but one launch runs `side_by_side`."""
@@ -176,7 +193,8 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     """Everything one compile decided and counted. `statistics` holds the keys of `stats --json`.
 
     `groups` is the partition: the members of every group by structural id. `pipeline` identifies the passes that ran.
-    `dedup` is how much dispatches may share, `sharing` what was decided about those that look alike.
+    `dedup` is how much dispatches may share, `sharing` what was decided about those that look alike,
+    `layouts` about constants that are read in several layouts.
     """
 
     version: int = SCHEMA_VERSION
@@ -192,6 +210,7 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     decisions: list[Decision] = msgspec.field(default_factory=list[Decision])
     dedup: str = ""
     sharing: list[SharingDecision] = msgspec.field(default_factory=list[SharingDecision])
+    layouts: list[LayoutDecision] = msgspec.field(default_factory=list[LayoutDecision])
     remarks: list[OpRemark] = msgspec.field(default_factory=list[OpRemark])
     host_ops: list[HostOpRecord] = msgspec.field(default_factory=list[HostOpRecord])
     source_nodes: list[str] = msgspec.field(default_factory=list[str])

@@ -19,7 +19,7 @@ from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.ir.dim import Dim, add, mul, substitute
 from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
-from fuseline.weight_layouts import PackedLayout
+from fuseline.weight_layouts import PackedLayout, SharedLayout
 
 __all__ = ["CompiledKernel", "KernelArm", "Launch", "Legality", "Refusal", "SharingPrice"]
 __all__ += ["SharingPrices", "Target", "TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
@@ -218,6 +218,20 @@ class Target(ABC):
         """
         del entry, constant
         return None
+
+    def layout_price(self, entry: FuncOp, layouts: Mapping[int, SharedLayout]) -> SharingPrice | Refusal:
+        """What a launch of `entry` loses if it reads constants (by the position of the operand) as other kernels asked
+        for them, or why it cannot. Targets refuse unless they say otherwise.
+        """
+        del entry, layouts
+        return Refusal("row-major", "the target reads constants as the model has them")
+
+    def compile_reader(
+        self, entry: FuncOp, kernel: CompiledKernel, layouts: Mapping[int, SharedLayout]
+    ) -> CompiledKernel | Refusal:
+        """The code of `entry`, which `kernel` is without them, where constants lie in `layouts` that `layout_price` has
+        a price for; or why there is none."""
+        raise NotImplementedError
 
     @abstractmethod
     def compile_executables(

@@ -20,7 +20,7 @@ from fuseline.buffers import Operand
 from fuseline.passes.schedule.equal_bytes import Sample, same_bytes, sample
 from fuseline.passes.schedule.mapped_pages import release_pages
 from fuseline.passes.schedule.weight_sources import weight_sources
-from fuseline.program.schedule import ARENA_ALIGNMENT, DispatchStep, PackedConstants, Schedule, flat_steps
+from fuseline.program.schedule import ARENA_ALIGNMENT, DispatchStep, PackedConstants, Schedule, Step, flat_steps
 from fuseline.targets.target import CompiledKernel, launches
 from fuseline.weight_layouts import Bytes, LayoutKey, fill, is_plain, packed_bytes
 
@@ -49,7 +49,7 @@ def pack_constants(
     is wanted, too. Raises FuselineError (E0901) for a
     layout that does not fit its constant.
     """
-    uses = list(dict.fromkeys(_uses(schedule, kernels)))
+    uses = list(dict.fromkeys(constant_uses(schedule.steps, kernels)))
     extras = [(name, i, block) for name, kernel in kernels.items() for i, block in enumerate(kernel.extra_constants)]
     room = sum(_aligned(packed_bytes(schedule.constants[c], key)) for c, key in uses) + sum(
         _aligned(len(block)) for _, _, block in extras
@@ -62,8 +62,11 @@ def pack_constants(
     return PackedConstants(packer.blocks, layouts, own, original, sum(len(block) for block in packer.blocks), made)
 
 
-def _uses(schedule: Schedule, kernels: Mapping[str, CompiledKernel]) -> Iterator[tuple[int, LayoutKey | None]]:
-    for step in flat_steps(schedule.steps):
+def constant_uses(
+    steps: Sequence[Step], kernels: Mapping[str, CompiledKernel]
+) -> Iterator[tuple[int, LayoutKey | None]]:
+    """The constants that steps read, those of loops included, each with the layout that it is read in."""
+    for step in flat_steps(steps):
         kernel = kernels.get(step.executable) if isinstance(step, DispatchStep) else None
         if kernel is not None and isinstance(step, DispatchStep):
             for launch in launches(step, kernel):

@@ -60,7 +60,11 @@ def record_statistics(
         "code_bytes": sum(len(code) for code in _emitted(bodies, shared)),
         "bytes_moved": _number(_total(d.mul(trips, _moved(step, kernels)) for trips, step in _repeated(schedule))),
         **_memory(schedule, scratch, threads),
-        "constant_bytes": {"original": constants.original_bytes, "packed": constants.packed_bytes},
+        "constant_bytes": {
+            "original": constants.original_bytes,
+            "packed": constants.packed_bytes,
+            "repeated": sum(one.bytes for one in record.layouts if one.verdict == "repeated"),
+        },
         "generic_ops_before": record.generic_ops_before,
         "generic_ops_after": record.generic_ops_after,
         "edges": _edges(record),

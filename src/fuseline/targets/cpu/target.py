@@ -40,6 +40,7 @@ from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.layout_sharing import layout_price, layout_refusal, reader_plan
 from fuseline.targets.cpu.legality import refusal_of
 from fuseline.targets.cpu.link.compile import PARALLEL_THRESHOLD, compile_texts, prepare
 from fuseline.targets.cpu.link.signature import signature_of, with_numbers
@@ -48,6 +49,7 @@ from fuseline.targets.cpu.merging.groups import Candidate, grouped, reasons_of
 from fuseline.targets.cpu.results_in_place import results_in_place
 from fuseline.targets.cpu.sharing import sharing_price
 from fuseline.targets.target import CompiledKernel, SharingPrice, Target, TargetDescription, kernel_of_arms
+from fuseline.weight_layouts import SharedLayout
 
 _PLACEHOLDER = "fuseline_kernel"
 _TOO_LONG = CompiledKernel(symbol="", object_code=b"", family="", workgroups=0, too_long=True)
@@ -113,6 +115,23 @@ class CpuTarget(Target):
     def sharing_price(self, entry: FuncOp, constant: BodyConstant) -> SharingPrice | None:
         """What a kernel loses that loads `constant` before its loops."""
         return sharing_price(entry, constant, self.machine.costs)
+
+    def layout_price(self, entry: FuncOp, layouts: Mapping[int, SharedLayout]) -> SharingPrice | Refusal:
+        """What a kernel loses that reads constants as other kernels asked for them."""
+        return layout_refusal(entry, layouts) or layout_price(entry, layouts, self.machine.costs)
+
+    def compile_reader(
+        self, entry: FuncOp, kernel: CompiledKernel, layouts: Mapping[int, SharedLayout]
+    ) -> CompiledKernel | Refusal:
+        """The kernel of the same family that reads constants so."""
+        family = next(one for one in families(self.policy) if one.name == kernel.family)
+        plan = reader_plan(family, entry, layouts, self.machine)
+        if isinstance(plan, Refusal):
+            return plan
+        found = within_budget(_PLACEHOLDER, self.machine, family, plan)
+        if found is None:
+            return Refusal("code-budget", TOO_LONG)
+        return self._compiled([_Built(family, plan, found[0], {}, found[1])], processes=1)[0]
 
     def compile_executables(
         self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False

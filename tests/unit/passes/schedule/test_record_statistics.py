@@ -35,7 +35,7 @@ def test_a_dispatch_says_which_family_took_it(tmp_path: Path) -> None:
     assert program.stats["code_bytes"] > 0 and program.stats["executables"] == 1
     assert (program.stats["barriers"], program.stats["host_ops"], program.stats["copies"]) == (0, 0, 0)
     assert program.stats["transient_bytes"] == program.stats["scratch_bytes_max"] * program.record.threads
-    assert program.stats["constant_bytes"] == {"original": 0, "packed": 0}
+    assert program.stats["constant_bytes"] == {"original": 0, "packed": 0, "repeated": 0}
 
 
 def _kernel(family: str, **notes: dict[str, str]) -> CompiledKernel:

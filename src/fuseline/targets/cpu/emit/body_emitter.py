@@ -33,6 +33,7 @@ from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.pulled_ops import PULLED_OPS
 from fuseline.targets.cpu.emit.puller import point_key
+from fuseline.targets.cpu.emit.shared_layouts import shared_place
 from fuseline.targets.cpu.emit.shortcuts import shortcuts
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Block as KernelBlock
@@ -141,9 +142,7 @@ class BodyEmitter:
         if splat is not None:
             return self.kernel.const(splat, dtype_of(value.type))
         if isinstance(value, BlockArgument):
-            return self.buffers.load(
-                self.buffers.argument(value), self.buffers.linear(index, self.buffers.dims(value), lanes), lanes, active
-            )
+            return self.buffers.load(self.buffers.argument(value), self._place(value, index, lanes), lanes, active)
         assert isinstance(value, OpResult)
         rule = PULLED_OPS.get(type(value.op))
         if rule is None:
@@ -151,6 +150,12 @@ class BodyEmitter:
                 "E0901", f"the CPU target cannot evaluate {value.op.name}", node=self.view.entry.sym_name.data
             )
         return rule(self, value, index, lanes, active)
+
+    def _place(self, value: BlockArgument, index: Sequence[AnyIndex], lanes: int) -> Index:
+        shared = self.view.shared_layout(value)
+        if shared is not None:
+            return shared_place(self.buffers, shared, index, lanes)
+        return self.buffers.linear(index, self.buffers.dims(value), lanes)
 
     # sizes and scalars ------------------------------------------------------------------------------------------------
 

@@ -128,7 +128,9 @@ class DispatchBuffers:
 
     def argument(self, value: SSAValue) -> MemRef:
         """The buffer of a tensor argument."""
-        return self.kernel.binding(self._bindings[value], dtype_of(value.type), self.product(self.dims(value)))
+        shared = self.view.shared_layout(value)
+        elements = self.product(self.dims(value)) if shared is None else shared.key.layout.elements
+        return self.kernel.binding(self._bindings[value], dtype_of(value.type), elements)
 
     def result(self, position: int) -> MemRef:
         """The buffer of the `position`-th result."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
@@ -58,6 +58,8 @@ class Family(ABC):
     name: str
     kernel_type: type[Any]
     """Made of a plan and a kernel builder; its `emit` builds the kernel."""
+    reads_shared_layouts: ClassVar[bool] = False
+    """Whether its kernels ask for every element by its coordinates, so that arguments may lie in other orders."""
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()

@@ -31,6 +31,7 @@ class LoopNest(Family):
     """Accepts every dispatch."""
 
     name = "loop-nest"
+    reads_shared_layouts = True
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan, always."""

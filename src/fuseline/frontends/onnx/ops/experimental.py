@@ -13,7 +13,8 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import mapped, require_rank
 from fuseline.frontends.onnx.node import OnnxNode
-from fuseline.frontends.onnx.ops.elementwise import DType, constant, softplus, unary
+from fuseline.frontends.onnx.ops.activations import softplus
+from fuseline.frontends.onnx.ops.elementwise import DType, constant, unary
 from fuseline.frontends.onnx.ops.normalization import normalized_to_moments, root_mean_square_norm
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.ops.slicing import slice_op

@@ -20,7 +20,7 @@ from fuseline.frontends.onnx.dtypes import is_float, mlir_element
 from fuseline.frontends.onnx.emission import BOOL, broadcast_to, contract, mapped, reshape, result
 from fuseline.frontends.onnx.loops import CountedLoop, Rows, Stack, StackRow, StepInputs, StepResult
 from fuseline.frontends.onnx.node import OnnxNode
-from fuseline.frontends.onnx.ops.elementwise import sigmoid
+from fuseline.frontends.onnx.ops.activations import sigmoid
 from fuseline.frontends.onnx.ops.recurrent_parts import concat, entry, gates_of, part
 from fuseline.frontends.onnx.ops.recurrent_sizes import check_sizes
 from fuseline.frontends.onnx.ops.shape import transposed

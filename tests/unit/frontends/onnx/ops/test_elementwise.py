@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.frontends.onnx.ops import elementwise, trigonometry
+from fuseline.frontends.onnx.ops import activations, elementwise, logic, powers, trigonometry
 from tests.unit.frontends.onnx.ops.lowerings import RNG, Array, agree, ints, normal, operators_of, refusal
 
-ONE = (
-    "Abs BitwiseNot Cast CastLike Ceil Celu Clip Cos Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN "
-    "LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Softplus Softsign Sqrt Tan Tanh "
-    "ThresholdedRelu"
+ACTIVATIONS = "Celu Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Selu Shrink Sigmoid Softplus Softsign ThresholdedRelu"
+LOGIC = (
+    "And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Equal Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual "
+    "Not Or Where Xor"
 )
-MORE = (
-    "Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min "
-    "Mod Mul Or PRelu Pow Sub Sum Where Xor"
-)
+ONE = "Abs Cast CastLike Ceil Clip Cos Erf Exp Floor Identity Log Neg Reciprocal Relu Round Sign Sin Sqrt Tan Tanh"
+MORE = "Add Div Max Mean Min Mod Mul PRelu Sub Sum"
 WIDE = np.array([-200.0, -90, -20, -3, -1, -0.5, -1e-4, 0, 1e-4, 0.5, 1, 3, 20, 90, 200], np.float32)
 
 
 def test_what_is_lowered_here() -> None:
     assert operators_of(elementwise) == set(f"{ONE} {MORE}".split())
+    assert operators_of(activations) == set(ACTIVATIONS.split())
+    assert operators_of(logic) == set(LOGIC.split()) and operators_of(powers) == {"Pow"}
     assert operators_of(trigonometry) == {"Sinh", "Cosh", "Asin", "Acos", "Atan", "Asinh", "Acosh", "Atanh"}
 
 

@@ -120,6 +120,11 @@ def exp_spread_over_rows() -> Program:
     return p.done(p.binary(p.x[0], p.unary(p.x[1]), dims_map(2, [1])))
 
 
+def exp_spread_over_both_sides() -> Program:
+    p = Program((64, 38, 40), (38,))
+    return p.done(p.binary(p.x[0], p.unary(p.x[1]), dims_map(3, [1])))
+
+
 def exp_and_sum() -> Program:
     p = Program((64, 32))
     return p.done(p.reduce(p.unary(p.x[0])))
@@ -224,8 +229,14 @@ CASES: list[tuple[FusionRule, Callable[[], Program], TargetDescription, Refused 
     (RowChain(), exp_and_product, TARGET, NOT_MINE),
     (RowChain(), sums_collapsed, TARGET, Refused("reshape-between", REGROUPED)),
     (RowChain(), sum_and_spread, TARGET, Legal({"scratch_bytes": 0.0, "grid_loops": 1.0})),
-    (RowChain(), columns_summed_and_spread, TARGET, Refused("strided-inner", "{1} would walk its rows across memory")),
-    (RowChain(), exp_spread_over_rows, TARGET, Refused("strided-inner", "{1} would walk its rows across memory")),
+    (RowChain(), columns_summed_and_spread, TARGET, Legal({"scratch_bytes": 0.0, "grid_loops": 2.0})),
+    (RowChain(), exp_spread_over_rows, TARGET, Legal({"scratch_bytes": 0.0, "grid_loops": 1.0})),
+    (
+        RowChain(),
+        exp_spread_over_both_sides,
+        TARGET,
+        Refused("strided-inner", "{1} would walk its rows across memory"),
+    ),
     (
         RootChain(),
         product_and_sum_without_bound,

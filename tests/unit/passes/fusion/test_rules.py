@@ -86,12 +86,28 @@ def test_a_row_without_a_bound_is_refused():
     assert any(d.code == "unbounded-size" for d in decisions.values())
 
 
-def test_a_reduction_whose_rows_are_not_contiguous_does_not_pull_its_consumer():
-    p = Program((64, 56, 32))
-    s = p.reduce(p.x[0], axis=1)
-    y = p.binary(p.x[0], s, dims_map(3, [0, 2]))
-    decision = p.done(y).decisions()["reduction", "elementwise"]
+def _spread_over_rows(*shape: int) -> Program:
+    """A sum over the second of three axes, and what reads it beside the summed tensor."""
+    p = Program(shape)
+    return p.done(p.binary(p.x[0], p.reduce(p.x[0], axis=1), dims_map(3, [0, 2])))
+
+
+def test_rows_that_stay_in_the_cache_are_walked_down_their_columns():
+    decision = _spread_over_rows(64, 56, 32).decisions()["reduction", "elementwise"]
+    assert (decision.verdict, decision.rule) == ("fused", "row-chain")
+
+
+def test_rows_that_leave_the_cache_are_not_walked_down_their_columns():
+    decision = _spread_over_rows(4, 5600, 320).decisions()["reduction", "elementwise"]
     assert (decision.verdict, decision.code) == ("missed", "strided-inner")
+    assert decision.numbers["block_bytes"] == 5600 * 320 * 4
+
+
+def test_a_few_blocks_of_columns_are_too_few_for_all_threads():
+    p = _spread_over_rows(1, 2000, 100)
+    decision = p.decisions(replace(TARGET, threads=4))["reduction", "elementwise"]
+    assert (decision.verdict, decision.code) == ("missed", "parallelism")
+    assert decision.numbers == {"workgroups": 1.0, "threads": 4.0}
 
 
 def test_large_sides_without_a_common_parallel_loop_stay_apart():

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fuseline.targets.cpu.emit import remainder
+from fuseline.targets.cpu.emit import remainder, wide_erf, wide_trigonometry
 from fuseline.targets.cpu.emit import wide_math as wide
 from fuseline.targets.cpu.emit.wide_math import polynomial, with_sign
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -165,11 +165,12 @@ def _tanh(k: K, x: Value) -> Value:
 
 exp = _common(_exp, wide.exp)
 log = _common(_log, wide.log)
-erf = _common(_erf, wide.erf)
+erf = _common(_erf, wide_erf.erf)
 tanh = _common(_tanh, wide.tanh)
 expm1, log1p = _widened(wide.expm1), _widened(wide.log1p)
-sin, cos, tan = _widened(wide.sin), _widened(wide.cos), _widened(wide.tan)
-asin, acos, atan, atan2 = _widened(wide.asin), _widened(wide.acos), _widened(wide.atan), _widened(wide.atan2)
+sin, cos, tan = _widened(wide_trigonometry.sin), _widened(wide_trigonometry.cos), _widened(wide_trigonometry.tan)
+asin, acos = _widened(wide_trigonometry.asin), _widened(wide_trigonometry.acos)
+atan, atan2 = _widened(wide_trigonometry.atan), _widened(wide_trigonometry.atan2)
 sinh, cosh = _widened(wide.sinh), _widened(wide.cosh)
 asinh, acosh, atanh = _widened(wide.asinh), _widened(wide.acosh), _widened(wide.atanh)
 cbrt = _widened(wide.cbrt)

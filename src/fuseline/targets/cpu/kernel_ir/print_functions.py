@@ -19,6 +19,10 @@ class Printer(Protocol):
     lines: list[str]
     declarations: set[str]
 
+    def temporary(self) -> str:
+        """A fresh name."""
+        ...
+
     def out(self, value: Value, text: str) -> None:
         """Define a value."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.kernel_ir import print_functions
+from fuseline.targets.cpu.kernel_ir import print_functions, print_memory
 from fuseline.targets.cpu.kernel_ir.llvm_types import llvm_type, reference, scalar_text, suffix, typed
 from fuseline.targets.cpu.kernel_ir.row_pointers import runtime_rows
 from fuseline.targets.cpu.kernel_ir.types import (
@@ -92,11 +92,12 @@ class _Printer:
     def _offset(self, pointer: str, byte_offset: int) -> str:
         if byte_offset == 0:
             return pointer
-        name = self._temporary()
+        name = self.temporary()
         self.lines.append(f"  {name} = getelementptr i8, ptr {pointer}, i64 {byte_offset}")
         return name
 
-    def _temporary(self) -> str:
+    def temporary(self) -> str:
+        """A fresh name."""
         self.temporaries += 1
         return f"%t{self.temporaries}"
 
@@ -221,7 +222,7 @@ class _Printer:
         """The pointers to rows that begin `value` elements into a buffer, right behind it."""
         for memory in self.rows.get(value, ()):
             base = self._root(memory)
-            name = self.row_pointers[base, value] = self._temporary()
+            name = self.row_pointers[base, value] = self.temporary()
             self.lines.append(f"  {name} = getelementptr {_element(memory.dtype)}, ptr {base}, i64 %v{value.number}")
 
     def _indexed(self, base: str, index: Value, element: str) -> str:
@@ -238,7 +239,7 @@ class _Printer:
             row = self.row_pointers.get((base, index.args[0])) if index.op == "add" else None
             if row is not None:
                 base, step = row, index.args[1]
-            found = self.pointers[key] = self._temporary()
+            found = self.pointers[key] = self.temporary()
             self.lines.append(f"  {found} = getelementptr {element}, ptr {base}, i64 {reference(step)}")
         return found
 
@@ -275,7 +276,7 @@ class _Printer:
         if not v.type.is_float:
             self.out(v, self.call(f"llvm.{_INT_EXTREMES[v.op]}.{suffix(v.type)}", v.type, (a, b)))
             return
-        mask = self._temporary()
+        mask = self.temporary()
         self.lines.append(f"  {mask} = fcmp {'olt' if v.op == 'min' else 'ogt'} {typed(a)}, {reference(b)}")
         self.out(v, f"select {llvm_type(Type('i1', v.type.lanes))} {mask}, {typed(a)}, {typed(b)}")
 
@@ -284,13 +285,13 @@ class _Printer:
         if self.machine.fma:
             self.out(v, self.call(f"llvm.fma.{suffix(v.type)}", v.type, (a, b, c)))
             return
-        product = self._temporary()
+        product = self.temporary()
         self.lines.append(f"  {product} = fmul {typed(a)}, {reference(b)}")
         self.out(v, f"fadd {llvm_type(v.type)} {product}, {reference(c)}")
 
     def dot_pairs(self, v: Value) -> None:
         a, b, total = v.args
-        product = self._temporary()
+        product = self.temporary()
         self.lines.append(f"  {product} = {self.call(self.machine.pair_dot, v.type, (a, b))}")
         self.out(v, f"add {llvm_type(v.type)} {product}, {reference(total)}")
 
@@ -326,14 +327,14 @@ class _Printer:
 
     def splat(self, v: Value) -> None:
         vector, lanes = llvm_type(v.type), v.type.lanes
-        first = self._temporary()
+        first = self.temporary()
         self.lines.append(f"  {first} = insertelement {vector} poison, {typed(v.args[0])}, i64 0")
         self.out(v, f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
 
     def mask(self, v: Value) -> None:
         """Compared in i32 lanes: an `active` count is small, and a 64-bit compare would need twice the registers."""
         lanes = v.type.lanes
-        vector, one, first, wide = f"<{lanes} x i32>", *(self._temporary() for _ in range(3))
+        vector, one, first, wide = f"<{lanes} x i32>", *(self.temporary() for _ in range(3))
         self.lines.append(f"  {one} = trunc {typed(v.args[0])} to i32")
         self.lines.append(f"  {first} = insertelement {vector} poison, i32 {one}, i64 0")
         self.lines.append(f"  {wide} = shufflevector {vector} {first}, {vector} poison, {vector} zeroinitializer")
@@ -353,66 +354,6 @@ class _Printer:
     def select_address(self, v: Value) -> None:
         condition, a, b = v.args
         self.out(v, f"select {typed(condition)}, ptr {self.pointer(a)}, ptr {self.pointer(b)}")
-
-    # memory -----------------------------------------------------------------------------------------------------------
-
-    def load(self, v: Value) -> None:
-        address, _, mask = v.args
-        pointer, type = self.pointer(address), llvm_type(v.type)
-        if mask is None:
-            self.out(v, f"load {type}, ptr {pointer}, align {v.attr}")
-        else:
-            name = f"llvm.masked.load.{suffix(v.type)}.p0"
-            self.declarations.add(f"declare {type} @{name}(ptr, {llvm_type(mask.type)}, {type})")
-            self.out(v, f"call {type} @{name}(ptr align {v.attr} {pointer}, {typed(mask)}, {type} zeroinitializer)")
-
-    def store(self, v: Value) -> None:
-        address, _, mask, value = v.args
-        pointer = self.pointer(address)
-        if mask is None:
-            self.lines.append(f"  store {typed(value)}, ptr {pointer}, align {v.attr}")
-            return
-        name = f"llvm.masked.store.{suffix(value.type)}.p0"
-        self.declarations.add(f"declare void @{name}({llvm_type(value.type)}, ptr, {llvm_type(mask.type)})")
-        self.lines.append(f"  call void @{name}({typed(value)}, ptr align {v.attr} {pointer}, {typed(mask)})")
-
-    def _pointers(self, address: Address, indices: Value) -> tuple[str, str]:
-        vector = f"<{indices.type.lanes} x ptr>"
-        name = self._temporary()
-        element = llvm_type(Type(address.dtype)) if address.dtype != "i1" else "i8"
-        self.lines.append(f"  {name} = getelementptr {element}, ptr {self.pointer(address)}, {typed(indices)}")
-        return vector, name
-
-    def _mask_text(self, mask: Value | None, lanes: int) -> tuple[str, str]:
-        type = f"<{lanes} x i1>"
-        return type, f"{type} splat (i1 true)" if mask is None else typed(mask)
-
-    def gather(self, v: Value) -> None:
-        address, _, mask, indices = v.args
-        vector, pointers = self._pointers(address, indices)
-        mask_type, mask_text = self._mask_text(mask, v.type.lanes)
-        type = llvm_type(v.type)
-        name = f"llvm.masked.gather.{suffix(v.type)}.v{v.type.lanes}p0"
-        self.declarations.add(f"declare {type} @{name}({vector}, {mask_type}, {type})")
-        self.out(
-            v,
-            f"call {type} @{name}({vector} align {BYTES[v.type.dtype]} {pointers}, {mask_text}, {type} "
-            f"zeroinitializer)",
-        )
-
-    def scatter(self, v: Value) -> None:
-        address, _, mask, indices, value = v.args
-        vector, pointers = self._pointers(address, indices)
-        mask_type, mask_text = self._mask_text(mask, value.type.lanes)
-        name = f"llvm.masked.scatter.{suffix(value.type)}.v{value.type.lanes}p0"
-        self.declarations.add(f"declare void @{name}({llvm_type(value.type)}, {vector}, {mask_type})")
-        self.lines.append(
-            f"  call void @{name}({typed(value)}, {vector} align {BYTES[value.type.dtype]} {pointers}, {mask_text})"
-        )
-
-    def prefetch(self, v: Value) -> None:
-        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {self.pointer(v.args[0])}, i32 0, i32 {v.attr}, i32 1)")
 
 
 def _surely_runs(loop: Loop) -> bool:
@@ -441,9 +382,9 @@ _HANDLERS: dict[str, Callable[[_Printer, Value], None]] = {
         name: getattr(_Printer, name)
         for name in (
             "fma dot_pairs neg abs compare select cast bitcast splat mask extract insert shuffle select_address".split()
-            + "load store gather scatter prefetch".split()
         )
     },
+    **print_memory.HANDLERS,
     **print_functions.HANDLERS,
 }
 

@@ -113,7 +113,11 @@ def _emit_object(model: Path, output: Path | None, as_json: bool, options: dict[
 
 def _emit_stage(model: Path, stage: str, output: Path | None, as_json: bool, options: dict[str, Any]) -> None:
     import fuseline.api
+    from fuseline.pipeline import STAGES
 
+    if stage not in STAGES:
+        known = ", ".join((*STAGES, OBJECT))
+        raise FuselineError("E0501", f"no stage is called {stage!r}", hint=f"use one of {known}")
     with progress(f"compiling {model.name}") as report:
         text = fuseline.api.emit(model, stage, progress=report, **options)
     if as_json and output is None:

@@ -94,6 +94,8 @@ def test_a_stage_is_printed_or_written(stage: str, model: Path, tmp_path: Path) 
         (("MODEL", "--json", "-o", "-"), 2, "both write to standard output"),
         (("MODEL", "--emit", "input", "--sign", "k"), 2, "--sign is for artifacts"),
         (("MODEL", "--emit", "nothing"), 2, "nothing"),
+        (("MODEL", "--emit", "nothing"), 2, "use one of input, cleanup, "),
+        (("MODEL", "--emit", "nothing"), 2, "plan, object"),
     ],
 )
 def test_a_compile_that_is_refused(arguments: tuple[str, ...], code: int, words: str, model: Path) -> None:

@@ -182,6 +182,11 @@ def is_generic(op: Operation | Any) -> TypeGuard[linalg.ops.GenericOp]:
     )  # no class derives from it, and xDSL's classes are slow to ask about derivation
 
 
+def is_reduction(op: Operation) -> bool:
+    """Whether `op` is a generic with reduction loops."""
+    return is_generic(op) and bool(StructuredOp(op).reduction)
+
+
 def producer_of(value: SSAValue) -> Operation | None:
     """The op that makes `value`, None for an argument."""
     return value.op if type(value) is OpResult else None

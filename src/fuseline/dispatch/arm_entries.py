@@ -7,7 +7,7 @@ that box and nothing else; where it begins is said beside the function, since th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects import tensor
@@ -21,7 +21,7 @@ from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, members_o
 from fuseline.dispatch.loops_attribute import to_attribute
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, DispatchView
 from fuseline.ir.build import Emitter
-from fuseline.ir.dim import Dim, Symbol, add, mul, product, substitute, symbol, symbols
+from fuseline.ir.dim import Dim, Symbol, mul, product, substitute, sum_of, symbol, symbols
 from fuseline.ir.dim_json import to_name
 
 
@@ -214,8 +214,4 @@ def _bounds(view: DispatchView, name: str) -> tuple[int, int | None]:
 
 def _flat(output: Output) -> Dim:
     """Elements from the start of the result to the first one of the output."""
-    total: Dim = 0
-    offsets: Sequence[Dim] = output.offsets or ()
-    for axis, offset in enumerate(offsets):
-        total = add(total, mul(offset, product(output.dims[axis + 1 :])))
-    return total
+    return sum_of(mul(at, product(output.dims[axis + 1 :])) for axis, at in enumerate(output.offsets or ()))

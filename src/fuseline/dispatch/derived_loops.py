@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from fuseline.analysis.disjoint_sets import DisjointSets
 from fuseline.analysis.online_softmax import online_softmaxes
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, is_generic, tensor_operands
+from fuseline.analysis.structured import is_reduction, tensor_operands
 from fuseline.dispatch.axes import is_internal
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, member_loops, members_of
 from fuseline.dispatch.result_places import stored_places
@@ -42,7 +42,7 @@ def derived_loops(body: Block, shapes: ShapeAnalysis) -> FusedLoops:
 def _kept_apart(ops: Sequence[Operation], stored: Collection[SSAValue]) -> tuple[list[Operation], list[Operation]]:
     """The members that make results or reduce, and the others that these need."""
     live, results = live_ops(stored), set(stored)
-    placed = [op for op in ops if op in live and (_reduces(op) or not results.isdisjoint(op.results))]
+    placed = [op for op in ops if op in live and (is_reduction(op) or not results.isdisjoint(op.results))]
     return placed, [op for op in ops if op in live and op not in placed]
 
 
@@ -83,10 +83,6 @@ def live_ops(results: Iterable[SSAValue]) -> set[Operation]:
         return [value.op for value in values if isinstance(value, OpResult) and is_internal(value)]
 
     return set(reachable(makers(results), lambda op: makers(tensor_operands(op))))
-
-
-def _reduces(op: Operation) -> bool:
-    return is_generic(op) and bool(StructuredOp(op).reduction)
 
 
 def _member(shared: SharedLoops, op: Operation, grid: Sequence[Loop]) -> MemberLoops:

@@ -288,6 +288,14 @@ def minimum(lhs: Dim, rhs: Dim) -> Dim:
     return _extreme("min", lhs, rhs)
 
 
+def sum_of(dims: Iterable[Dim]) -> Dim:
+    """The sum of all sizes; 0 for none."""
+    out: Dim = 0
+    for dim in dims:
+        out = add(out, dim)
+    return out
+
+
 def product(dims: Iterable[Dim]) -> Dim:
     """The product of all sizes; 1 for none."""
     out: Dim = 1

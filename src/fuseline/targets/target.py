@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp
 from fuseline.dispatch.arm_entries import Arm
 from fuseline.dispatch.body_constants import BodyConstant
 from fuseline.dispatch.candidate import DispatchCandidate
-from fuseline.ir.dim import Dim, add, mul, substitute
+from fuseline.ir.dim import Dim, mul, substitute, sum_of
 from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
 from fuseline.weight_layouts import PackedLayout, SharedLayout
@@ -126,7 +126,7 @@ def joined_kernel(symbol: str, arms: Sequence[KernelArm]) -> CompiledKernel:
     local = [dict(arm.sizes) for arm in arms]
 
     def total(field_: str) -> Dim:
-        return _sum(substitute(getattr(body, field_), sizes) for body, sizes in zip(bodies, local, strict=True))
+        return sum_of(substitute(getattr(body, field_), sizes) for body, sizes in zip(bodies, local, strict=True))
 
     return CompiledKernel(
         symbol=symbol,
@@ -154,13 +154,6 @@ def _in_place_of_arms(arms: Sequence[KernelArm]) -> Iterator[tuple[int, int]]:
             position, offset = arm.results[result]
             if offset == 0 and writers[position] == 1 and readers[arm.operands[operand]] == 1:
                 yield position, arm.operands[operand]
-
-
-def _sum(sizes: Iterable[Dim]) -> Dim:
-    total: Dim = 0
-    for size in sizes:
-        total = add(total, size)
-    return total
 
 
 class Launch(NamedTuple):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
@@ -55,6 +56,11 @@ def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Any]:
 def shape(type_: TensorType[Any]) -> tuple[int, ...]:
     """The sizes in `type_`; `DYNAMIC_INDEX` for those that are no numbers."""
     return type_.get_shape()
+
+
+def is_static(type_: Attribute) -> bool:
+    """Whether a type is that of a tensor whose sizes are all numbers."""
+    return isinstance(type_, TensorType) and DYNAMIC_INDEX not in shape(cast(TensorType[Any], type_))
 
 
 def integer(value: int, type_: IntegerType | IndexType) -> IntegerAttr[Any]:

@@ -28,6 +28,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from fuseline.ir.build import element_of
 from fuseline.ir.linalg_named.base import parse_operands
 from fuseline.ir.linalg_named.elementwise import print_operands
 
@@ -79,7 +80,7 @@ class ExtOp(IRDLOperation, ABC):
 
     def body_types(self) -> Sequence[Attribute]:
         """The types of the arguments of the body."""
-        return [element for value in self.outputs for element in [element_type(value)] * 2]
+        return [element for value in self.outputs for element in [element_of(value)] * 2]
 
     def verify_(self) -> None:
         for (least, most), values, word in zip(
@@ -190,11 +191,6 @@ def parse_types(parser: Parser) -> list[Attribute]:
     if not parser.parse_optional_punctuation("->") and not parser.parse_optional_punctuation(":"):
         return []
     return list(parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type))
-
-
-def element_type(value: SSAValue) -> Attribute:
-    """The type of the elements of a tensor, or of a scalar."""
-    return value.type.get_element_type() if isinstance(value.type, TensorType) else value.type
 
 
 def shape(value: SSAValue) -> tuple[int, ...]:

@@ -10,7 +10,8 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
-from fuseline.ir.linalg_ext.base import BOOLEAN, FLAG, NUMBER, ExtOp, check_sizes, element_type, shape, without
+from fuseline.ir.build import element_of
+from fuseline.ir.linalg_ext.base import BOOLEAN, FLAG, NUMBER, ExtOp, check_sizes, shape, without
 
 
 @irdl_op_definition
@@ -33,7 +34,7 @@ class _SelectionOp(ExtOp, ABC):
     COUNTS: ClassVar[tuple[tuple[int, int], tuple[int, int]]] = ((1, 2), (1, 2))
 
     def body_types(self) -> Sequence[Attribute]:
-        return [element_type(self.inputs[0])] * 2
+        return [element_of(self.inputs[0])] * 2
 
     def verify_form(self) -> None:
         sizes = shape(self.inputs[0])
@@ -44,7 +45,7 @@ class _SelectionOp(ExtOp, ABC):
                 without(shape(value), axis) if len(shape(value)) == len(sizes) else (),
                 "beside the dimension",
             )
-        if element_type(self.outputs[0]) != element_type(self.inputs[0]) or (
+        if element_of(self.outputs[0]) != element_of(self.inputs[0]) or (
             len(self.inputs) == 2 and len(self.outputs) != 2
         ):
             raise VerifyException("expected values of one type, and a result for the indices where there are some")
@@ -75,17 +76,17 @@ class ScanOp(ExtOp):
     COUNTS: ClassVar[tuple[tuple[int, int], tuple[int, int]]] = ((1, 1), (2, 2))
 
     def body_types(self) -> Sequence[Attribute]:
-        return [element_type(self.inputs[0])] * 2
+        return [element_of(self.inputs[0])] * 2
 
     def yield_types(self) -> Sequence[Attribute]:
-        return [element_type(self.inputs[0])]
+        return [element_of(self.inputs[0])]
 
     def verify_form(self) -> None:
         sizes = shape(self.inputs[0])
         axis = self.dimension(len(sizes))
         check_sizes(sizes, shape(self.outputs[0]), "input and output")
         check_sizes(without(sizes, axis), shape(self.outputs[1]), "input and accumulator")
-        if {element_type(value) for value in self.operands} != {element_type(self.inputs[0])}:
+        if {element_of(value) for value in self.operands} != {element_of(self.inputs[0])}:
             raise VerifyException("expected one element type")
 
 
@@ -99,7 +100,7 @@ class ArgCompareOp(ExtOp):
     COUNTS: ClassVar[tuple[tuple[int, int], tuple[int, int]]] = ((1, 2), (2, 2))
 
     def body_types(self) -> Sequence[Attribute]:
-        return [element_type(self.inputs[0])] * 2
+        return [element_of(self.inputs[0])] * 2
 
     def verify_form(self) -> None:
         sizes = shape(self.inputs[0])
@@ -108,8 +109,8 @@ class ArgCompareOp(ExtOp):
             check_sizes(without(sizes, axis), shape(value), "input and output")
         if len(self.inputs) == 2:
             check_sizes(sizes, shape(self.inputs[1]), "values and indices")
-        if element_type(self.outputs[0]) != element_type(self.inputs[0]) or (
-            len(self.inputs) == 2 and element_type(self.inputs[1]) != element_type(self.outputs[1])
+        if element_of(self.outputs[0]) != element_of(self.inputs[0]) or (
+            len(self.inputs) == 2 and element_of(self.inputs[1]) != element_of(self.outputs[1])
         ):
             raise VerifyException("input and output have other element types")
 

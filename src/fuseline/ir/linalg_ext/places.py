@@ -13,13 +13,13 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from fuseline.ir.build import element_of
 from fuseline.ir.linalg_ext.base import (
     BOOLEAN,
     NUMBERS,
     ExtOp,
     ExtYieldOp,
     check_sizes,
-    element_type,
     parse_types,
     shape,
 )
@@ -62,7 +62,7 @@ class _PlacesOp(ExtOp, ABC):
         check_sizes(indices, slices[: self.batch] if single else (*slices[: self.batch], self.depth), "indices")
         if len(self.inputs) == 3:
             check_sizes(shape(self.inputs[2]), slices[: self.batch], "mask")
-        if element_type(self.whole) != element_type(self.slices):
+        if element_of(self.whole) != element_of(self.slices):
             raise VerifyException("the slices have another element type")
 
 
@@ -84,10 +84,10 @@ class ScatterOp(_PlacesOp):
         return self.inputs[0]
 
     def body_types(self) -> Sequence[Attribute]:
-        return [element_type(self.inputs[0])] * 2
+        return [element_of(self.inputs[0])] * 2
 
     def yield_types(self) -> Sequence[Attribute]:
-        return [element_type(self.outputs[0])]
+        return [element_of(self.outputs[0])]
 
 
 @irdl_op_definition
@@ -176,7 +176,7 @@ class MapLoadOp(MappedOp):
         return self.dest, self.source
 
     def last_type(self) -> Attribute:
-        return element_type(self.source)
+        return element_of(self.source)
 
 
 @irdl_op_definition

@@ -90,7 +90,7 @@ class ConstantFolder:
         for value in operands_of(op):  # before what takes a walk through the body
             if not self.is_constant(value):
                 return False
-        if not is_evaluable(op) or not all(_is_static_tensor(result.type) for result in op.results):
+        if not is_evaluable(op) or not all(attributes.is_static(result.type) for result in op.results):
             return False
         return all(self.is_constant(value) for value in _inputs(op)) and self._pays(op)
 
@@ -167,10 +167,6 @@ def _owner(value: SSAValue) -> Operation:
 def _inputs(op: Operation) -> Sequence[SSAValue]:
     """Operands and captured values."""
     return [*operands_of(op), *(captured(op) if op.regions else ())]
-
-
-def _is_static_tensor(type_: Attribute) -> bool:
-    return isinstance(type_, TensorType) and DYNAMIC_INDEX not in attributes.shape(cast(TensorType[Any], type_))
 
 
 def _elements(type_: Attribute) -> int:

@@ -4,7 +4,7 @@ the IR."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +21,7 @@ from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, s
 from fuseline.dispatch.arms import Subgrid, subgrids
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView, root_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import Dim, add, to_text, upper_bound
+from fuseline.ir.dim import Dim, sum_of, to_text, upper_bound
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.outline_executables import entry_of
@@ -117,7 +117,7 @@ class _Code:
             roots=frozenset(at[op] for op in roots if op is not None and op in at),
             arms=tuple(arms),
             loops=tuple(to_text(extent) for extent in extents),
-            flops=_number(_sum(flops(op, view.shapes) for op in members)),
+            flops=_number(sum_of(flops(op, view.shapes) for op in members)),
         )
 
 
@@ -129,8 +129,8 @@ def _arm(part: Subgrid, members: list[Operation], at: dict[Operation, int]) -> t
 
 def _record(ctx: CompilerContext, call: DispatchOp, code: _Code, shapes: ShapeAnalysis, number: int) -> DispatchRecord:
     names = _names(call, code)
-    read = _number(_sum(num_bytes(value, shapes) for value in dict.fromkeys(call.arguments)))
-    written = _number(_sum(num_bytes(value, shapes) for value in call.res))
+    read = _number(sum_of(num_bytes(value, shapes) for value in dict.fromkeys(call.arguments)))
+    written = _number(sum_of(num_bytes(value, shapes) for value in call.res))
     return DispatchRecord(
         name=f"{number:03d}_{code.root or 'empty'}",
         executable=call.executable,
@@ -167,13 +167,6 @@ def _members(ctx: CompilerContext, code: _Code, names: list[str]) -> list[Member
         known = ctx.records.fusion_nodes.get(name, FusionNodeRecord(kind=what))
         records.append(MemberRecord(id=name, kind=what, role=role, nodes=known.nodes))
     return records
-
-
-def _sum(values: Iterable[Dim]) -> Dim:
-    total: Dim = 0
-    for value in values:
-        total = add(total, value)
-    return total
 
 
 def _number(dim: Dim) -> int:

@@ -50,7 +50,7 @@ def record_statistics(
     record.statistics = {
         "dispatches": len(steps),
         "loops": [d.to_text(loop.trips) for loop in schedule.loops],
-        "launches": _number(_total(trips for trips, _ in _repeated(schedule))),
+        "launches": _number(d.sum_of(trips for trips, _ in _repeated(schedule))),
         "executables": len({body.object_code or body.symbol for body in bodies}) if shared else len(bodies),
         "barriers": figures.barriers,
         "host_ops": _host_ops(record, [step for step in schedule.steps if isinstance(step, HostStep)]),
@@ -58,7 +58,7 @@ def record_statistics(
         "copies": figures.copies + sum(moving[kind] for kind in COPIES),
         "standalone_transposes": sum(moving[kind] for kind in TRANSPOSES),
         "code_bytes": sum(len(code) for code in _emitted(bodies, shared)),
-        "bytes_moved": _number(_total(d.mul(trips, _moved(step, kernels)) for trips, step in _repeated(schedule))),
+        "bytes_moved": _number(d.sum_of(d.mul(trips, _moved(step, kernels)) for trips, step in _repeated(schedule))),
         **_memory(schedule, scratch, threads),
         "constant_bytes": {
             "original": constants.original_bytes,
@@ -171,14 +171,7 @@ def _moved(step: DispatchStep, kernels: Mapping[str, CompiledKernel]) -> Dim:
     emitted = d.substitute(d.add(kernel.bytes_read, kernel.bytes_written), dict(step.sizes))
     if emitted != 0:
         return emitted
-    return _total(bytes_of(operand) for operand in (*step.operands, *step.results))
-
-
-def _total(sizes: Any) -> Dim:
-    total: Dim = 0
-    for size in sizes:
-        total = d.add(total, size)
-    return total
+    return d.sum_of(bytes_of(operand) for operand in (*step.operands, *step.results))
 
 
 def _number(size: Dim) -> int | None:

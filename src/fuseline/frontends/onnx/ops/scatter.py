@@ -30,7 +30,7 @@ from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size, static_sizes, view
 from fuseline.ir.build import Body, element_of, tensor_type
 from fuseline.ir.constant_budget import folded_name
-from fuseline.ir.dim import Dim, add, product, to_text
+from fuseline.ir.dim import Dim, product, sum_of, to_text
 from fuseline.ir.fast.create import create_concat
 
 MOST_PLACES = 1 << 20
@@ -170,9 +170,7 @@ def _joined(node: OnnxNode, data: Tensor, updates: Tensor, start: int) -> Tensor
     parts = [*before, updates, *after]
     if len(parts) == 1:
         return updates
-    sizes: Dim = 0
-    for part in parts:
-        sizes = add(sizes, part.dims[0])
+    sizes = sum_of(part.dims[0] for part in parts)
     op = create_concat([node.ssa(part) for part in parts], 0, tensor_type(mlir_element(data.dtype), (sizes, *rest)))
     return result(node.emit.add(op).result, (sizes, *rest), data.dtype)
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from xdsl.dialects import linalg
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from fuseline.analysis.convolution_dims import linear_terms
@@ -77,7 +76,7 @@ def plan_of(shapes: ShapeAnalysis, op: linalg.ops.GenericOp) -> UnitPlan | None:
     """What `op` becomes; None where nothing of it goes."""
     types = [value.type for value in operands_of(op)]
     starts = start_value(op) is not None
-    if all([_is_static(type_) for type_ in types]):
+    if all([attributes.is_static(type_) for type_ in types]):
         return _static_plan(
             (op.properties["indexing_maps"], op.properties["iterator_types"], input_count(op), starts, *types)
         )
@@ -87,10 +86,6 @@ def plan_of(shapes: ShapeAnalysis, op: linalg.ops.GenericOp) -> UnitPlan | None:
             view.maps, view.iterators, view.input_count, starts, tuple([shapes.dims(value) for value in view.operands])
         )
     )
-
-
-def _is_static(type_: Attribute) -> bool:
-    return isinstance(type_, TensorType) and DYNAMIC_INDEX not in attributes.shape(cast(TensorType[Any], type_))
 
 
 @by_identities

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from fuseline.dispatch.result_places import ResultBox
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
-from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol, add, lower_bound, mul, product
+from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol, lower_bound, mul, product, sum_of
 from fuseline.targets.cpu.emit.coordinates import (
     AnyIndex,
     DelinearizedIndex,
@@ -160,9 +160,7 @@ class DispatchBuffers:
 
     def placed(self, place: ResultBox, index: Sequence[AnyIndex], lanes: int) -> Index:
         """The linear index, in the tensor that holds it, of element `index` of what lies at `place`."""
-        start: Dim = 0
-        for axis, offset in enumerate(place.offsets):
-            start = add(start, mul(offset, product(place.dims[axis + 1 :])))
+        start = sum_of(mul(at, product(place.dims[axis + 1 :])) for axis, at in enumerate(place.offsets))
         inside = self.linear(index, place.dims, lanes)
         return inside if start == 0 else self.plus(inside, Index(self.operand(start)), lanes)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fuseline.analysis import cost
 from fuseline.dispatch.result_places import place_of
 from fuseline.dispatch.view import DispatchView
-from fuseline.ir.dim import Dim, add, mul, product
+from fuseline.ir.dim import Dim, add, mul, product, sum_of
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.weight_layouts import PackedLayout
@@ -15,10 +15,7 @@ from fuseline.weight_layouts import PackedLayout
 
 def flops(view: DispatchView) -> Dim:
     """Arithmetic operations of all members."""
-    total: Dim = 0
-    for op in view.members:
-        total = add(total, cost.flops(op, view.shapes))
-    return total
+    return sum_of(cost.flops(op, view.shapes) for op in view.members)
 
 
 def bytes_read(view: DispatchView, layouts: Mapping[int, PackedLayout] | None = None) -> Dim:
@@ -39,7 +36,5 @@ def bytes_read(view: DispatchView, layouts: Mapping[int, PackedLayout] | None = 
 
 def bytes_written(view: DispatchView) -> Dim:
     """Bytes of the results, of the parts that are written where they are boxes of something larger."""
-    total: Dim = 0
-    for value in (place_of(view.shapes, result).value for result in view.results):
-        total = add(total, mul(product(view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
-    return total
+    values = (place_of(view.shapes, result).value for result in view.results)
+    return sum_of(mul(product(view.shapes.dims(value)), BYTES[dtype_of(value.type)]) for value in values)

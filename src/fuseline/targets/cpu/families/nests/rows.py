@@ -3,12 +3,11 @@ scratch and registers."""
 
 from __future__ import annotations
 
-from fuseline.analysis.structured import Kind, kind
+from fuseline.analysis.structured import Kind, is_reduction, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.family import Plan, Refusal
 from fuseline.targets.cpu.families.nests.loop_nest import LoopNest, nest_plan
-from fuseline.targets.cpu.families.nests.stages import is_reduction
 from fuseline.targets.cpu.isa.description import Machine
 
 

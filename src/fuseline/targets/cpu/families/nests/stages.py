@@ -15,7 +15,7 @@ from xdsl.dialects import arith, linalg, math
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, splat_value, tensor_operands
+from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, is_reduction, splat_value, tensor_operands
 from fuseline.dispatch.axes import Axes, LoopRef, grid_of, is_internal, non_identity_reads
 from fuseline.dispatch.derived_loops import live_ops
 from fuseline.dispatch.result_places import ResultBox, stored_places
@@ -276,11 +276,6 @@ def cost(op: Operation, live: set[Operation], stop: set[SSAValue], most: int = 1
             ):
                 pending.append(source.op)
     return total
-
-
-def is_reduction(op: Operation) -> bool:
-    """Whether `op` has reduction loops."""
-    return is_generic(op) and bool(StructuredOp(op).reduction)
 
 
 def body_cost(op: Operation) -> int:

@@ -70,10 +70,7 @@ class WindowPlan(Plan):
 
     def panels_before(self, part: int) -> Dim:
         """Panels of the parts of the image before number `part`."""
-        total: Dim = 0
-        for image in self.loops.images[:part]:
-            total = d.add(total, d.ceil_div(image.channels, self.width))
-        return total
+        return d.sum_of(d.ceil_div(image.channels, self.width) for image in self.loops.images[:part])
 
     @property
     def split(self) -> RowSplit | None:

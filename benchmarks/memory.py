@@ -9,6 +9,7 @@ at any time.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -47,8 +48,17 @@ session.run(None, feeds); session.run(None, feeds)
 def measured(script: str, model: Path, feeds: Path) -> dict[str, int]:
     """KiB of a fresh process that runs `script` on a model and saved inputs: the peak, and what of it is anonymous at
     the end."""
+    return measured_in(script, model, feeds, os.environ)
+
+
+def measured_in(script: str, first: Path, second: Path, environment: Mapping[str, str]) -> dict[str, int]:
+    """The same with two paths that `script` knows what to do with, in an environment of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", script + PEAK, str(model), str(feeds)], check=True, capture_output=True, text=True
+        [sys.executable, "-c", script + PEAK, str(first), str(second)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
     )
     return json.loads(done.stdout.splitlines()[-1])
 

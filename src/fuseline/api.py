@@ -22,6 +22,7 @@ from fuseline.cache.folder import disabled
 from fuseline.cache.key import model_name, program_key
 from fuseline.cache.programs import Found, find, keep
 from fuseline.errors import FuselineError
+from fuseline.gc_pause import gc_paused
 from fuseline.interop import onnx_host
 from fuseline.runtime import Artifact, Session, TensorSpec
 from fuseline.runtime import load as load_session
@@ -312,7 +313,8 @@ def compile(
         cache=cache,
         progress=progress,
     )
-    program, from_cache = _program(source_of(model), options)
+    with gc_paused():
+        program, from_cache = _program(source_of(model), options)
     session = (
         Session(program, threads=options.threads) if isinstance(program, Artifact) else program.session(options.threads)
     )

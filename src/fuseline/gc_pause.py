@@ -10,7 +10,7 @@ from contextlib import contextmanager
 @contextmanager
 def gc_paused() -> Generator[None]:
     """The garbage collector off: the IR is one large live graph of cycles, and walking it again and again took a tenth
-    of a compile."""
+    of a compile; of importing the compiler, which is classes that stay, it took a sixth."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -17,6 +17,7 @@ import click
 import fuseline
 from fuseline.border import coded
 from fuseline.errors import FuselineError
+from fuseline.gc_pause import gc_paused
 
 COMMANDS = {
     "compile": "Compile a model to an artifact, or print a stage of it.",
@@ -50,7 +51,8 @@ class Commands(click.Group):
         """The command of `cli/<name>.py`."""
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(import_module(f"fuseline.cli.{cmd_name}"), cmd_name)
+        with gc_paused():
+            found = getattr(import_module(f"fuseline.cli.{cmd_name}"), cmd_name)
         assert isinstance(found, click.Command), f"cli/{cmd_name}.py must define the click command {cmd_name!r}"
         return found
 

@@ -8,19 +8,19 @@ from threading import get_ident
 _callers: set[int] = set()
 
 
-def enter() -> bool:
-    """This thread is in a run from now on; whether it was not in one before (an operator of the host may run another
-    program)."""
+def enter() -> int:
+    """This thread is in a run from now on: its number for `leave`, or 0 where it was in one before (an operator of the
+    host may run another program)."""
     caller = get_ident()
     if caller in _callers:
-        return False
+        return 0
     _callers.add(caller)
-    return True
+    return caller
 
 
-def leave() -> None:
-    """This thread's outermost run has ended."""
-    _callers.discard(get_ident())
+def leave(caller: int) -> None:
+    """The outermost run of the thread of this number has ended."""
+    _callers.discard(caller)
 
 
 def fair_threads(wanted: int, processors: int, callers: int | None = None) -> int:

@@ -136,7 +136,7 @@ class Session:
         shapes = (
             shapes_of(self._program.inputs, arrays) if self._has_indices else tuple([array.shape for array in arrays])
         )
-        outermost = enter()
+        caller = enter()
         try:
             return self._run_in_workspace(arrays, shapes)
         except UnequalSizesError:
@@ -148,8 +148,8 @@ class Session:
                 "E0405", f"no memory for outputs of a run on {shapes}", hint="run with smaller sizes"
             ) from error
         finally:
-            if outermost:
-                leave()
+            if caller:
+                leave(caller)
         return other.run_arrays(arrays)
 
     def run_async(self, feeds: Mapping[str, Any]) -> Future[dict[str, Any]]:

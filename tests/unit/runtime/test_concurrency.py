@@ -141,9 +141,10 @@ def test_a_run_that_fails_gives_back_what_it_took(kit: Any) -> None:
         return found
 
     assert _at_once(16, work) == ["E0106E0106"] * 16
-    assert enter(), "no run is under way"
+    caller = enter()
+    assert caller, "no run is under way"
     assert fair_threads(8, 8) == 8, "this is the only one"
-    leave()
+    leave(caller)
     assert len(session._pool.idle) >= 1  # pyright: ignore[reportPrivateUsage]
 
 
@@ -155,10 +156,11 @@ def test_callers_share_the_processors(kit: Any, monkeypatch: pytest.MonkeyPatch)
     in_a_run, go_on = threading.Event(), threading.Event()
 
     def another() -> None:
-        assert enter()
+        caller = enter()
+        assert caller
         in_a_run.set()
         go_on.wait(30)
-        leave()
+        leave(caller)
 
     other = threading.Thread(target=another)
     other.start()
@@ -171,10 +173,11 @@ def test_callers_share_the_processors(kit: Any, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_program_inside_another_one_is_no_second_caller() -> None:
-    assert enter()
+    caller = enter()
+    assert caller
     assert not enter()
     assert fair_threads(3, 4) == 3
-    leave()
+    leave(caller)
 
 
 def test_teams_are_bounded_and_never_shared(kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:

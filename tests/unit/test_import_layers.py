@@ -56,8 +56,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "verify": (*_HIGH, "report"),
     "interop": (*_HIGH, "report", "api"),
     "onnx_backend": ("interop", "border"),
-    "api": (*_HIGH, "report", "tuning", "verify", "interop.onnx_host"),
-    "cli": (*_HIGH, "report", "tuning", "verify", "interop", "api"),
+    "api": (*_HIGH, "gc_pause", "report", "tuning", "verify", "interop.onnx_host"),
+    "cli": (*_HIGH, "gc_pause", "report", "tuning", "verify", "interop", "api"),
     "__main__": ("cli",),
 }
 

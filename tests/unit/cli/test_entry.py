@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import runpy
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from fuseline.cli import entry
+
+
+@pytest.fixture(autouse=True)
+def _thawed() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """This process does not end with the command."""
+    yield
+    gc.unfreeze()
 
 
 def _exit_code(monkeypatch: pytest.MonkeyPatch, *arguments: str, module: bool = False) -> object:
@@ -25,6 +34,11 @@ def test_the_arguments_of_the_process(
     assert _exit_code(monkeypatch, "errors", "E0101", module=module) == 0
     assert capsys.readouterr().out.startswith("# E0101")
     assert _exit_code(monkeypatch, "errors", "E9999", module=module) == 2
+
+
+def test_the_end_of_the_process_collects_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _exit_code(monkeypatch, "errors") == 0
+    assert gc.get_freeze_count() > 0
 
 
 def test_the_module_does_nothing_when_it_is_imported() -> None:

@@ -153,3 +153,31 @@ func.func @constant_body(%x: tensor<8xf32>) -> tensor<8xf32> {
   } -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// An insert into a fill is a pad.
+// CHECK-LABEL: func.func @insert_into_fill
+// CHECK-NOT: linalg.fill
+// CHECK: tensor.pad %x low[0, 1, 2] high[0, 1, 0] {
+// CHECK: } : tensor<2x4x3xf32> to tensor<2x6x5xf32>
+func.func @insert_into_fill(%x: tensor<2x4x3xf32>) -> tensor<2x6x5xf32> {
+  %v = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<2x6x5xf32>
+  %f = linalg.fill ins(%v : f32) outs(%e : tensor<2x6x5xf32>) -> tensor<2x6x5xf32>
+  %p = tensor.insert_slice %x into %f[0, 1, 2] [2, 4, 3] [1, 1, 1] : tensor<2x4x3xf32> into tensor<2x6x5xf32>
+  return %p : tensor<2x6x5xf32>
+}
+
+// -----
+
+// Inserts that write everything between them are a concat.
+// CHECK-LABEL: func.func @inserts_that_cover
+// CHECK: [[Y:%.*]] = tensor.concat dim(1) %a, %b : (tensor<3x2xf32>, tensor<3x4xf32>) -> tensor<3x6xf32>
+// CHECK-NEXT: return [[Y]]
+func.func @inserts_that_cover(%a: tensor<3x2xf32>, %b: tensor<3x4xf32>) -> tensor<3x6xf32> {
+  %e = tensor.empty() : tensor<3x6xf32>
+  %p = tensor.insert_slice %b into %e[0, 2] [3, 4] [1, 1] : tensor<3x4xf32> into tensor<3x6xf32>
+  %q = tensor.insert_slice %a into %p[0, 0] [3, 2] [1, 1] : tensor<3x2xf32> into tensor<3x6xf32>
+  return %q : tensor<3x6xf32>
+}

@@ -11,6 +11,7 @@ from xdsl.ir import OpResult, SSAValue
 from fuseline.ir.build import shape_of
 from fuseline.passes.cleanup.folds.adjacent_slices import fold_adjacent_slices
 from fuseline.passes.cleanup.folds.dims import asked, size_value
+from fuseline.passes.cleanup.folds.inserted_slices import fold_covering_inserts, fold_insert_into_fill
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 MOST_SHARED_PARTS = 32
@@ -153,7 +154,7 @@ def fold_cast(op: tensor.CastOp, work: Worklist) -> bool:
 
 
 EXTRACT: tuple[Fold, ...] = (fold_whole_extract, fold_extract_of_extract, fold_extract_of_concat)
-INSERT: tuple[Fold, ...] = (fold_whole_insert,)
+INSERT: tuple[Fold, ...] = (fold_whole_insert, fold_covering_inserts, fold_insert_into_fill)
 PAD: tuple[Fold, ...] = (fold_empty_pad,)
 CONCAT: tuple[Fold, ...] = (fold_concat, fold_adjacent_slices)
 CAST: tuple[Fold, ...] = (fold_cast,)

@@ -11,7 +11,8 @@ Where only a constant operand is quantised, the product is in f32, but the const
 (`narrow_weights.py`).
 
 Depthwise and narrow grouped convolutions have no columns for the kernels that multiply integers: they stay in f32, and
-those in i32 become f32 where every sum is exact there.
+those in i32 become f32 where every sum is exact there. Windows over dequantised images read integers all the same
+(`narrow_images.py`).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from fuseline.ir.build import Body, Emitter, element_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
 from fuseline.ir.provenance import node_names
+from fuseline.passes.cleanup.narrow_images import keep_image_narrow
 from fuseline.passes.cleanup.narrow_weights import keep_weights_narrow
 from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand, replace_root
 from fuseline.passes.cleanup.result_scales import dequantized, result_scales, scaled
@@ -97,12 +99,15 @@ class _Product:
 def _visit(ctx: CompilerContext, maker: IntegerMaker, shapes: ShapeAnalysis, root: linalg.ops.GenericOp) -> None:
     product = _product(shapes, root)
     if product is None:
-        keep_weights_narrow(maker, root)
+        if not keep_image_narrow(maker, root):
+            keep_weights_narrow(maker, root)
         return
     refused = _in_integers(maker, product)
-    if refused is not None and not (element_of(result_of(root)) == i32 and _in_f32(maker, product)):
-        names = node_names(root) or "an op"
-        ctx.records.notes.append(f"{names}: not computed in integers of 16 bits ({refused.code}): {refused.detail}")
+    if refused is None or (element_of(result_of(root)) == i32 and _in_f32(maker, product)):
+        return
+    names = node_names(root) or "an op"
+    ctx.records.notes.append(f"{names}: not computed in integers of 16 bits ({refused.code}): {refused.detail}")
+    keep_image_narrow(maker, root)
 
 
 def _product(shapes: ShapeAnalysis, root: linalg.ops.GenericOp) -> _Product | None:

@@ -185,15 +185,16 @@ def _crowded(loops: WindowLoops, ways: tuple[Direction, Direction], tile: tuple[
     """Whether more lines of image and result meet in a set of the first-level cache, under one tile, than it holds
     beside other streams."""
     (rows, columns), (pixels, vectors) = ways, tile
-    size, channels = BYTES[loops.dtype], known(loops.channel.extent)
-    width = range(0, vectors * machine.lanes(loops.dtype) * size, LINE_BYTES)
+    stored, size, channels = BYTES[loops.image_dtype], BYTES[loops.dtype], known(loops.channel.extent)
+    elements = vectors * machine.lanes(loops.dtype)
     places = [
         row * rows.window * rows.stride + column * columns.stride
         for row in range(rows.positions)
         for column in _columns(columns, pixels)
     ]
-    image = {(place * size + byte) // LINE_BYTES for place in places for byte in width}
-    result = {(pixel * channels * size + byte) // LINE_BYTES for pixel in range(pixels) for byte in width}
+    image = {(place * stored + b) // LINE_BYTES for place in places for b in range(0, elements * stored, LINE_BYTES)}
+    written = range(0, elements * size, LINE_BYTES)
+    result = {(pixel * channels * size + b) // LINE_BYTES for pixel in range(pixels) for b in written}
     sets = Counter(line % L1_SETS for lines in (image, result) for line in lines)
     return max(sets.values()) > machine.l1_bytes // (LINE_BYTES * L1_SETS) - 2
 

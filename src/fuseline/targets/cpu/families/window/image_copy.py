@@ -73,7 +73,7 @@ class RowsCopy:
     def pad(self, row: Operand, begin: int, end: int) -> None:
         """Elements `begin` to `end` of a row."""
         kernel = self.kernel
-        value = kernel.const(self.image.pad if self.image.bounds else 0, self.memory.dtype, self.lanes)
+        value = kernel.const(float(self.image.pad) if self.image.bounds else 0.0, self.memory.dtype, self.lanes)
 
         def vector(i: Operand) -> tuple[()]:
             kernel.store(self.memory, kernel.add(row, i), value)
@@ -84,7 +84,7 @@ class RowsCopy:
     def move(self, source: Operand, to: Operand, active: Operand | None) -> None:
         """A vector of the image into the copy."""
         found = self.kernel.load(self.buffers.argument(self.image.source), source, self.lanes, active=active)
-        self.kernel.store(self.memory, to, found)
+        self.kernel.store(self.memory, to, self.kernel.cast(found, self.memory.dtype))
 
 
 class ImageCopy(RowsCopy):

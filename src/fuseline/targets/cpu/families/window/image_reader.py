@@ -31,12 +31,12 @@ class ImageReader:
         )
         padded = [image.access for image in self.loops.images if image.access.bounds]
         self.pad = padded[0].pad if padded else 0
-        self.padding_row = self.kernel.scratch(self.loops.dtype, plan.width) if padded else None
+        self.padding_row = self.kernel.scratch(self.loops.image_dtype, plan.width) if padded else None
 
     def fill_padding_row(self) -> None:
         """Write the pad values."""
         if self.padding_row is not None:
-            value = self.kernel.const(self.pad, self.loops.dtype, self.plan.lanes)
+            value = self.kernel.const(self.pad, self.loops.image_dtype, self.plan.lanes)
             for v in range(self.plan.vectors):
                 self.kernel.store(self.padding_row, v * self.plan.lanes, value)
 
@@ -76,7 +76,12 @@ class ImageReader:
     def column(
         self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None
     ) -> Value:
-        """A vector of an image column, or of pad values outside the image."""
+        """A vector of an image column, or of pad values outside the image, as the window combines them."""
+        return self.kernel.cast(self._stored(tile, window, offset, user, v, active), self.loops.dtype)
+
+    def _stored(
+        self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None
+    ) -> Value:
         kernel = self.kernel
         address = kernel.address(self.memory(tile.image), kernel.add(window.image, offset))
         for inside in (*window.rows, *self._column_checks(tile, window, user)):

@@ -12,6 +12,7 @@ from fuseline.targets.cpu.combinators.split import Range, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.emit.body_point import BodyPoint
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.runtime_pixels import RuntimePixels
 from fuseline.targets.cpu.families.contraction.tile import place
@@ -225,6 +226,10 @@ class WindowKernel(RootKernel):
         if self.fused and filter_ is not None:
             return self.kernel.fma(column, filter_, total)
         loops = self.loops
+        if loops.image_dtype != loops.dtype:  # the body would convert what is converted
+            found = combiners(loops.root.op)
+            assert found is not None
+            return found[0].combine(self.kernel, total, column)
         at = self._loops(tile, pixel, v)
         for axis, i in window.at.items():
             at[axis.inner] = Index(i)

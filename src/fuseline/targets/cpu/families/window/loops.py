@@ -22,6 +22,7 @@ from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.contraction.access import access_segments, linear_access
 from fuseline.targets.cpu.families.contraction.loops import Axis, Operand, estimated
+from fuseline.targets.cpu.families.window.widened import widened_image
 from fuseline.targets.target import Refusal
 
 MOST_LANE_STEP = 4
@@ -100,6 +101,11 @@ class WindowLoops:
     groups: Groups | None = None
 
     @property
+    def image_dtype(self) -> str:
+        """How elements of the image are stored: as `dtype`, or as integers that each window makes floats of."""
+        return dtype_of(self.root.inputs[self.image_position].type)
+
+    @property
     def outer(self) -> tuple[Axis, ...]:
         """The axes of the result before lines and pixels."""
         return self.sliding.outer
@@ -128,7 +134,8 @@ class WindowLoops:
     def any_order(self) -> bool:
         """Whether the root only combines elements of the image, by an op that may be done in any order from any
         start."""
-        return len(self.root.body.ops) == 2 and self.filter is None and combiners(self.root.op) is not None
+        ops = 2 if self.image_dtype == self.dtype else 3
+        return len(self.root.body.ops) == ops and self.filter is None and combiners(self.root.op) is not None
 
     @property
     def reduction(self) -> tuple[Axis, ...]:
@@ -149,7 +156,7 @@ def window_loops(view: DispatchView, *, planes: bool = False) -> WindowLoops | R
     root = view.root_view
     if root is None or kind(root.op) not in (Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION):
         return Refusal("not-a-window", "the root slides no window channel by channel")
-    used = [i for i in range(len(root.inputs)) if root.body.args[i].uses]
+    used = {i for i in range(len(root.inputs)) if root.body.args[i].uses}
     sides = multiply_add_operands(root.op)
     if (
         len(root.outputs) != 1
@@ -157,12 +164,12 @@ def window_loops(view: DispatchView, *, planes: bool = False) -> WindowLoops | R
         or (len(used) == 2 and (sides is None or kind(root.op) is not Kind.DEPTHWISE))
     ):
         return Refusal("window-body", "the window combines something else than one image, with at most one filter")
-    dtype = dtype_of(root.op.results[0].type)
-    if dtype not in ("f32", "f64") or any(dtype_of(root.inputs[i].type) != dtype for i in used):
-        return Refusal("element-type", "windows are for f32 and f64 throughout")
+    dtype, widened = dtype_of(root.op.results[0].type), widened_image(root)
+    if dtype not in ("f32", "f64") or any(dtype_of(root.inputs[i].type) != dtype for i in used - widened):
+        return Refusal("element-type", "windows are for f32 and f64 throughout, and images of integers of 8 or 16 bits")
     if any(extent == 0 for extent in root.loops(view.shapes)):
         return Refusal("empty", "a loop never runs")
-    return _with_operands(view, root, dtype, used, planes=planes)
+    return _with_operands(view, root, dtype, sorted(used), planes=planes)
 
 
 def _with_operands(

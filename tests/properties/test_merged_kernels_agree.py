@@ -6,10 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import fuseline
 from fuseline.targets.cpu.merging import groups
+from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 from tests.properties.near_shapes import near_shapes
 from tests.proved import ProvedProgram
@@ -59,3 +61,38 @@ def test_products_that_differ_in_rows_are_one_executable():
     given = {f"x{i}": np.random.default_rng().standard_normal((n, 64)).astype(np.float32) for i, n in enumerate(rows)}
     expected, found = (list(program.run(given).values()) for program in programs.values())
     assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+
+
+def products(rng: np.random.Generator) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Products of many rows, of whole vectors of columns, in steps of several lengths; and what to feed them."""
+    sizes = [(int(rng.integers(150, 400)), 32 * int(rng.integers(1, 9)), int(rng.choice([64, 96, 256]))) for _ in "abc"]
+    inputs = ", ".join(f"float[{rows}, {steps}] x{i}" for i, (rows, _, steps) in enumerate(sizes))
+    outputs = ", ".join(f"float[{rows}, {columns}] y{i}" for i, (rows, columns, _) in enumerate(sizes))
+    body = "\n".join(f"y{i} = MatMul(x{i}, w{i})" for i in range(3))
+    weights = {f"w{i}": rng.standard_normal((steps, n)).astype(np.float32) for i, (_, n, steps) in enumerate(sizes)}
+    given = {f"x{i}": rng.standard_normal((rows, steps)).astype(np.float32) for i, (rows, _, steps) in enumerate(sizes)}
+    return onnx_model(f"({inputs}) => ({outputs}) {{ {body} }}", weights), given
+
+
+def test_products_of_one_form_compute_what_they_compute_alone():
+    model, given = products(RNG)
+    own, shared = (fuseline.compile(model, threads=2, fusion="none", dedup=level) for level in ("exact", "shapes"))
+    assert shared.stats["executables"] <= own.stats["executables"]
+    for a, b in zip(own.run(given).values(), shared.run(given).values(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_every_access_of_products_of_one_form_is_proved():
+    model, given = products(RNG)
+    assert ProvedProgram(model, fusion="none", dedup="shapes").run(given)
+
+
+def test_products_that_differ_in_everything_are_one_executable():
+    sizes = ((196, 256, 64), (784, 128, 96), (392, 64, 192))
+    inputs = ", ".join(f"float[{rows}, {steps}] x{i}" for i, (rows, _, steps) in enumerate(sizes))
+    outputs = ", ".join(f"float[{rows}, {columns}] y{i}" for i, (rows, columns, _) in enumerate(sizes))
+    body = "\n".join(f"y{i} = MatMul(x{i}, w{i})" for i in range(3))
+    weights = {f"w{i}": RNG.standard_normal((steps, n)).astype(np.float32) for i, (_, n, steps) in enumerate(sizes)}
+    model = onnx_model(f"({inputs}) => ({outputs}) {{ {body} }}", weights)
+    programs = {level: fuseline.compile(model, target="cpu:avx512", dedup=level) for level in ("exact", "shapes")}
+    assert [program.stats["executables"] for program in programs.values()] == [3, 1]

@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
@@ -23,11 +23,9 @@ from fuseline.errors import FuselineError
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.artifact import Artifact
 from fuseline.targets.cpu.code_budget import (
-    FULL,
     OVER_BUDGET,
     TOO_LONG,
     as_it_is,
-    general,
     is_divisible,
     within_budget,
 )
@@ -39,41 +37,19 @@ from fuseline.targets.cpu.families.winograd.memory import filter_growth_limits
 from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
-from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.layout_sharing import layout_price, layout_refusal, reader_plan
 from fuseline.targets.cpu.legality import refusal_of
 from fuseline.targets.cpu.link.compile import PARALLEL_THRESHOLD, compile_texts, prepare
 from fuseline.targets.cpu.link.signature import signature_of, with_numbers
 from fuseline.targets.cpu.link.workers import shared
-from fuseline.targets.cpu.merging.groups import Candidate, grouped, reasons_of
 from fuseline.targets.cpu.results_in_place import results_in_place
+from fuseline.targets.cpu.shared_kernels import Built, merged
 from fuseline.targets.cpu.sharing import sharing_price
 from fuseline.targets.target import CompiledKernel, SharingPrice, Target, TargetDescription, kernel_of_arms
 from fuseline.weight_layouts import SharedLayout
 
 _PLACEHOLDER = "fuseline_kernel"
 _TOO_LONG = CompiledKernel(symbol="", object_code=b"", family="", workgroups=0, too_long=True)
-
-
-@dataclass(frozen=True)
-class _Built:
-    """One dispatch's kernel before code generation. `merged`: the one that it shares with others, to which it passes
-    `numbers`, and does then what `general` does; `unshared`: why it does not with some."""
-
-    family: Family
-    plan: Plan
-    kernel: Kernel
-    refusals: dict[str, str]
-    form: str = FULL
-    merged: Kernel | None = None
-    general: Kernel | None = None
-    numbers: tuple[int, ...] = ()
-    unshared: tuple[str, ...] = ()
-
-    @property
-    def code(self) -> Kernel:
-        """What is compiled."""
-        return self.merged or self.kernel
 
 
 class CpuTarget(Target):
@@ -131,7 +107,7 @@ class CpuTarget(Target):
         found = within_budget(_PLACEHOLDER, self.machine, family, plan)
         if found is None:
             return Refusal("code-budget", TOO_LONG)
-        return self._compiled([_Built(family, plan, found[0], {}, found[1])], processes=1)[0]
+        return self._compiled([Built(family, plan, found[0], {}, found[1])], processes=1)[0]
 
     def compile_executables(
         self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False
@@ -188,29 +164,9 @@ class CpuTarget(Target):
     ) -> list[CompiledKernel]:
         """The code of dispatches that may share it."""
         built = [self._build(entry, policy, splits) for entry, policy in zip(entries, policies, strict=True)]
-        return self._compiled(self._merged(built), processes)
+        return self._compiled(merged(built, _PLACEHOLDER, self.machine, self._numbers), processes)
 
-    def _merged(self, built: Sequence[_Built | None]) -> list[_Built | None]:
-        """The same, those that may be one kernel with that kernel."""
-        out, numbers = list(built), [i for i, one in enumerate(built) if one is not None]
-        able = [one for one in built if one is not None]
-        candidates = [self._candidate(one) for one in able]
-        groups, unshared = grouped(candidates, _PLACEHOLDER, self.machine)
-        reasons = reasons_of(unshared, [one.plan.view.entry.sym_name.data for one in able])
-        for i, one in enumerate(able):
-            out[numbers[i]] = replace(one, unshared=reasons.get(i, ()))
-        for group in groups:
-            for i, passed in zip(group.members, group.merged.numbers, strict=True):
-                alone = candidates[i].general
-                out[numbers[i]] = replace(able[i], merged=group.merged.kernel, general=alone, numbers=passed)
-        return out
-
-    def _candidate(self, one: _Built) -> Candidate:
-        """A kernel as it may be merged with others of its family and form."""
-        kernel = general(_PLACEHOLDER, self.machine, one.family, one.plan, one.form)
-        return Candidate(f"{one.family.name} {one.form}", one.kernel, kernel)
-
-    def _compiled(self, built: Sequence[_Built | None], processes: int) -> list[CompiledKernel]:
+    def _compiled(self, built: Sequence[Built | None], processes: int) -> list[CompiledKernel]:
         """The code of kernels, each under a name that its text decides; none for what is to be split."""
         texts = {id(one.code): print_llvm([one.code], self.machine) for one in built if one is not None}
         symbols = {text: f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}" for text in texts.values()}
@@ -223,7 +179,7 @@ class CpuTarget(Target):
             for one in built
         ]
 
-    def build(self, entry: FuncOp, policy: Policy | None = None) -> _Built:
+    def build(self, entry: FuncOp, policy: Policy | None = None) -> Built:
         """The kernel of one dispatch; `policy` None: what was asked of the target.
 
         Raises E0901 naming the dispatch when no family emits it, which is a defect.
@@ -232,7 +188,7 @@ class CpuTarget(Target):
         assert built is not None
         return built
 
-    def _build(self, entry: FuncOp, policy: Policy, splits: bool) -> _Built | None:
+    def _build(self, entry: FuncOp, policy: Policy, splits: bool) -> Built | None:
         """The kernel of one dispatch, of the first family that has one within the budget, or the smallest of the first
         family.
 
@@ -248,7 +204,7 @@ class CpuTarget(Target):
                 continue
             found = within_budget(_PLACEHOLDER, self.machine, family, plan)
             if found is not None:
-                return _Built(family, plan, found[0], refusals, found[1])
+                return Built(family, plan, found[0], refusals, found[1])
             if splits and is_divisible(view):
                 return None
             refusals[family.name] = TOO_LONG
@@ -256,7 +212,7 @@ class CpuTarget(Target):
         if not taken:
             raise FuselineError("E0901", f"no kernel family takes the dispatch: {refusals}", node=entry.sym_name.data)
         (family, plan), refusals = taken[0], {name: why for name, why in refusals.items() if name != taken[0][0].name}
-        return _Built(family, plan, as_it_is(_PLACEHOLDER, self.machine, family, plan), refusals, OVER_BUDGET)
+        return Built(family, plan, as_it_is(_PLACEHOLDER, self.machine, family, plan), refusals, OVER_BUDGET)
 
     def assemble(
         self,
@@ -276,9 +232,9 @@ class CpuTarget(Target):
         )
 
 
-def _compiled(one: _Built, symbol: str, code: bytes) -> CompiledKernel:
+def _compiled(one: Built, symbol: str, code: bytes) -> CompiledKernel:
     plan, view = one.plan, one.plan.view
-    places = results_in_place(view, one.general or one.kernel, plan.workgroups)
+    places = results_in_place(view, one.kernel, plan.workgroups)
     return CompiledKernel(
         symbol=symbol,
         object_code=code,

@@ -100,6 +100,17 @@ def split_rows(extent: int, rows: int) -> RowSplit:
     return RowSplit(base + 1, tall, count - tall) if tall else RowSplit(base, count, 0)
 
 
+def split_in_tiles(extent: int, height: int) -> RowSplit:
+    """`extent` in tiles of `height` rows and of one less; they must add up to it.
+
+    >>> split_in_tiles(49, 13)
+    RowSplit(height=13, tall=1, short=3)
+    """
+    count = max(1, -(-extent // height))
+    short = count * height - extent
+    return RowSplit(height, count - short, short)
+
+
 def fits(rows: int, vectors: int, machine: Machine, temporaries: int = 1) -> bool:
     """Whether the accumulators, the column vectors and what else a step holds (a broadcast) fit the registers (one more
     ran at half speed)."""

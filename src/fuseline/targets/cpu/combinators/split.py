@@ -53,14 +53,14 @@ class Tiles:
         kernel.loop(kernel.max(first, self.begin), kernel.min(last, self.end), 1, tile)
 
 
-def split_tiles(split: RowSplit) -> Sequence[Tiles]:
-    """The tall tiles of a split, and behind them the short ones, if there are any.
+def split_tiles(split: RowSplit, *, both: bool = False) -> Sequence[Tiles]:
+    """The tall tiles of a split, and behind them the short ones, if there are any, or `both` are wanted.
 
     >>> [(tiles.height, tiles.start_range) for tiles in split_tiles(RowSplit(height=5, tall=1, short=2))]
     [(5, (0, 0)), (4, (5, 9))]
     """
     tall = Tiles(split.height, 0, 0, split.tall)
-    return [tall, Tiles(split.height - 1, split.tall, split.tall, split.count)] if split.short else [tall]
+    return [tall, Tiles(split.height - 1, split.tall, split.tall, split.count)] if split.short or both else [tall]
 
 
 def first_of(kernel: KernelBuilder, split: RowSplit, tile: Operand) -> Operand:

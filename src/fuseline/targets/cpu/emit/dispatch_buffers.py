@@ -108,21 +108,22 @@ class DispatchBuffers:
         out: list[Operand] = []
         extents = [self.operand(extent) for extent in grid]
         if kernel.keeps_loops:
-            return self._digits(number, extents)
+            return self.digits(number, grid, range(len(grid)))
         for extent in reversed(extents[1:]):
             out.append(kernel.rem(rest, extent))
             rest = kernel.div(rest, extent)
         out.append(0 if extents[0] == 1 else rest)
         return out[::-1]
 
-    def _digits(self, number: Operand, extents: Sequence[Operand]) -> list[Operand]:
-        """The coordinates in a grid each by itself: elsewhere another one may be the slowest."""
-        kernel, stride = self.kernel, 1
-        out: list[Operand] = []
-        for extent in reversed(extents):
-            out.append(kernel.rem(kernel.div(number, stride), extent))
-            stride = kernel.mul(extent, stride)
-        return out[::-1]
+    def digits(self, number: Operand, grid: Sequence[Dim], order: Sequence[int]) -> list[Operand]:
+        """The coordinates in a grid, those of the dimensions `order` in that order, each by itself: elsewhere another
+        one may be the slowest."""
+        kernel = self.kernel
+        strides: list[Operand] = [1]
+        for extent in reversed(grid[1:]):
+            strides.append(kernel.mul(self.operand(extent), strides[-1]))
+        strides.reverse()
+        return [kernel.rem(kernel.div(number, strides[i]), self.operand(grid[i])) for i in order]
 
     # buffers ----------------------------------------------------------------------------------------------------------
 

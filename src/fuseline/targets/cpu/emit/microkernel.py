@@ -120,6 +120,15 @@ class _Parts(NamedTuple):
     size: int
 
 
+def part_of(count: int, inside: int, period: int) -> int:
+    """How many of the `count` iterations of a loop, of `inside` steps each, are a partial sum: whole periods of them,
+    and all sums of one length where there is such a length."""
+    sizes = range(period, min(count, -(-MOST_STEPS // inside)), period)
+    even = [size for size in sizes if count % size == 0 and size * inside >= LEAST_STEPS]
+    wanted = max(PARTIAL_STEPS // inside // period, 1) * period
+    return min(even, key=lambda size: abs(size - wanted), default=wanted)
+
+
 class TileReduction:
     """Emits the nest for one tile. Long sums of floats are totals of partial ones (blocked summation, Higham, Accuracy
     and Stability of Numerical Algorithms, section 4.2).
@@ -130,6 +139,7 @@ class TileReduction:
         padding_row: pad values, at least as many as the loops inside a check reach.
         skips_padding: the pad value is 0, so steps that only meet padding may be left out.
         prefetches: what to ask of memory meanwhile, where the innermost loop's extent is known.
+        part: the length of partial sums of the only loop; 0 for one sum, None for what suits this reduction.
     """
 
     def __init__(
@@ -144,6 +154,7 @@ class TileReduction:
         skips_padding: bool = True,
         pulled: Rows | None = None,
         prefetches: PrefetchRequests | None = None,
+        part: int | None = None,
     ) -> None:
         self.kernel, self.axes, self.columns = kernel, axes, columns
         self.rows, self.vectors = shape
@@ -153,7 +164,7 @@ class TileReduction:
             skips_padding,
             pulled,
         )
-        self.prefetches = prefetches
+        self.prefetches, self.part = prefetches, part
         self._totals: _Totals | None = None
         self._parts: _Parts | None = None
 
@@ -244,15 +255,13 @@ class TileReduction:
     def _partial_sums(self) -> _Parts | None:
         """Where the reduction is cut into partial sums: the outermost loop of short enough iterations; None where one
         sum is all."""
+        if self.part is not None:
+            return _Parts(0, self.part) if self.part else None
         counts = [axis.extent if isinstance(axis.extent, int) else 2 * PARTIAL_STEPS for axis in self.axes]
         if prod(counts) < MOST_STEPS:
             return None
         level = next(level for level in range(len(counts)) if prod(counts[level + 1 :]) < MOST_STEPS)
-        inside, period = prod(counts[level + 1 :]), self._period(level)
-        sizes = range(period, min(counts[level], -(-MOST_STEPS // inside)), period)
-        even = [size for size in sizes if counts[level] % size == 0 and size * inside >= LEAST_STEPS]
-        wanted = max(PARTIAL_STEPS // inside // period, 1) * period
-        return _Parts(level, min(even, key=lambda size: abs(size - wanted), default=wanted))
+        return _Parts(level, part_of(counts[level], prod(counts[level + 1 :]), self._period(level)))
 
     def _with_prefetches(
         self,

@@ -52,6 +52,16 @@ class Policy:
     filter_growth: float = inf
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Dispatches, by their numbers, whose kernels are the same code up to numbers with these plans, and the share of
+    its time that each is predicted to lose by that."""
+
+    members: tuple[int, ...]
+    plans: tuple[Plan, ...]
+    lost: tuple[float, ...]
+
+
 class Family(ABC):
     """A way to lower dispatches of one shape. `name` goes into reports."""
 
@@ -71,3 +81,9 @@ class Family(ABC):
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """Build the kernel: workgroups `kernel.begin` to `kernel.end`."""
         self.kernel_type(plan, kernel).emit()
+
+    def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
+        """Plans of one form for dispatches that are equal up to extents and have these plans, where that costs little;
+        none unless a family says otherwise."""
+        del plans, machine
+        return ()

@@ -37,12 +37,14 @@ class Forms:
         constant = tuple(form.constant + extra for form, extra in zip(forms, more or (0,) * len(forms), strict=True))
         if more is None and not any(form.terms for form in forms):
             return self.numbers.operand(constant)
-        number, rest = self.numbers.sum(constant)
+        numbers, rest = self.numbers.sum(constant)
         terms = sorted(self._terms(forms), key=lambda term: depth_of(term[0]))
         deepest = depth_of(terms[-1][0]) if terms else 0
         total = self._sum_of([term for term in terms if depth_of(term[0]) < deepest])
+        for number in numbers:
+            total = self.builder.add(total, number)
         inner = self._sum_of([term for term in terms if depth_of(term[0]) == deepest])
-        return self.builder.add(self.builder.add(self.builder.add(total, number), inner), rest)
+        return self.builder.add(self.builder.add(total, inner), rest)
 
     def _sum_of(self, terms: Sequence[tuple[Operand, tuple[int, ...]]]) -> Operand:
         total: Operand = 0

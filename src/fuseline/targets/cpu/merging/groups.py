@@ -16,12 +16,12 @@ from fuseline.targets.cpu.merging.price import MOST_SHARE, price
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel: `own`, as it is by itself, and `general`, the same with its loops kept (`Emitter.keeps_loops`). Only
-    kernels of one `kind` are compared."""
+    """A kernel with its loops kept (`Emitter.keeps_loops`). Only kernels of one `kind` are compared. `lost`: the share
+    of its time that a launch loses already, by a plan that it has in common with others."""
 
     kind: str
-    own: Kernel
-    general: Kernel
+    kernel: Kernel
+    lost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _Grouping:
         """The candidates of each kind and outline."""
         kinds: dict[str, dict[tuple[str, ...], list[int]]] = {}
         for i, candidate in enumerate(self.candidates):
-            kinds.setdefault(candidate.kind, {}).setdefault(outline(candidate.general), []).append(i)
+            kinds.setdefault(candidate.kind, {}).setdefault(outline(candidate.kernel), []).append(i)
         for outlines in kinds.values():
             for text, numbers in outlines.items() if len(outlines) > 1 else ():
                 near = max((one for one in outlines if one is not text), key=lambda one: _alike(one, text))
@@ -84,11 +84,11 @@ class _Grouping:
     def _merged(self, members: Sequence[int]) -> Merged | None:
         """The kernel of some candidates; None where there is none, or one of them would take longer."""
         try:
-            merged = merge([self.candidates[i].general for i in members], self.symbol, self.machine)
+            merged = merge([self.candidates[i].kernel for i in members], self.symbol, self.machine)
         except UnlikeError as unlike:
             self.unshared.append(Unshared(members[-1], members[0], str(unlike)))
             return None
-        lost = max(price(merged.kernel, self.candidates[i].own) for i in members)
+        lost = max(self.candidates[i].lost + price(merged.kernel, self.candidates[i].kernel) for i in members)
         if lost > MOST_SHARE:
             reason = "distances in memory that are sizes take registers in the innermost loop"
             self.unshared.append(Unshared(members[-1], members[0], reason, lost))

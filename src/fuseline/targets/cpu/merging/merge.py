@@ -53,7 +53,7 @@ def merge(kernels: Sequence[Kernel], symbol: str, machine: Machine) -> Merged:
     """The kernels as one, called `symbol`. Raises UnlikeError saying where they first differ in more than numbers."""
     first = _Merger(kernels, symbol, machine)
     first.block([kernel.body for kernel in kernels])
-    merger = _Merger(kernels, symbol, machine, first.numbers.fewest())
+    merger = _Merger(kernels, symbol, machine, *first.numbers.fewest())
     merger.block([kernel.body for kernel in kernels])
     return Merged(merger.builder.finish(), merger.numbers.values() or ((),) * len(kernels))
 
@@ -76,12 +76,14 @@ class _Builder(KernelBuilder):
 
 
 class _Merger:
-    def __init__(self, kernels: Sequence[Kernel], symbol: str, machine: Machine, sizes: Sequence[Column] = ()) -> None:
+    def __init__(
+        self, kernels: Sequence[Kernel], symbol: str, machine: Machine, sizes: Sequence[Column] = (), strides: int = 0
+    ) -> None:
         self.builder = _Builder(symbol, machine)
         self.known: dict[Many, Any] = {}
         require(len({len(kernel.sizes) for kernel in kernels}) == 1, "sizes")
         self._sizes(kernels)
-        self.numbers = Numbers(self.builder, len(kernels[0].sizes), sizes)
+        self.numbers = Numbers(self.builder, len(kernels[0].sizes), sizes, strides)
         self.forms = Forms(self.builder, self.numbers, self.value)
         self._put([(kernel.begin, kernel.end) for kernel in kernels], (self.builder.begin, self.builder.end))
         self.buffers: dict[Many, MemRef] = {}

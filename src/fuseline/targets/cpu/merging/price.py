@@ -12,13 +12,17 @@ the time of a launch:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from fuseline.targets.cpu.kernel_ir.row_pointers import StridedRow, runtime_rows, strided_rows
 from fuseline.targets.cpu.kernel_ir.types import Address, Block, Kernel, Loop, Value, When, While
 from fuseline.targets.cpu.merging.outline import EFFECTS, is_index_work, ops_of
 
 BASE_SHARE = 0.014
 """Of the time of an innermost loop, what a base more takes."""
+
+FREE_REGISTERS = 4
+"""Of those that addresses take, what no loop is slower for: rows and columns, a stride and three times as many."""
 
 PAIR_SHARE = 0.001
 """The same in a loop over integer pairs that read all rows through one base, and so move them with one index."""
@@ -36,17 +40,15 @@ def price(merged: Kernel, own: Kernel) -> float:
 
 def _lost(loop: tuple[str, ...], before: int, after: int) -> float:
     """What a loop loses that had `before` bases."""
-    pairs = any(op.startswith("dot_pairs") for op in loop) and before <= _ONE_OF_EACH
-    return max(0, after - before) * (PAIR_SHARE if pairs else BASE_SHARE)
-
-
-_ONE_OF_EACH = 2
-"""A base for rows and one for columns."""
+    pairs = any(op.startswith("dot_pairs") for op in loop)
+    return max(0, after - max(before, FREE_REGISTERS)) * (PAIR_SHARE if pairs else BASE_SHARE)
 
 
 def _bases_of(kernel: Kernel) -> dict[tuple[str, ...], int]:
-    """For each innermost loop that computes, how many bases its memory operands have."""
-    return {tuple(ops_of(body)): len(set(_bases(body))) for body in _innermost(kernel.body) if _computes(body)}
+    """For each innermost loop that computes, how many registers its memory operands have."""
+    strided = strided_rows(kernel.body, runtime_rows(kernel.body))
+    loops = [body for body in _innermost(kernel.body) if _computes(body)]
+    return {tuple(ops_of(body)): len(set(_registers(body, strided))) for body in loops}
 
 
 def _innermost(block: Block) -> Iterator[Block]:
@@ -64,8 +66,18 @@ def _computes(block: Block) -> bool:
     return any(isinstance(op, Value) and not is_index_work(op) and op.op not in EFFECTS for op in block.ops)
 
 
-def _bases(block: Block) -> Iterator[tuple[int, int]]:
-    """Each memory operand of a block without its displacement."""
+def _registers(block: Block, strided: Mapping[Value, StridedRow]) -> Iterator[tuple[int, ...]]:
+    """Each memory operand of a block without its displacement: its base, or that of the row it is counted from, and the
+    multiples of a stride in between."""
     for op in block.ops:
         if isinstance(op, Value) and op.args and isinstance(op.args[0], Address):
-            yield id(op.args[0].root), id(op.args[0].index) if isinstance(op.args[0].index, Value) else 0
+            root, index = id(op.args[0].root), op.args[0].index
+            start = index.args[0] if isinstance(index, Value) and index.op == "add" else index
+            row = strided.get(start) if isinstance(start, Value) else None
+            if row is None:
+                yield root, id(index) if isinstance(index, Value) else 0
+                continue
+            yield root, id(row.first)
+            yield 1, id(row.stride)
+            if row.times % 4 == 3:
+                yield 3, id(row.stride)

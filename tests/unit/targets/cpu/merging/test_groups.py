@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -21,19 +22,25 @@ def kernel(build: Callable[[KernelBuilder], None], *, keeps_loops: bool) -> Kern
 
 
 def candidate(build: Callable[[KernelBuilder], None], kind: str = "family") -> Candidate:
-    return Candidate(kind, kernel(build, keeps_loops=False), kernel(build, keeps_loops=True))
+    return Candidate(kind, kernel(build, keeps_loops=True))
 
 
 def columns(rows: int, width: int, streams: int, *, relu: bool = False) -> Callable[[KernelBuilder], None]:
     """Sums over the rows of a matrix, of the first elements of `streams` equal parts of a row."""
+    return scattered(rows, [width * part for part in range(streams)], width * streams, relu=relu)
+
+
+def scattered(rows: int, places: Sequence[int], width: int, *, relu: bool = False) -> Callable[[KernelBuilder], None]:
+    """Sums over the rows of a matrix, `width` wide, of the elements at `places` of a row."""
+    streams = len(places)
 
     def build(k: KernelBuilder) -> None:
-        x, y = k.binding(0, "f32", rows * width * streams), k.binding(1, "f32", streams, writable=True)
+        x, y = k.binding(0, "f32", rows * width), k.binding(1, "f32", streams, writable=True)
 
         def row(i: Operand, *sums: Operand) -> tuple[Operand, ...]:
             return tuple(
-                k.add(total, k.load(x, k.add(k.mul(i, width * streams), part * width)))
-                for part, total in enumerate(sums)
+                k.add(total, k.load(x, k.add(k.mul(i, width), place)))
+                for place, total in zip(places, sums, strict=True)
             )
 
         for part, total in enumerate(k.loop(0, rows, 1, row, (k.const(0.0, "f32"),) * streams)):
@@ -74,16 +81,30 @@ def test_kernels_that_differ_in_bounds_share_their_code():
 
 
 def test_distances_in_an_innermost_loop_have_a_price():
-    few, many = ([candidate(columns(3, width, streams)) for width in (8, 12)] for streams in (2, 8))
+    places = ((0, 70, 170, 300, 460, 650, 870), (0, 90, 200, 370, 510, 740, 1000))
+    few, many = ([candidate(scattered(3, one[:count], 1024)) for one in places] for count in (2, 7))
     for candidates, lost in ((few, False), (many, True)):
         groups, unshared = grouped(candidates, "k", ISA)
         assert (groups == []) is lost
         assert [(one.candidate, one.other, one.share > MOST_SHARE) for one in unshared] == [(1, 0, True)] * lost
 
 
+def test_rows_a_stride_apart_have_none():
+    groups, unshared = grouped([candidate(columns(3, width, 8)) for width in (8, 12)], "k", ISA)
+    assert [group.members for group in groups] == [(0, 1)] and unshared == []
+    assert groups[0].merged.numbers == ((8,), (12,))
+
+
+def test_what_a_launch_loses_already_counts():
+    one, other = (candidate(columns(rows, 8, 2)) for rows in (3, 5))
+    slow = replace(other, lost=MOST_SHARE + 0.01)
+    groups, unshared = grouped([one, slow], "k", ISA)
+    assert groups == [] and [round(why.share, 3) for why in unshared] == [round(MOST_SHARE + 0.01, 3)]
+
+
 def test_a_kernel_has_no_price_against_itself():
     one = candidate(columns(3, 8, 8))
-    assert price(one.own, one.own) == 0
+    assert price(one.kernel, one.kernel) == 0
 
 
 def test_kinds_are_not_compared_and_outlines_not_merged():

@@ -11,12 +11,15 @@ pad values; window rows in the padding are left out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fuseline.analysis.structured import Kind, is_projected_permutation, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.loops import contraction_loops
-from fuseline.targets.cpu.families.contraction.plan import plan_contraction
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
+from fuseline.targets.cpu.families.contraction.shared_plan import shared_plans
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
 from fuseline.targets.cpu.isa.description import Machine
 
 
@@ -34,6 +37,10 @@ class ConvolutionFamily(Family):
         image = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
         loops = contraction_loops(view, image=image)
         return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine)
+
+    def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
+        """Plans with tiles and partial sums in common."""
+        return shared_plans([plan for plan in plans if isinstance(plan, ContractionPlan)], machine)
 
 
 EXPORT = ConvolutionFamily

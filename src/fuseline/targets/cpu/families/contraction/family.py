@@ -5,12 +5,15 @@ out[batch, m, n] += lhs[batch, m, k] * rhs[batch, n, k]      each of batch, m, n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.loops import contraction_loops
-from fuseline.targets.cpu.families.contraction.plan import plan_contraction
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
+from fuseline.targets.cpu.families.contraction.shared_plan import shared_plans
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
 from fuseline.targets.cpu.isa.description import Machine
 
 
@@ -26,6 +29,10 @@ class ContractionFamily(Family):
             return Refusal("not-a-contraction", "the root is no contraction")
         loops = contraction_loops(view)
         return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine)
+
+    def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
+        """Plans with tiles and partial sums in common."""
+        return shared_plans([plan for plan in plans if isinstance(plan, ContractionPlan)], machine)
 
 
 EXPORT = ContractionFamily

@@ -17,6 +17,7 @@ from fuseline.targets.cpu.families.contraction.columns import ColumnReader
 from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.rows import RowReader
+from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
 from fuseline.targets.cpu.families.contraction.tile import RowTile, TileRows
 from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -60,10 +61,7 @@ class ContractionKernel(RootKernel):
 
     def _block(self, number: Operand) -> Block:
         plan, kernel = self.plan, self.kernel
-        at = self.buffers.coordinates(number, self.plan.grid)
-        outer = dict(zip(plan.outer, at, strict=False))
-        rest = at[len(plan.outer) :]
-        panel, line, tile = rest if plan.blocks.columns_outer else (rest[2], rest[0], rest[1])
+        outer, (line, tile, panel) = self._coordinates(number)
         lines = plan.lines.extent if plan.lines is not None else 1
         counts = (
             (line, plan.blocks.lines, lines),
@@ -72,6 +70,18 @@ class ContractionKernel(RootKernel):
         )
         ranges = [block_of(kernel, index, size, self.buffers.operand(count)) for index, size, count in counts]
         return Block(outer, ranges[0], ranges[1], ranges[2])
+
+    def _coordinates(self, number: Operand) -> tuple[dict[Axis, Operand], tuple[Operand, Operand, Operand]]:
+        """Where a workgroup is along the outer axes, and its block of lines, of tiles and of panels."""
+        plan = self.plan
+        count = len(plan.outer)
+        order = [*range(count), *(count + i for i in ((1, 2, 0) if plan.blocks.columns_outer else (0, 1, 2)))]
+        if plan.form is not None:  # in one order, whichever is the slowest
+            at = self.buffers.digits(number, plan.grid, order)
+        else:
+            found = self.buffers.coordinates(number, plan.grid)
+            at = [found[i] for i in order]
+        return dict(zip(plan.outer, at, strict=False)), (at[count], at[count + 1], at[count + 2])
 
     # panels -----------------------------------------------------------------------------------------------------------
 
@@ -85,9 +95,28 @@ class ContractionKernel(RootKernel):
             self.columns.enter(block.outer, number, actives)
             kernel.loop(*block.lines, 1, partial(self._tiles, block, (number, actives)))
 
+        if plan.form is not None:
+            self._panels_of(plan.form, block, panel)
+            return
         over_panels(
             kernel, (whole, kernel.sub(columns, kernel.mul(whole, plan.width))), plan.width, block.panels, panel
         )
+
+    def _panels_of(self, form: SharedForm, block: Block, panel: Callable[[Operand, Operand], None]) -> None:
+        """Whole panels, then one of each of the widths that any kernel of the form ends with: where it is not this
+        one's, there are none of it."""
+        plan, kernel, (first, last) = self.plan, self.kernel, block.panels
+        assert isinstance(plan.loops.column.extent, int)
+        whole, rest = divmod(plan.loops.column.extent, plan.width)
+        runs = [(0, whole, plan.tile.vectors)]
+        runs += [(whole, whole + (rest == vectors * plan.lanes), vectors) for vectors in form.rests]
+        for begin, end, vectors in runs:
+
+            def one(number: Operand, vectors: int = vectors) -> tuple[()]:
+                panel(number, vectors * plan.lanes)
+                return ()
+
+            kernel.loop(kernel.max(first, begin), kernel.min(last, end), 1, one)
 
     def _tiles(self, block: Block, panel: tuple[Operand, Sequence[Operand | None]], line: Operand) -> tuple[()]:
         """The tiles of one line, tall ones first; a runtime extent ends in one tile whose missing rows repeat the last
@@ -95,7 +124,7 @@ class ContractionKernel(RootKernel):
         if self.plan.split is None:
             self._runtime_tiles(block, line, lambda tile: self._tile(tile, *panel))
             return ()
-        for run in split_tiles(self.plan.split):
+        for run in split_tiles(self.plan.split, both=self.plan.form is not None and self.plan.form.short):
             for tiles in self._peeled(run):
 
                 def emit_tile(t: Operand, start: Operand, tiles: Tiles = tiles) -> None:
@@ -167,11 +196,21 @@ class ContractionKernel(RootKernel):
         """The number of tile `t` of a line among those that share a panel: the workgroup's, or, where each has one
         panel, all of them."""
         kernel, plan = self.kernel, self.plan
+        if plan.form is not None:
+            return self._number_in_turn(line, t)
         if plan.blocks.panels == 1 and plan.blocks.columns_outer:
             return kernel.add(kernel.mul(line, self.buffers.operand(plan.tile_count)), t)
         return kernel.add(
             kernel.mul(kernel.sub(line, block.lines[0]), plan.blocks.tiles), kernel.sub(t, block.tiles[0])
         )
+
+    def _number_in_turn(self, line: Operand, t: Operand) -> Operand:
+        """All tiles, counted anew after as many as share a panel: said alike where a block shares one and where all
+        do."""
+        kernel, plan = self.kernel, self.plan
+        if not plan.prefetch.period:
+            return 0
+        return kernel.rem(kernel.add(kernel.mul(line, self.buffers.operand(plan.tile_count)), t), plan.prefetch.tiles)
 
     # one tile ---------------------------------------------------------------------------------------------------------
 
@@ -184,6 +223,7 @@ class ContractionKernel(RootKernel):
                 self.kernel, rows.addresses, rows.axes, self.columns.reader(), (tile.height, len(actives)),
                 padding_row=self.rows.padding_row, skips_padding=self.rows.pad == 0, pulled=rows.pulled,
                 prefetches=self.columns.prefetches(tile.number),
+                part=self.plan.part,
             )  # fmt: skip
             accumulators = reduction.emit(accumulators, rows.always)
         if self.stage is not None and (self.stages or tile.valid is not None):

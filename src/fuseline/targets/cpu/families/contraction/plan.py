@@ -29,6 +29,7 @@ from fuseline.targets.cpu.families.contraction.loops import (
 from fuseline.targets.cpu.families.contraction.pairs import reads_as_stored, takes_pairs, walks_across
 from fuseline.targets.cpu.families.contraction.prefetch import choose_prefetch, row_tiles
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
@@ -41,6 +42,7 @@ from fuseline.targets.cpu.tiles import (
     cached_rows,
     choose_blocks,
     choose_tile,
+    split_in_tiles,
     split_rows,
 )
 from fuseline.targets.target import Refusal
@@ -77,6 +79,7 @@ class ContractionPlan(Plan):
     """The loops with their tile, blocks and operand modes; `lines` and `tiled` are the last two row axes.
 
     `pairs`: two steps of the innermost reduction axis are one step of the kernel, and their columns lie side by side.
+    `form`: what it has in common with kernels that are the same code; `part`: the steps of a partial sum then.
     """
 
     loops: ContractionLoops
@@ -95,11 +98,15 @@ class ContractionPlan(Plan):
     outer: tuple[Axis, ...]
     lines: Axis | None
     tiled: Axis | None
+    form: SharedForm | None = None
+    part: int | None = None
 
     @property
     def stages(self) -> bool:
         """Whether a tile's accumulators go through scratch to an epilogue written once, rather than once per
         accumulator."""
+        if self.form is not None:
+            return self.form.stages
         epilogue = sum(
             _EPILOGUE_COST.get(type(op), 1)
             for member in self.view.members
@@ -122,7 +129,11 @@ class ContractionPlan(Plan):
     def split(self) -> RowSplit | None:
         """The tiles along the tiled axis; None where its extent is only known at run time."""
         extent = self.tiled.extent if self.tiled is not None else 1
-        return split_rows(extent, self.tile.rows) if isinstance(extent, int) else None
+        if not isinstance(extent, int):
+            return None
+        if self.form is not None:
+            return split_in_tiles(extent, self.form.height)
+        return split_rows(extent, self.tile.rows)
 
     @property
     def tile_count(self) -> Dim:
@@ -149,9 +160,11 @@ class ContractionPlan(Plan):
         return (*(axis.extent for axis in self.outer), *inner)
 
 
-def plan_contraction(loops: ContractionLoops, machine: Machine, tile: Tile | None = None) -> ContractionPlan | Refusal:
+def plan_contraction(
+    loops: ContractionLoops, machine: Machine, tile: Tile | None = None, form: SharedForm | None = None
+) -> ContractionPlan | Refusal:
     """The plan for these loops, or why its results cannot be written. `tile` stands in for the chosen one, to measure
-    others."""
+    others; `form`: that of kernels it is one of."""
     view = loops.view
     if unsupported_members(view, loops.root.op):
         return Refusal("second-reduction", "an op reduces beside the root")
@@ -183,6 +196,7 @@ def plan_contraction(loops: ContractionLoops, machine: Machine, tile: Tile | Non
         outer=(*loops.outer, *loops.rows[:-2]),
         lines=loops.rows[-2] if len(loops.rows) > 1 else None,
         tiled=loops.rows[-1] if loops.rows else None,
+        form=form,
     )
     return _finished(plan)
 

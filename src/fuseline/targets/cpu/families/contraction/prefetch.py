@@ -41,7 +41,7 @@ def choose_prefetch(
     steps = estimated(loops.steps)
     if rhs_mode != "constant" or 2 * steps * estimated(loops.column.extent) * size <= machine.l2_bytes:
         return NONE
-    all_tiles, tiles = row_tiles(loops, tile), _tiles_per_panel(loops, tile, blocks)
+    all_tiles, tiles = row_tiles(loops, tile), tiles_per_panel(loops, tile, blocks)
     if all_tiles == 1:  # one row is bound by the bandwidth of memory, which hardware exhausts on its own
         return Prefetch(distance=PREFETCH_BYTES // size) if tile.rows > 1 else NONE
     if tiles < (2 if blocks.columns_outer else FEW_TILES) or share_inside(loops) < LEAST_INSIDE:
@@ -63,7 +63,7 @@ def row_tiles(loops: ContractionLoops, tile: Tile) -> int:
     return -(-_product([estimated(axis.extent) for axis in loops.rows]) // tile.rows)
 
 
-def _tiles_per_panel(loops: ContractionLoops, tile: Tile, blocks: Blocks) -> int:
+def tiles_per_panel(loops: ContractionLoops, tile: Tile, blocks: Blocks) -> int:
     """Tiles from the first of a panel to the first of the next one: those of a workgroup, or all where every workgroup
     has one panel."""
     if blocks.panels > 1 or not blocks.columns_outer:

@@ -1,0 +1,200 @@
+"""One form for multiply-add roots that are equal up to extents, so that their kernels are the same code up to numbers.
+
+    196 x 64 columns    14x32, and no rest         =>      13x32 and 12x32 tiles, then one panel of 16
+    49 x 144 columns    13x48, and no rest         =>      the same, each as often as its extents ask for
+
+Each site keeps its blocks and its partial sums, and packs its own columns, in panels of the common width. What a form
+costs a site is the modelled time of its tiles beside that of its own plan; it is left out of a form that would cost it
+more than `MOST_SHARE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+
+from fuseline.ir.rounds import rounds
+from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
+from fuseline.targets.cpu.emit.microkernel import MOST_STEPS, STEPS_PER_ITERATION, part_of
+from fuseline.targets.cpu.families.contraction.loops import estimated
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
+from fuseline.targets.cpu.families.contraction.prefetch import tiles_per_panel
+from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
+from fuseline.targets.cpu.families.family import Shared
+from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.cpu.merging.price import MOST_SHARE
+from fuseline.targets.cpu.tiles import MAX_VECTORS, Tile, fits, split_in_tiles, split_rows, step_cycles
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A dispatch: its number among those asked about, its own plan, rows, columns and steps of its root,
+    and those of a partial sum."""
+
+    number: int
+    plan: ContractionPlan
+    rows: int
+    columns: int
+    steps: int
+    part: int
+
+
+def shared_plans(plans: Sequence[ContractionPlan], machine: Machine) -> list[Shared]:
+    """Groups of two or more of the plans with a form that fits all of a group."""
+    sites = [site for number, plan in enumerate(plans) if (site := _site(number, plan)) is not None]
+    found: list[Shared] = []
+    for _ in rounds("forms of products", most=len(sites)):
+        best = max(_groups(sites, machine), key=_merit, default=None)
+        if best is None:
+            break
+        found.append(best)
+        sites = [site for site in sites if site.number not in best.members]
+    return found
+
+
+def _merit(group: Shared) -> tuple[int, float]:
+    """Many members first, then those that lose least."""
+    return len(group.members), -sum(group.lost)
+
+
+def _site(number: int, plan: ContractionPlan) -> _Site | None:
+    """A dispatch whose loops are known, of whole vectors, that reads its rows where they are and pads nothing."""
+    loops = plan.loops
+    extents = [plan.tiled.extent if plan.tiled is not None else 1, loops.column.extent, loops.steps]
+    rows, columns, steps = (extent if isinstance(extent, int) else 0 for extent in extents)
+    padded = any(segment.access.bounds for segment in loops.segments)
+    whole = rows and columns and steps and columns % plan.lanes == 0
+    if not whole or padded or (plan.lhs_mode, plan.rhs_mode) != ("linear", "constant") or len(loops.reduction) != 1:
+        return None
+    in_parts = steps >= MOST_STEPS and not loops.narrow
+    return _Site(
+        number, plan, rows, columns, steps, part_of(steps, 1, plan.prefetch.period or 1) if in_parts else steps
+    )
+
+
+def _groups(sites: Sequence[_Site], machine: Machine) -> Iterator[Shared]:
+    for in_parts in (False, True):
+        for tile in _tiles(sites[0].plan, machine) if len(sites) > 1 else ():
+            members = [site for site in sites if _takes(site, tile, in_parts=in_parts)]
+            if len(members) > 1:
+                yield _shared(members, tile, machine, in_parts=in_parts)
+
+
+def _tiles(plan: ContractionPlan, machine: Machine) -> Iterator[Tile]:
+    """Tiles that leave room for the columns of the next step: merged loops load them ahead."""
+    temporaries = 2 if plan.loops.narrow else 1
+    for vectors in range(1, MAX_VECTORS + 1):
+        for height in range(machine.vector_registers, 0, -1):
+            if fits(height, vectors, machine, temporaries + vectors):
+                yield Tile(height, vectors)
+
+
+def _takes(site: _Site, tile: Tile, *, in_parts: bool) -> bool:
+    """Whether a site can have a form, and loses little by it. Its partial sums are those that it has, so that it
+    computes the same."""
+    odd = site.part % (2 * STEPS_PER_ITERATION if site.plan.pairs else STEPS_PER_ITERATION)
+    if (
+        odd
+        or site.steps % site.part
+        or (site.part < site.steps and not in_parts)
+        or (in_parts and site.plan.loops.narrow)
+    ):
+        return False
+    return _is_sum(site.rows, tile.rows) and _lost(site, tile, in_parts=in_parts) <= MOST_SHARE
+
+
+def _is_sum(rows: int, height: int) -> bool:
+    """Whether rows are tiles of a height and of one less."""
+    return -(-rows // height) * (height - 1) <= rows and (rows >= height or rows == height - 1)
+
+
+def _lost(site: _Site, tile: Tile, *, in_parts: bool) -> float:
+    """The share of its modelled time that a site loses."""
+    own = _cycles(site, site.plan.tile, in_parts=site.part < site.steps)
+    return max(0.0, _cycles(site, tile, in_parts=in_parts) / own - 1)
+
+
+TILE_CYCLES = 24
+"""Of a tile beside its steps: where it is, its first and its last step."""
+
+TOTAL_CYCLES = 3
+"""Of one accumulator's way to the stack and back, at the end of a partial sum."""
+
+
+def _cycles(site: _Site, tile: Tile, *, in_parts: bool) -> float:
+    own = site.plan.tile == tile
+    split = split_rows(site.rows, tile.rows) if own else split_in_tiles(site.rows, tile.rows)
+    lanes, total = site.plan.lanes, 0.0
+    whole, rest = divmod(site.columns, tile.vectors * lanes)
+    for count, vectors in ((whole, tile.vectors), (1 if rest else 0, -(-rest // lanes))):
+        for tiles, height in ((split.tall, split.height), (split.short, split.height - 1)):
+            if count and tiles and height:
+                sums = site.steps // site.part * TOTAL_CYCLES * height * vectors if in_parts else 0
+                total += count * tiles * (site.steps * step_cycles(height, vectors) + TILE_CYCLES + sums)
+    return total
+
+
+def _shared(members: Sequence[_Site], tile: Tile, machine: Machine, *, in_parts: bool) -> Shared:
+    splits = [split_in_tiles(site.rows, tile.rows) for site in members]
+    lanes = members[0].plan.lanes
+    rests = {site.columns // lanes % tile.vectors for site in members} - {0}
+    form = SharedForm(
+        height=tile.rows,
+        short=any(split.short for split in splits),
+        rests=tuple(sorted(rests)),
+        in_parts=in_parts,
+        stages=all(site.plan.stages for site in members),
+    )
+    planned = [_planned(site, tile, form, machine) for site in members]
+    requests = _prefetches(planned, members)
+    return Shared(
+        tuple(site.number for site in members),
+        tuple(replace(plan, prefetch=prefetch) for plan, prefetch in zip(planned, requests, strict=True)),
+        tuple(_lost(site, tile, in_parts=in_parts) for site in members),
+    )
+
+
+def _planned(site: _Site, tile: Tile, form: SharedForm, machine: Machine) -> ContractionPlan:
+    plan = plan_contraction(site.plan.loops, machine, tile, form)
+    assert isinstance(plan, ContractionPlan)
+    return replace(plan, part=site.part if form.in_parts else 0)
+
+
+def _prefetches(plans: Sequence[ContractionPlan], sites: Sequence[_Site]) -> list[Prefetch]:
+    """Requests every so many steps in all of them, if most of the work is done where they pay."""
+    asking = [plan for plan in plans if plan.prefetch.period]
+    if 2 * sum(_flops(plan) for plan in asking) <= sum(_flops(plan) for plan in plans):
+        return [NONE] * len(plans)
+    most, whole = min(plan.prefetch.period for plan in asking), gcd(*(site.part for site in sites))
+    period = max((n for n in range(2, most + 1, 2) if whole % n == 0), default=0)
+    if not period:
+        return [NONE] * len(plans)
+    lines = max(_lines(plan, period) for plan in asking)
+    return [_prefetch(plan, period, lines) for plan in plans]
+
+
+def _lines(plan: ContractionPlan, period: int) -> int:
+    """Cache lines that a tile asks for at a time."""
+    panel = -(-_steps(plan) * plan.width * BYTES[plan.loops.elements[1]] // LINE_BYTES)
+    return -(-panel // (_sharing(plan) * (_steps(plan) // period)))
+
+
+def _prefetch(plan: ContractionPlan, period: int, lines: int) -> Prefetch:
+    requests, line = _steps(plan) // period, LINE_BYTES // BYTES[plan.loops.elements[1]]
+    return Prefetch(period=period, lines=lines, requests=requests, tiles=_sharing(plan), share=requests * lines * line)
+
+
+def _sharing(plan: ContractionPlan) -> int:
+    """Tiles that share a panel."""
+    return tiles_per_panel(plan.loops, plan.tile, plan.blocks)
+
+
+def _steps(plan: ContractionPlan) -> int:
+    return estimated(plan.loops.steps)
+
+
+def _flops(plan: ContractionPlan) -> int:
+    return estimated(plan.loops.flops)

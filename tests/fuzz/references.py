@@ -41,7 +41,8 @@ class References:
         self.names = [output.name for output in case.model.graph.output]
         self.ort = self._ort_outputs()
         self._samples: dict[int, Sequence[Mapping[str, Any]]] = {}
-        self._interpreter: Interpreter | None = None
+        self._interpreters: dict[bool, Interpreter] = {}
+        self._taken_equal = False
         self._doubles: dict[int, Mapping[str, Any] | Finding] = {}
         self._judged: dict[tuple[int, str], Finding | None] = {}
 
@@ -112,17 +113,29 @@ class References:
         return self._doubles[index]
 
     def _interpreted(self, feeds: Feeds) -> Mapping[str, Any] | Finding:
-        try:
-            if self._interpreter is None:
-                ctx = new_context()
-                shapes = {name: shape_option(text) for name, text in bounds(self.case).items()}
-                self._interpreter = Interpreter(read_program(self.case.model, ctx, shapes), ctx.resources, double=True)
-            with np.errstate(all="ignore"):
-                return self._interpreter.run(feeds)
-        except FuselineError as error:
-            return Finding("interpreter", f"the interpreter refuses: {error}")
-        except Exception:  # noqa: BLE001
-            return Finding("interpreter", traceback.format_exc(limit=-4))
+        """By the program of sizes that are taken to be equal, and where they are not, by that of sizes as they are: so
+        a compiled program does."""
+        for literal in (False, True):
+            try:
+                if literal not in self._interpreters:
+                    self._interpreters[literal] = self._read(literal)
+                with np.errstate(all="ignore"):
+                    return self._interpreters[literal].run(feeds)
+            except FuselineError as error:
+                found = Finding("interpreter", f"the interpreter refuses: {error}")
+                if not self._taken_equal:
+                    return found
+            except Exception:  # noqa: BLE001
+                return Finding("interpreter", traceback.format_exc(limit=-4))
+        return found
+
+    def _read(self, literal: bool) -> Interpreter:
+        ctx = new_context()
+        ctx.literal_broadcasts = literal
+        shapes = {name: shape_option(text) for name, text in bounds(self.case).items()}
+        module = read_program(self.case.model, ctx, shapes)
+        self._taken_equal |= bool(ctx.taken_equal)
+        return Interpreter(module, ctx.resources, double=True)
 
     def _noisy_runs(self, index: int) -> Sequence[Mapping[str, Any]]:
         """Results of noisy runs, and of one without noise."""

@@ -109,6 +109,10 @@ DIFFERENCES: dict[str, tuple[str, tuple[Any, ...]]] = {
         "(float[2] x, float w) => (float[a] y) { y = Clip (x, w) }",
         (np.array([np.inf, 1], np.float32), np.float32(-1)),
     ),
+    "instance-norm-of-one-element": (
+        "(float[1,1,1] x, float[1] w, float[1] z) => (float[a,b,c] y) { y = InstanceNormalization (x, w, z) }",
+        (np.array([[[4000.3]]], np.float32), np.array([1.34], np.float32), np.array([0.444589], np.float32)),
+    ),
     "integers-shrunk-in-floats": (
         "(int32[3] x) => (int32[a] y) { y = Shrink <bias = 0.5, lambd = 1.5> (x) }",
         (np.array([1, 2, -3], np.int32),),

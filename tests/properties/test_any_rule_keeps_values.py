@@ -1,5 +1,5 @@
-"""Rules of users decide what runs together, never what comes out: with rules that find everything legal, or answer by
-chance, outputs are those of the interpreter, or the compile is refused with a code."""
+"""Rules of users decide what runs together, never what comes out: with rules that find everything legal, answer by
+chance or forbid, outputs are those of the interpreter, or the compile is refused with a code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.small_models import SMALL_MODELS
 
 RULE = '''
 import random
-from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
+from fuseline.passes.fusion.decision import Forbid, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.rule import FusionRule, Shape
 
 class Mine(FusionRule):
@@ -36,12 +36,13 @@ EXPORT = Mine
 '''
 
 ANSWERS = ("Legal()", "self.chance.choice([Legal(), Legal(), WhyNot('no-rule', 'by chance'), NotApplicable()])")
+FORBIDS = "self.chance.choice([Legal(), Forbid('mine', 'by chance')])"
 
 
 @pytest.fixture(
     scope="module",
-    params=[(shape, answer) for shape in ("SHARED", "INLINE_PRODUCER") for answer in ANSWERS],
-    ids=lambda p: f"{p[0]}-{p[1][:5]}",
+    params=[*[(shape, answer) for shape in ("SHARED", "INLINE_PRODUCER") for answer in ANSWERS], ("SHARED", FORBIDS)],
+    ids=lambda p: f"{p[0]}-{'Forbid' if 'Forbid' in p[1] else p[1][:5]}",
 )
 def rules(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shape, answer = request.param

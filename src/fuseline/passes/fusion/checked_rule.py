@@ -17,7 +17,8 @@ from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape, scratch_refusal
 
 _HINT = (
-    "matches() returns Legal(), WhyNot(code, detail, at) or NotApplicable() and changes nothing; docs/errors/E0704.md"
+    "matches() returns Legal(), WhyNot(code, detail, at), Forbid(code, detail, at) or NotApplicable() and changes "
+    "nothing; docs/errors/E0704.md"
 )
 
 
@@ -32,7 +33,8 @@ def checked(rule: FusionRule) -> FusionRule:
 
         def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
             answer = _asked(rule, merge, graph)
-            return (structural_refusal(merge, rule.shape) or answer) if isinstance(answer, Legal) else answer
+            believed = not isinstance(answer, Legal) or merge.joint
+            return answer if believed else structural_refusal(merge, rule.shape) or answer
 
     return CheckedRule()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 WHY_NOT_CODES: dict[str, str] = {
     "arms-limit": "the dispatch would have more independent parts than the target allows",
@@ -53,6 +54,17 @@ class WhyNot:
     def __post_init__(self) -> None:
         if self.code not in WHY_NOT_CODES:
             raise KeyError(self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Forbid(WhyNot):
+    """Why a merge must not be, whatever other rules say of it. The code is the rule's own: one line that reports show
+    as it is."""
+
+    def __post_init__(self) -> None:
+        code = cast("object", self.code)
+        if not isinstance(code, str) or not code.strip() or not code.isprintable():
+            raise ValueError(f"a Forbid has a code of one line, not {code!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.candidate_queue import CandidateQueue, Rank
 from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.edge_records import Outcome, apart_records, arms_record, edge_record
+from fuseline.passes.fusion.forbidding import Forbidding, forbidden
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
@@ -72,6 +73,7 @@ class Driver:
     ) -> None:
         self.graph, self.rules, self.target, self.level = graph, rules, target, level
         self.limits = DispatchLimits(graph, target, veto)
+        self.forbidding = Forbidding(rules, graph, target)
         groups = [Group.of(node) for node in graph.nodes]
         self.group_of = GroupOwners(groups)
         self.alive = set(groups)
@@ -161,10 +163,14 @@ class Driver:
         return self._ask_rules(merge, weigh(merge, self.graph).bytes_saved)
 
     def _ask_rules(self, merge: Merge, bytes_saved: int) -> Outcome:
-        """The first rule that finds the merge legal, the target permitting; else the most telling refusal."""
-        told: Outcome | None = None
+        """What a rule forbids; else the first rule that finds the merge legal, the target permitting; else the most
+        telling refusal."""
+        given = self.forbidding.answers(merge)
+        told = forbidden(given)
+        if told is not None:
+            return told
         for rule in self.rules:
-            answer = rule.matches(merge, self.graph)
+            answer = given[rule.name] if rule.name in given else rule.matches(merge, self.graph)
             if isinstance(answer, NotApplicable):
                 continue
             if isinstance(answer, Legal):
@@ -252,6 +258,9 @@ class Driver:
         cycle = self._cycle(parts)
         if cycle is not None:
             return Outcome("structure", cycle)
+        banned = self.forbidding.together(parts)
+        if banned is not None:
+            return banned
         saved = weigh_reads(candidate.reads, parts, self.graph).bytes_saved
         refusal = (
             illegal(candidate, self.target) or self.limits.refusal(group) or self._stream_costs_time(candidate, saved)
@@ -280,24 +289,30 @@ class Driver:
             if isinstance(join, WhyNot):
                 self._tell(group, Outcome(CONCAT_SLICES, join))
             elif join is not None:
-                whole = joined(join.groups)
-                refusal = self.limits.bindings(whole) or self.limits.arms(join) or self.limits.refusal(whole)
-                if refusal is None:
+                refused = self._refused_concat(join)
+                if refused is None:
                     self._join(join)
                 else:
-                    self._tell(group, Outcome(CONCAT_SLICES, refusal))
+                    self._tell(group, refused)
         for join in level_merges(self._joinable(), self.order, self.target, self._takes_arms):
             kept = self._restricted(join)
             if isinstance(kept, HorizontalMerge) and (kept is join or self._takes_arms(kept)):
                 self._join(kept)
 
+    def _refused_concat(self, join: HorizontalMerge) -> Outcome | None:
+        """Why the parts of a concat cannot write into it, None where they can."""
+        whole = joined(join.groups)
+        refusal = self.limits.bindings(whole) or self.limits.arms(join) or self.limits.refusal(whole)
+        return Outcome(join.rule, refusal) if refusal is not None else self.forbidding.together(join.groups)
+
     def _takes_arms(self, join: HorizontalMerge) -> bool:
         """Whether the target takes groups that no edge joins in one dispatch; where it does not, the record says
         why."""
         refusal = self.limits.veto(join.groups)
-        if refusal is not None:
-            self.kept_apart.append((join.rule, join.groups[0], join.groups[-1], refusal))
-        return refusal is None
+        refused = Outcome(join.rule, refusal) if refusal is not None else self.forbidding.together(join.groups)
+        if refused is not None and isinstance(refused.answer, WhyNot):
+            self.kept_apart.append((refused.rule, join.groups[0], join.groups[-1], refused.answer))
+        return refused is None
 
     def _joinable(self) -> list[Group]:
         """The groups that may become arms, in canonical order."""

@@ -16,7 +16,7 @@ from fuseline.analysis.structured import Kind
 from fuseline.errors import FuselineError
 from fuseline.ir.rounds import rounds
 from fuseline.ir.target_description import TargetDescription
-from fuseline.passes.fusion.decision import Legal, WhyNot
+from fuseline.passes.fusion.decision import Forbid, Legal, WhyNot
 from fuseline.passes.fusion.driver import Driver, Pair, Partition, partition
 from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.graph import FusionGraph
@@ -165,8 +165,17 @@ class PlannedDriver(Driver):
         arms = HorizontalMerge(PLAN, tuple(pieces))
         whole = joined(pieces)
         return (
-            self._dependent(pieces) or self.limits.bindings(whole) or self.limits.arms(arms) or self.limits.veto(pieces)
+            self._dependent(pieces)
+            or self.limits.bindings(whole)
+            or self.limits.arms(arms)
+            or self.limits.veto(pieces)
+            or self._forbidden(pieces)
         )
+
+    def _forbidden(self, pieces: Sequence[Group]) -> WhyNot | None:
+        """What a rule has against pieces as one group."""
+        outcome = self.forbidding.together(pieces)
+        return outcome.answer if outcome is not None and isinstance(outcome.answer, WhyNot) else None
 
     def _dependent(self, pieces: Sequence[Group]) -> WhyNot | None:
         """Why pieces cannot run beside each other, None where they can: a part may be written into a concat, nothing
@@ -225,6 +234,8 @@ def _is_lone_concat(group: Group) -> bool:
 
 
 def _hint(refusal: WhyNot) -> str:
+    if isinstance(refusal, Forbid):
+        return "a rule from outside forbids it: take one of the two out of the group, or leave that rule out"
     at = f" at {refusal.at}" if refusal.at else ""
     return (
         f"docs/why-not.md explains {refusal.code}{at}; take one of the two out of the group, or add the op that is "

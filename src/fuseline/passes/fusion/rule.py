@@ -59,6 +59,9 @@ class Merge:
     producer: Group
     consumer: Group
     target: TargetDescription
+    joint: ClassVar[bool] = False
+    """Whether the two would be arms of one dispatch, or parts of a softmax that streams: no rule forms that, but one
+    may forbid it."""
 
     @cached
     def reads(self) -> tuple[Read, ...]:
@@ -92,6 +95,11 @@ class Merge:
         return self.inlined if shape is Shape.INLINE_PRODUCER else cut_behind(self.producer, self.consumer)
 
     @property
+    def members(self) -> list[Node]:
+        """The ops that would be in one dispatch: those of the producer, then those of the consumer."""
+        return [*self.producer.members, *self.consumer.members]
+
+    @property
     def regrouped(self) -> bool:
         """Whether a reshape that regroups dimensions lies on an edge."""
         return any(read.regrouped for read in self.reads)
@@ -118,8 +126,11 @@ class FusionRule(ABC):
 
     @abstractmethod
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
-        """Whether the merge is legal by this rule: `Legal`, `WhyNot`, or `NotApplicable` for ops the rule is not
-        about."""
+        """Whether the merge is legal by this rule: `Legal`, `WhyNot`, or `NotApplicable` for ops the rule is not about.
+
+        `Forbid`, of a rule from outside, wins over what all others say. Such a rule is also asked about two groups that
+        would be joined otherwise (`merge.joint`), where there may be no reads and nothing but `Forbid` counts.
+        """
 
 
 def scratch_refusal(merge: Merge) -> WhyNot | None:
@@ -169,6 +180,11 @@ def builtin_rules() -> list[FusionRule]:
         for info in pkgutil.iter_modules(rules.__path__)
     ]
     return order_rules(found)
+
+
+def is_builtin(rule: FusionRule) -> bool:
+    """Whether a rule is one of those in `rules/`."""
+    return type(rule).__module__.startswith(f"{__package__}.rules.")
 
 
 def _export(module: Any, file_name: str) -> FusionRule:

@@ -13,31 +13,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
 
-from xdsl.dialects import arith, func, linalg, tensor
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+from xdsl.dialects import func, tensor
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.disjoint_sets import DisjointSets
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import (
     StructuredOp,
-    captured_tensors,
-    dims_of,
     is_generic,
-    splat_value,
     tensor_operands,
 )
 from fuseline.dispatch.fused_loops import FusedLoops, member_loops, members_of
+from fuseline.dispatch.is_internal import is_internal
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.result_places import returned, stored_places, unreshaped
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim
-
-LoopRef: TypeAlias = tuple[Any, int]
-"""A dimension of a value, or a loop of an op."""
 
 
 @dataclass(frozen=True)
@@ -171,13 +165,6 @@ def grid_of(loops: FusedLoops, body: Block) -> Grid:
     return Grid(found, tuple(ops[member].operands[operand] for member, operand in loops.along))
 
 
-def is_internal(value: SSAValue) -> bool:
-    """Whether `value` is computed by the dispatch: neither an argument, nor a constant, nor uninitialised."""
-    if not isinstance(value, OpResult) or not isinstance(value.type, TensorType) or splat_value(value) is not None:
-        return False
-    return not isinstance(value.op, tensor.EmptyOp | arith.ConstantOp)
-
-
 def _twice(axes: Sequence[LoopRef | None]) -> set[LoopRef]:
     return {axis for axis in axes if axis is not None and axes.count(axis) > 1}
 
@@ -206,77 +193,3 @@ def _read_links(
     for source, axis, result_axis in plain_pairs(op, shapes):
         if joins(source) or isinstance(op, tensor.ConcatOp):  # parts of a concat are made side by side, arguments too
             yield (source, axis), (op.results[0], result_axis)
-
-
-def contiguous_axis(
-    shapes: ShapeAnalysis, value: SSAValue, map_: AffineMap, loops: Sequence[LoopRef | None]
-) -> LoopRef | None:
-    """The axis along which an operand is contiguous in memory: that of its last dimension longer than 1, if it is a
-    plain loop."""
-    for expr, size in zip(reversed(map_.results), reversed(shapes.dims(value)), strict=True):
-        if size != 1:
-            return loops[expr.position] if isinstance(expr, AffineDimExpr) else None
-    return None
-
-
-def non_identity_reads(axes: Axes, stored: Iterable[SSAValue]) -> dict[SSAValue, set[int]]:
-    """Per value the dimensions that some reader visits at another coordinate than its own loop's: windows, gathers,
-    reshapes, pads.
-
-    Looseness passes from a result to what it is made of, but not through `stored` values, which are made at their own
-    loops.
-    """
-    loose: dict[SSAValue, set[int]] = {}
-    kept = set(stored)
-    for op in reversed(axes.ops):
-        if is_generic(op):
-            _loose_in_generic(op, loose, kept)
-        else:
-            _loose_in_move(axes.shapes, op, loose, kept)
-    return loose
-
-
-def _loose_in_generic(op: linalg.ops.GenericOp, loose: dict[SSAValue, set[int]], kept: set[SSAValue]) -> None:
-    structured = StructuredOp(op)
-    loops: set[int] = set()
-    for result, map_ in zip(op.results, structured.output_maps, strict=True):
-        if result not in kept:
-            loops.update(loop for axis in loose.get(result, ()) for loop in dims_of(map_.results[axis]))
-    for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
-        for axis, expr in enumerate(map_.results):
-            plain = isinstance(expr, AffineDimExpr) and expr.position not in loops
-            if not plain and not (isinstance(expr, AffineConstantExpr) and expr.value == 0 and _size_one(value, axis)):
-                loose.setdefault(value, set()).add(axis)
-    for value in captured_tensors(op):
-        loose.setdefault(value, set()).update(range(len(_shape(value))))
-
-
-def _only_places(op: Operation) -> bool:
-    """Whether an op says where a result lies and computes nothing."""
-    return isinstance(op, tensor.InsertSliceOp) and all(
-        isinstance(use.operation, func.ReturnOp) for use in op.result.uses
-    )
-
-
-def _loose_in_move(shapes: ShapeAnalysis, op: Operation, loose: dict[SSAValue, set[int]], kept: set[SSAValue]) -> None:
-    if _only_places(op):
-        return
-    pairs = list(plain_pairs(op, shapes))
-    through: set[int] = set()
-    if op.results and op.results[0] not in kept:
-        through = loose.get(op.results[0], set())
-    for source in op.operands:
-        if not isinstance(source.type, TensorType):
-            continue
-        plain = {axis for value, axis, result_axis in pairs if value is source and result_axis not in through}
-        rest = {axis for axis in range(len(_shape(source))) if axis not in plain and not _size_one(source, axis)}
-        loose.setdefault(source, set()).update(rest)
-
-
-def _shape(value: SSAValue) -> Sequence[int]:
-    assert isinstance(value.type, TensorType)
-    return value.type.get_shape()
-
-
-def _size_one(value: SSAValue, axis: int) -> bool:
-    return _shape(value)[axis] == 1

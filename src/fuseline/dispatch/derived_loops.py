@@ -17,8 +17,8 @@ from fuseline.analysis.disjoint_sets import DisjointSets
 from fuseline.analysis.online_softmax import online_softmaxes
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import is_reduction, tensor_operands
-from fuseline.dispatch.axes import is_internal
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, member_loops, members_of
+from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.result_places import stored_places
 from fuseline.dispatch.shared_loops import Loop, SharedLoops
 from fuseline.ir.reachable import reachable

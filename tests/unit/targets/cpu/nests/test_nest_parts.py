@@ -11,7 +11,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.evaluation import evaluate_function
-from fuseline.dispatch.axes import LoopRef
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
 from fuseline.ir.dim import evaluate as evaluate_size

@@ -16,7 +16,7 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import StructuredOp, kind
-from fuseline.dispatch.axes import LoopRef
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.dtypes import dtype_of

@@ -28,7 +28,8 @@ from fuseline.analysis.structured import (
     splat_value,
     tensor_operands,
 )
-from fuseline.dispatch.axes import Axes, Grid, LoopRef, grid_of
+from fuseline.dispatch.axes import Axes, Grid, grid_of
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.result_places import unreshaped
 from fuseline.dispatch.view import DispatchView
 

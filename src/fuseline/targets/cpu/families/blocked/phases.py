@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.dialects import linalg
 from xdsl.ir import Operation, SSAValue
 
-from fuseline.dispatch.axes import LoopRef
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch, blocked_dispatch
 from fuseline.targets.cpu.families.blocked.streaming import Carried, Streamed
 from fuseline.targets.cpu.families.blocked.sub_kernels import (

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.dispatch.axes import LoopRef
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch

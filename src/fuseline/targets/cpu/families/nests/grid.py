@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.axes import LoopRef
 from fuseline.dispatch.fused_loops import Role
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.nests.stages import SCRATCH_LIMIT_BYTES, Staging

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import StructuredOp
-from fuseline.dispatch.axes import LoopRef
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.puller import point_key
 from fuseline.targets.cpu.families.combining import combiners

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.axes import LoopRef
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.nests.stages import Stage, Staging, element_types
 from fuseline.targets.cpu.isa.description import Machine

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.axes import LoopRef
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.nests.stages import Stage

@@ -16,13 +16,16 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, is_reduction, splat_value, tensor_operands
-from fuseline.dispatch.axes import Axes, LoopRef, grid_of, is_internal, non_identity_reads
+from fuseline.dispatch.axes import Axes, grid_of
 from fuseline.dispatch.derived_loops import live_ops
+from fuseline.dispatch.is_internal import is_internal
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.result_places import ResultBox, stored_places
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.families.nests.non_identity_reads import non_identity_reads
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 SCRATCH_LIMIT_BYTES = 128 * 1024
@@ -68,7 +71,7 @@ class Staging:
         self.destinations = _destinations(view)
         self.live = live_ops(self.destinations)
         self.stored = self._stored()
-        self.loose = non_identity_reads(self.axes, self.stored)
+        self.loose = non_identity_reads(self.axes.ops, self.axes.shapes, self.stored)
         self.stages = self._stages()
         self._find_hosts()
 
@@ -179,7 +182,7 @@ class Staging:
 
     def _recompute(self, value: SSAValue) -> None:
         self.stored.remove(value)
-        self.loose = non_identity_reads(self.axes, self.stored)
+        self.loose = non_identity_reads(self.axes.ops, self.axes.shapes, self.stored)
         self.stages = self._stages()
 
     # stages -----------------------------------------------------------------------------------------------------------

@@ -24,9 +24,11 @@ from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.moves import plain_pairs
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
-from fuseline.dispatch.axes import LoopRef, contiguous_axis, is_internal
+from fuseline.dispatch.is_internal import is_internal
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.targets.cpu.emit.coordinates import Index
+from fuseline.targets.cpu.families.nests.contiguous_axis import contiguous_axis
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
 from fuseline.targets.cpu.families.nests.stages import Staging, cost
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder

@@ -9,9 +9,11 @@ from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
-from fuseline.dispatch.axes import LoopRef, contiguous_axis, is_internal
+from fuseline.dispatch.is_internal import is_internal
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.dim import Dim, upper_bound
+from fuseline.targets.cpu.families.nests.contiguous_axis import contiguous_axis
 from fuseline.targets.cpu.families.nests.gathers import gathers
 from fuseline.targets.cpu.families.nests.stages import Staging
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.axes import LoopRef, is_internal
+from fuseline.dispatch.is_internal import is_internal
+from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, floor_div, upper_bound
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, DelinearizedIndex, Index

@@ -44,7 +44,7 @@ ALONE: tuple[ModulePass, ...] = (
     SinkCollapseShapesPass(),
     BubbleExpandShapesPass(),
     SinkExpandShapesPass(),
-    CollapseDimsPass(),
+    CollapseDimsPass(everywhere=True),
     RefineDimsPass(),
     FoldBroadcastsIntoReadersPass(),
     FoldScaleIntoWeightsPass(),

@@ -1,4 +1,4 @@
-// RUN: fuseline opt %s -p generalize-named-ops,collapse-dims --split-input-file --verify-each | filecheck %s
+// RUN: fuseline opt %s -p 'generalize-named-ops,collapse-dims{everywhere=true}' --split-input-file --verify-each | filecheck %s
 
 // The rows of both ops are one loop; reshapes are left at the argument and the result.
 // CHECK-LABEL: func.func @rows

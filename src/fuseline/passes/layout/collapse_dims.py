@@ -3,8 +3,9 @@
     exp over (4, 6, 8) ──> sum over 8      =>      exp over (24, 8) ──> sum over 8
 
 Loops merge only where all ops that exchange the tensors can see the dimensions as one, so that a reshape is left at
-arguments, constants and results alone, where it is free, or cancels one that was there. What is left has fewer loops to
-walk and to match; ops that differ in how their rows are grouped become equal.
+arguments, constants and results alone, where it is free, or cancels one that was there. A function in which no reshape
+keeps two ops apart is left as it is, unless the pass is told otherwise: fewer loops to walk and to match are worth less
+there than looking for them takes.
 """
 
 from __future__ import annotations
@@ -14,22 +15,27 @@ from dataclasses import dataclass
 from fuseline.analysis.structured import is_generic
 from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.rounds import rounds
+from fuseline.passes.layout.rewriting.kept_apart import reshapes_between
 from fuseline.passes.layout.rewriting.loops import collapse_loops
 from fuseline.passes.layout.rewriting.loops_together import LoopsTogether
-from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain
+from fuseline.passes.layout.rewriting.permutation import users_of
+from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, is_reshape, merge_chain
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 
 
 @dataclass(frozen=True)
 class CollapseDimsPass(ScopedPass):
-    """Has no options."""
+    """Option `everywhere`: merge loops whether or not a reshape is in the way of fusion."""
 
     name = "collapse-dims"
+    everywhere: bool = False
 
     def rewrite(self, scope: Scope) -> None:
         scope.lift_sizes()
         scope.sweep()
+        if not self.everywhere and not any(_has_loops_below(op) for op in reshapes_between(scope)):
+            return
         loops = sum(len(op.iterator_types) for op in ops_of(scope.block) if is_generic(op))
         for _ in rounds(
             "collapsing loops", most=loops
@@ -37,6 +43,11 @@ class CollapseDimsPass(ScopedPass):
             if not _collapse(scope):
                 break
             _cancel(scope)
+
+
+def _has_loops_below(op: ReshapeOp) -> bool:
+    """Whether loops that may merge read a reshape; a pad or a slice needs the dimensions as they are."""
+    return any(is_generic(user) for user in users_of(op.result))
 
 
 def _collapse(scope: Scope) -> bool:

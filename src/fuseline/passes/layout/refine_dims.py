@@ -17,19 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.ir import OpResult
-
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.analysis.structured import StructuredOp
 from fuseline.ir.costs import assumed_size
-from fuseline.ir.fast.direct import ops_of
-from fuseline.passes.layout.rewriting.free_reshapes import is_free
+from fuseline.passes.layout.rewriting.kept_apart import reshapes_between
 from fuseline.passes.layout.rewriting.loops import can_collapse
-from fuseline.passes.layout.rewriting.permutation import users_of
-from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, is_reshape, root_of
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.splits_together import SplitsTogether
-from fuseline.passes.layout.rewriting.stored_values import ROOTS
 
 VECTOR = 8
 """Elements of a row below which it is walked one by one: measured 1.8 ns an element, in vectors .3."""
@@ -47,19 +41,10 @@ class RefineDimsPass(ScopedPass):
     def rewrite(self, scope: Scope) -> None:
         scope.lift_sizes()
         scope.sweep()
-        for inner in ops_of(scope.block):
-            if is_reshape(inner) and inner.parent is not None and _keeps_apart(inner):
-                together = SplitsTogether(scope, inner.result)
-                if together.granted and not _slows(scope, together):
-                    together.apply()
-
-
-def _keeps_apart(op: ReshapeOp) -> bool:
-    """Whether an op that could share a dispatch with the maker of the root reads the reshaped tensor."""
-    root = root_of(op.src)
-    if is_free(root) or type(root) is not OpResult or not is_generic(root.op):
-        return False
-    return any(kind(user) not in (*ROOTS, Kind.RESHAPE, Kind.OTHER) for user in users_of(op.result))
+        for reshape in reshapes_between(scope):
+            together = SplitsTogether(scope, reshape.result)
+            if together.granted and not _slows(scope, together):
+                together.apply()
 
 
 def _slows(scope: Scope, together: SplitsTogether) -> bool:

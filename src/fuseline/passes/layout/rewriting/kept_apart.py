@@ -1,0 +1,33 @@
+"""Reshapes that keep apart two ops which might share a dispatch otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import OpResult
+
+from fuseline.analysis.structured import Kind, is_generic, kind
+from fuseline.ir.fast.direct import ops_of
+from fuseline.passes.layout.rewriting.free_reshapes import is_free
+from fuseline.passes.layout.rewriting.permutation import users_of
+from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, is_reshape, root_of
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.stored_values import ROOTS
+
+_APART_ANYWAY = (*ROOTS, Kind.RESHAPE, Kind.OTHER)
+"""Readers that no reshape keeps from their producers."""
+
+
+def reshapes_between(scope: Scope) -> Iterator[ReshapeOp]:
+    """Every reshape of what a generic makes that an op reads which could share a dispatch with its maker. Reshapes may
+    vanish while they are walked."""
+    for op in ops_of(scope.block):
+        if is_reshape(op) and op.parent is not None and _keeps_apart(op):
+            yield op
+
+
+def _keeps_apart(op: ReshapeOp) -> bool:
+    root = root_of(op.src)
+    if is_free(root) or type(root) is not OpResult or not is_generic(root.op):
+        return False
+    return any(kind(user) not in _APART_ANYWAY for user in users_of(op.result))

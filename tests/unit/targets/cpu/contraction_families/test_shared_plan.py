@@ -17,7 +17,7 @@ from fuseline.targets.cpu.families.contraction.shared_plan import shared_plans
 from fuseline.targets.cpu.families.family import Plan, Shared
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.merging.price import MOST_SHARE
-from fuseline.targets.cpu.tiles import RowSplit, split_in_tiles
+from fuseline.targets.cpu.tiles import RowSplit, fits, split_in_tiles
 from fuseline.targets.target import Refusal
 from tests.draws import RNG
 from tests.graphs.program import Program
@@ -61,6 +61,12 @@ def test_products_of_many_sizes_have_one_form():
     assert len({(plan.tile, plan.form) for plan in plans}) == 1
     assert [plan.prefetch for plan in plans] == [NONE] * 3
     assert all(plan.split is not None and plan.split.height == plan.tile.rows for plan in plans)
+
+
+def test_tiles_leave_room_for_the_columns_of_the_next_step():
+    (found,) = shared((196, 256, 64), (784, 128, 96))
+    for plan in contractions(found):
+        assert fits(plan.tile.rows, plan.tile.vectors, AVX512, temporaries=1 + plan.tile.vectors)
 
 
 def test_long_sums_keep_their_parts():

@@ -282,6 +282,7 @@ def compile(
     weights: str = "packed",
     cache: bool = True,
     progress: Progress | None = None,
+    after_pass: Callable[[str, Any, Any], object] | None = None,
 ) -> CompiledModel:
     """A program for `model`: a path, an `onnx.ModelProto`, or MLIR text in a file.
 
@@ -295,7 +296,8 @@ def compile(
         saved program holds them `packed`, as kernels read them, or `original`, as the model has them, to be packed by
         every load (docs/memory.md). cache: take the finished program from the user's cache where it is there, else
         keep it (docs/cache.md). progress: called with a phase, steps done, steps in all; not for a program from the
-        cache.
+        cache. after_pass: called with `phase/pass`, the module and its context after each pass, and with `input` before
+        the first; such a compile takes nothing from the cache.
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """
@@ -312,6 +314,7 @@ def compile(
         weights=weights,
         cache=cache,
         progress=progress,
+        after_pass=after_pass,
     )
     with gc_paused():
         program, from_cache = _program(source_of(model), options)

@@ -32,7 +32,9 @@ class CompileOptions:
     the processors this process may use. `dedup`: which dispatches share code, `none`, `exact`, `constants` or
     `shapes`. `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`, `default` or
     `aggressive`. `weights`: whether an artifact holds them `packed`, or `original` and packs them when it is loaded.
-    `progress(phase, done, total)` is called as work proceeds. `poison` is for tests: the program
+    `progress(phase, done, total)` is called as work proceeds,
+    `after_pass(place, module, context)` after each pass (`phase/name`) and, as `input`, before the first.
+    `poison` is for tests: the program
     overwrites memory that nothing needs any more after every step. `cache`: the finished program may come from the
     cache, and is kept there.
     """
@@ -52,6 +54,7 @@ class CompileOptions:
     poison: bool = False
     cache: bool = True
     progress: Progress | None = None
+    after_pass: Callable[[str, Any, Any], object] | None = None
     pass_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
     def __post_init__(self) -> None:
@@ -65,6 +68,8 @@ class CompileOptions:
                 raise wrong(name, getattr(self, name), "True or False")
         if self.progress is not None and not callable(cast(Any, self.progress)):
             raise wrong("progress", self.progress, "a function of a phase, steps done and steps in all")
+        if self.after_pass is not None and not callable(cast(Any, self.after_pass)):
+            raise wrong("after_pass", self.after_pass, "a function of a pass's name, the module and its context")
         object.__setattr__(self, "threads", thread_count(self.threads))
         object.__setattr__(self, "shapes", mapping("shapes", self.shapes))
         object.__setattr__(self, "plan", None if self.plan is None else path_option("plan", self.plan))

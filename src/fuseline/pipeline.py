@@ -25,6 +25,7 @@ from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.errors import FuselineError
 from fuseline.gc_pause import gc_paused
 from fuseline.ir.context import CompilerContext, new_context
+from fuseline.ir.printed_after import PRINTED_WEIGHT_BYTES, START
 from fuseline.ir.rounds import rounds
 from fuseline.ir.text import print_module
 from fuseline.lowering import STEPS, Lowering
@@ -127,9 +128,6 @@ PLAN_STAGE = "plan"
 STAGES = ("input", *PASS_PHASES, PLAN_STAGE)
 """What `--emit` accepts: the IR as read, or after a phase; or the fusion plan."""
 
-PRINTED_WEIGHT_BYTES = 256
-"""Weights up to this size are printed with the IR of a stage; a larger one is a name."""
-
 
 def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | None = None) -> ModuleOp:
     """The IR of a model: an ONNX file (or ModelProto), or MLIR text in a `.mlir` file. Raises FuselineError naming the
@@ -146,6 +144,7 @@ def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | 
 def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, *, until: str | None = None) -> None:
     """Run every phase up to and including `until` (default: all) on `module` in place."""
     watch = IdiomWatch(module, ctx) if options.verify_each else None
+    _observe(options, START, module, ctx)
     for number, (phase, names) in enumerate(PASS_PHASES.items()):
         _report(options, phase, number, len(PHASES))
         start = time.perf_counter()
@@ -156,9 +155,15 @@ def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, 
                     module.verify()
                     verify_loops(module, ctx)
                     watch.check(module)
+            _observe(options, f"{phase}/{name}", module, ctx)
         _add_seconds(ctx, phase, start)
         if phase == until:
             return
+
+
+def _observe(options: CompileOptions, place: str, module: ModuleOp, ctx: CompilerContext) -> None:
+    if options.after_pass is not None:
+        options.after_pass(place, module, ctx)
 
 
 def _make_pass(name: str, options: CompileOptions) -> ModulePass:

@@ -36,6 +36,8 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
     family, _, variant = options.target.partition(":")
     if family != "cpu" or options.emit or options.verify_each or options.poison or options.pass_options:
         return None
+    if options.after_pass is not None:
+        return None
     try:
         parts = {
             "format": [_FORMAT, FORMAT_VERSION, sys.version_info[:2], _sources(), _packages(tuple(sys.path))],

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from fuseline.cli.console import emit, progress, say
+from fuseline.cli.ir_printing import ir_printer, print_ir_options
 from fuseline.cli.models import compiled, require_model
 from fuseline.cli.options import compile_options, json_option, threads_option
 from fuseline.cli.output import STDOUT, deliver, is_stdout, refuse_two_documents
@@ -43,6 +44,7 @@ OBJECT = "object"
     metavar="KEY",
     help="Sign the artifact with this private Ed25519 key.",
 )
+@print_ir_options
 @rules_listing_option
 @compile_options
 @threads_option
@@ -53,6 +55,8 @@ def compile(
     stage: str | None,
     with_stats: bool,
     key: Path | None,
+    print_ir_after: str | None,
+    print_ir_to: Path | None,
     list_rules: bool,
     as_json: bool,
     **options: Any,
@@ -65,6 +69,7 @@ def compile(
         raise click.UsageError("Missing argument 'MODEL'.", click.get_current_context())
     require_model(model, "compile")
     refuse_two_documents(output, as_json)
+    options["after_pass"] = _printer(print_ir_after, print_ir_to)
     if stage is not None:
         if key is not None:
             raise FuselineError("E0501", "--sign is for artifacts, and --emit makes none")
@@ -93,6 +98,14 @@ def compile(
         say(statistics_table(program.record))
     origin = " (from the cache)" if program.from_cache else ""
     say(f"{path}: {plural(len(program.record.dispatches), 'dispatch')}{origin}")
+
+
+def _printer(after: str | None, folder: Path | None) -> Any:
+    if after is None and folder is None:
+        return None
+    from fuseline.pipeline import PASS_PHASES
+
+    return ir_printer(after, folder, {*PASS_PHASES, *(name for names in PASS_PHASES.values() for name in names)})
 
 
 def _emit_object(model: Path, output: Path | None, as_json: bool, options: dict[str, Any]) -> None:

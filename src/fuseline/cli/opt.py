@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from fuseline.cli.console import emit
+from fuseline.cli.ir_printing import ir_printer, print_ir_options
 from fuseline.cli.options import json_option
 from fuseline.cli.output import STDOUT, deliver, refuse_two_documents
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
@@ -42,6 +43,7 @@ from fuseline.errors import FuselineError
     help="A file with fusion rules.",
 )
 @click.option("--list-passes", is_flag=True, help="List the passes and stop.")
+@print_ir_options
 @rules_listing_option
 @json_option
 def opt(
@@ -53,6 +55,8 @@ def opt(
     generic: bool,
     output: Path | None,
     rules: tuple[Path, ...],
+    print_ir_after: str | None,
+    print_ir_to: Path | None,
     list_passes: bool,
     list_rules: bool,
     as_json: bool,
@@ -74,6 +78,7 @@ def opt(
         locations=print_locations,
         generic=generic,
         rules=rules,
+        print_after=(print_ir_after, print_ir_to),
     )
     if as_json:
         emit("opt", {"ir": text})
@@ -91,8 +96,10 @@ def run_passes(
     locations: bool = False,
     generic: bool = False,
     rules: Sequence[Path] = (),
+    print_after: tuple[str | None, Path | None] = (None, None),
 ) -> str:
     """`text` after the passes (or whole phases) of `pipeline`; modules of a split file are kept apart by `// -----`.
+    `print_after`: the values of `--print-ir-after` and `--print-ir-to`.
 
     Raises FuselineError: E0301/E0302 for text that is no valid IR, E0303/E0304 for a wrong pipeline, and whatever a
     pass refuses.
@@ -100,19 +107,25 @@ def run_passes(
     from fuseline.analysis.idiom_watch import IdiomWatch
     from fuseline.dispatch.verify_loops import verify_loops
     from fuseline.ir.context import new_context
+    from fuseline.ir.printed_after import START
     from fuseline.ir.text import parse_module, print_module, split_input, verify_module
     from fuseline.passes.fusion.user_rules import with_user_rules
     from fuseline.passes.registry import parse_passes
     from fuseline.pipeline import PASS_PHASES
 
     passes = [with_user_rules(step, rules) for step in parse_passes(pipeline, PASS_PHASES)]
+    printer = ir_printer(*print_after, {step.name for step in passes})
     printed: list[str] = []
     for line, part in split_input(text) if split else [(1, text)]:
         ctx = new_context()
         module = parse_module(part, ctx, source, first_line=line)
         watch = IdiomWatch(module, ctx) if verify_each else None
+        if printer is not None:
+            printer(START, module, ctx)
         for step in passes:
             step.apply(ctx, module)
+            if printer is not None:
+                printer(step.name, module, ctx)
             if watch is not None:
                 verify_module(module)
                 verify_loops(module, ctx)

@@ -32,6 +32,16 @@ def deliver(output: Path, content: bytes | str) -> None:
     binary.flush()
 
 
+def require_folder(folder: Path) -> None:
+    """Make the folder, unless it is there. Raises FuselineError (E0502) where it cannot be, a file of that name
+    included."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FuselineError("E0502", f"cannot write: {why}", node=str(folder), hint="give a folder") from error
+
+
 def refuse_two_documents(output: Path | None, as_json: bool) -> None:
     """Raises FuselineError (E0501) where both the result and a JSON document would go to standard output."""
     if as_json and is_stdout(output):

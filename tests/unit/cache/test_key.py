@@ -50,6 +50,7 @@ def test_each_choice_has_a_key_of_its_own():
         {"verify_each": True},
         {"poison": True},
         {"pass_options": {"cse": {}}},
+        {"after_pass": print},
     ],
     ids=str,
 )

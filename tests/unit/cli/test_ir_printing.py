@@ -1,0 +1,108 @@
+"""`--print-ir-after`: which passes are printed, where to, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import fuseline
+from fuseline.cli.main import main
+
+PROGRAM = """func.func @main(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %e = tensor.empty() : tensor<4x5xf32>
+  %a = linalg.map { math.exp } ins(%x : tensor<4x5xf32>) outs(%e : tensor<4x5xf32>)
+  %b = linalg.map { math.exp } ins(%x : tensor<4x5xf32>) outs(%e : tensor<4x5xf32>)
+  %r = linalg.map { arith.addf } ins(%a, %b : tensor<4x5xf32>, tensor<4x5xf32>) outs(%e : tensor<4x5xf32>)
+  return %r : tensor<4x5xf32>
+}
+"""
+HEADING = re.compile(r"^// -----// IR after (\S+) //----- //$", re.MULTILINE)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.mlir"
+    path.write_text(PROGRAM)
+    return path
+
+
+def _printed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[list[str], str]:
+    capsys.readouterr()
+    assert main(arguments) == 0
+    text = capsys.readouterr().err
+    return HEADING.findall(text), text
+
+
+def test_opt_prints_passes_that_changed_something(program: Path, capsys: pytest.CaptureFixture[str]):
+    names, text = _printed(["opt", str(program), "-p", "cleanup,cse", "--print-ir-after"], capsys)
+    assert names[0] == "generalize-named-ops" and names.count("cse") == 1 and "require-maps-inside" not in names
+    counts = [part.count("math.exp") for part in HEADING.split(text)[2::2]]
+    assert counts[names.index("cse")] == 1 and counts[names.index("cse") - 1] == 2
+
+
+def test_named_passes_are_printed_whether_they_changed_something_or_not(
+    program: Path, capsys: pytest.CaptureFixture[str]
+):
+    chosen = ["opt", str(program), "-p", "cse,dead-code,cse", "--print-ir-after=cse"]
+    assert _printed(chosen, capsys)[0] == ["cse", "cse"]
+
+
+def test_compile_prints_a_pass_of_every_phase_and_all_of_a_phase(program: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = ["compile", str(program), "-o", str(program.with_suffix(".fuse")), "--target", "cpu", "--threads", "1"]
+    names, _ = _printed([*arguments, "--print-ir-after=cse,dispatch"], capsys)
+    assert names == ["cleanup/cse", "layout/cse", "dispatch/outline-executables"]
+    assert _printed(arguments, capsys)[0] == []
+    assert _printed([*arguments, "--print-ir-after=dispatch"], capsys)[0] == ["dispatch/outline-executables"], "cached"
+
+
+def test_a_stage_is_printed_on_the_way(program: Path, capsys: pytest.CaptureFixture[str]):
+    names, _ = _printed(["compile", str(program), "--emit", "layout", "--print-ir-after"], capsys)
+    assert names and {name.partition("/")[0] for name in names} <= {"cleanup", "layout"}
+
+
+def test_files_are_numbered_and_read_back(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = tmp_path / "new" / "ir"
+    arguments = ["opt", str(program), "-p", "cleanup", "--print-ir-after", "--print-ir-to", str(folder)]
+    assert _printed(arguments, capsys)[0] == []
+    files = sorted(folder.iterdir())
+    assert [file.name[:4] for file in files] == [f"{i:03d}_" for i in range(len(files))] and len(files) >= 2
+    assert all(main(["opt", str(file)]) == 0 for file in files)
+    assert files[-1].read_text().count("math.exp") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--print-ir-after=canonicalise"], "E0303"),
+        (["--print-ir-after=canonicalize,"], "E0303"),
+        (["--print-ir-to", "somewhere"], "E0501"),
+        (["--print-ir-after", "--print-ir-to", "program.mlir"], "E0502"),
+        (["--print-ir-after", "--print-ir-to", "program.mlir/below"], "E0502"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("command", ["compile", "opt"])
+def test_wrong_options_are_refused_before_anything_is_written(
+    command: str,
+    options: list[str],
+    code: str,
+    program: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.chdir(program.parent)
+    passes = ["-p", "canonicalize"] if command == "opt" else []
+    assert main([command, "program.mlir", *passes, *options]) != 0
+    shown = capsys.readouterr()
+    assert code in shown.err and shown.out == "" and [path.name for path in program.parent.iterdir()] == [program.name]
+    assert "canonicalize" in shown.err or code != "E0303" or not options[0].endswith("canonicalise")
+
+
+def test_an_observer_is_told_of_every_pass(program: Path):
+    from fuseline.pipeline import PASS_PHASES
+
+    places: list[str] = []
+    fuseline.compile(program, target="null", after_pass=lambda place, _module, _ctx: places.append(place))
+    assert places == ["input", *(f"{phase}/{name}" for phase, names in PASS_PHASES.items() for name in names)]

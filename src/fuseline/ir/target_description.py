@@ -20,12 +20,13 @@ class TargetDescription:
 
     `numerics` says how exact its kernels are, one of `NUMERICS`.
 
-    `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes); `binding_limit` the buffers a
-    dispatch may bind, `arms_limit` the independent parts it may have. `roots_limit` the roots that a workgroup may run
-    one after the other, over scratch: each is code of its own in the kernel. `code_limit` bounds what a dispatch of
-    several ops may have of code, in operations of about 20 bytes; 0: any. `tile_multiples` are loop lengths that the
-    matrix unit takes, by role (one of `TILE_ROLES`): loops grow to multiples of them (`pad-to-tile`); none for a target
-    that takes any.
+    `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes), `image_bytes_limit` that of
+    one whose values between roots are images that would lie in memory otherwise (`channel-window`); `binding_limit` the
+    buffers a dispatch may bind, `arms_limit` the independent parts it may have. `roots_limit` the roots that a
+    workgroup may run one after the other, over scratch: each is code of its own in the kernel. `code_limit` bounds what
+    a dispatch of several ops may have of code, in operations of about 20 bytes; 0: any. `tile_multiples` are loop
+    lengths that the matrix unit takes, by role (one of `TILE_ROLES`): loops grow to multiples of them (`pad-to-tile`);
+    none for a target that takes any.
 
     `streamed_points`: a target that evaluates a softmax and the product behind it with a running maximum and sum meets
     so many points of their common loop at a time, at the least; 0 for one that needs all of them at once. `costs`: what
@@ -35,6 +36,7 @@ class TargetDescription:
     name: str
     threads: int = 1
     scratch_bytes_limit: int = 256 * 1024
+    image_bytes_limit: int = 1024 * 1024
     binding_limit: int = 32
     arms_limit: int = 16
     roots_limit: int = 8

@@ -7,11 +7,11 @@ Loops made inner are **demoted**: they run inside a workgroup, one after the oth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import dims_of
+from fuseline.analysis.structured import Kind, dims_of
 from fuseline.ir.dim import Dim
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_body import Renumbering
@@ -61,10 +61,11 @@ def align(producer: Group, consumer: Group) -> Alignment:
     matcher = _Matcher()
     for read in consumer.reads_from(producer):
         assert read.producer is not None
-        if consumer.is_inlined(read.consumer) or producer.is_inlined(read.producer):
+        placed = [] if producer.is_inlined(read.producer) else _placed_reads(read, consumer)
+        if not placed:
             _refuse_all(matcher, producer, consumer)
-        else:
-            _match_read(matcher, producer, consumer, read)
+        for one in placed:
+            _match_read(matcher, producer, consumer, one)
     pairs = _equal_extents(matcher.result(), producer, consumer)
     mine, theirs = {p for p, _ in pairs}, {c for _, c in pairs}
     return Alignment(
@@ -72,6 +73,27 @@ def align(producer: Group, consumer: Group) -> Alignment:
         frozenset(g for g, extent in enumerate(producer.grid) if extent != 1 and g not in mine),
         frozenset(g for g, extent in enumerate(consumer.grid) if extent != 1 and g not in theirs),
     )
+
+
+def _placed_reads(read: Read, group: Group) -> list[Read]:
+    """The reads that placed members of `group` make of a value, through a pad that they read in place; none where
+    another op is read in place."""
+    if not group.is_inlined(read.consumer):
+        return [read]
+    if read.consumer.kind is not Kind.PAD:
+        return []
+    inside = [further for further in read.consumer.readers if further.consumer in group.member_set]
+    if any(group.is_inlined(further.consumer) for further in inside):
+        return []
+    return [_composed(read, further) for further in inside]
+
+
+def _composed(read: Read, further: Read) -> Read:
+    """What `further`, a read of a result of the op that reads, asks of the value that op reads."""
+    written = read.consumer.written[read.consumer.result_index(further.value)]
+    at = {loop: step for loop, step in zip(written, further.coordinates, strict=True) if loop is not None}
+    coordinates = tuple(at.get(c.position) if isinstance(c, AffineDimExpr) else None for c in read.coordinates)
+    return replace(read, consumer=further.consumer, coordinates=coordinates)
 
 
 def _equal_extents(pairs: Iterable[tuple[int, int]], producer: Group, consumer: Group) -> list[tuple[int, int]]:

@@ -133,14 +133,22 @@ class FusionRule(ABC):
         """
 
 
+def roots_refusal(group: Group, target: TargetDescription, at: str) -> WhyNot | None:
+    """The refusal of a group with more roots than the target runs one after the other, seen at the node `at`."""
+    roots, limit = sum(node.heavy for node in group.members), target.roots_limit
+    if roots <= limit and limit != 1:
+        return None
+    detail = f"{roots} roots, the target runs {limit} in a dispatch"
+    return WhyNot("roots-limit", detail, at, {"roots": float(roots)})
+
+
 def scratch_refusal(merge: Merge) -> WhyNot | None:
     """The refusal of a merge whose scratch is too much for the target, None where it fits."""
-    return scratch_limit_refusal(merge.scratch, merge.target, merge.consumer.root.name)
+    return scratch_limit_refusal(merge.scratch, merge.target.scratch_bytes_limit, merge.consumer.root.name)
 
 
-def scratch_limit_refusal(scratch: int | None, target: TargetDescription, at: str) -> WhyNot | None:
-    """The refusal of a group that needs `scratch` bytes, seen at the node `at`."""
-    limit = target.scratch_bytes_limit
+def scratch_limit_refusal(scratch: int | None, limit: int, at: str) -> WhyNot | None:
+    """The refusal of a group that needs `scratch` bytes where the target allows `limit`, seen at the node `at`."""
     if scratch is None:
         return WhyNot("unbounded-size", "the scratch depends on a size without an upper bound", at)
     if scratch > limit:

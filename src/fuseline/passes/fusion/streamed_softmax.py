@@ -21,7 +21,7 @@ from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.loop_classes import loop_classes
 from fuseline.passes.fusion.node import Node, Read
-from fuseline.passes.fusion.rule import scratch_limit_refusal
+from fuseline.passes.fusion.rule import roots_refusal, scratch_limit_refusal
 from fuseline.passes.fusion.sliding import slid_root
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 
@@ -89,20 +89,15 @@ def _joined(parts: Sequence[Group], stream: OnlineReductionNodes) -> Group:
 def illegal(candidate: Candidate, target: TargetDescription) -> WhyNot | None:
     """Why the parts cannot be one group, None where they can."""
     group, at = candidate.group, candidate.group.root.name
-    roots = sum(node.heavy for node in group.members)
-    if roots > target.roots_limit or target.roots_limit == 1:
-        return WhyNot(
-            "roots-limit",
-            f"{roots} roots, the target runs {target.roots_limit} in a dispatch",
-            at,
-            {"roots": float(roots)},
-        )
+    refusal = roots_refusal(group, target, at)
+    if refusal is not None:
+        return refusal
     if any(read.regrouped for read in candidate.reads):
         return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
     slid = slid_root(group)
     if slid is not None:
         return WhyNot("indexing-map", f"{slid.name} slides over a loop that all share", slid.name)
-    return scratch_limit_refusal(group.scratch_bytes, target, at)
+    return scratch_limit_refusal(group.scratch_bytes, target.scratch_bytes_limit, at)
 
 
 def scores_of(stream: OnlineReductionNodes) -> Node | None:

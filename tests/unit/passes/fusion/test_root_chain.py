@@ -76,9 +76,25 @@ def test_a_root_that_slides_over_the_shared_loop_is_met_block_by_block_where_tha
 
 
 def test_roots_over_different_loops_stay_apart():
-    p = Program((66, 16), (16, 24), (3, 24))
-    decision = _chain(p.done(p.depthwise(p.matmul(p.x[0], p.x[1]), p.x[2])), ends=("contraction", "depthwise"))
+    p = Program((66, 16), (16, 24), (3, 24, 8))
+    decision = _chain(p.done(p.convolution(p.matmul(p.x[0], p.x[1]), p.x[2])), ends=("contraction", "convolution"))
     assert (decision.verdict, decision.code) == ("missed", "two-roots")
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_depthwise_window_meets_what_makes_its_image_channel_by_channel(padded: bool):
+    p = Program((66, 16), (16, 24), (3, 24))
+    image = p.matmul(p.x[0], p.x[1])
+    image = p.pad(image, [1, 0], [1, 0]) if padded else image
+    found = p.done(p.depthwise(image, p.x[2])).partition()
+    assert {d.rule for d in found.decisions} == ({"channel-window", "read-in-place"} if padded else {"channel-window"})
+    assert [group.grid for group in found.groups] == [(24,)]
+
+
+def test_a_border_of_channels_keeps_a_window_from_what_makes_its_image():
+    p = Program((66, 16), (16, 22), (3, 24))
+    image = p.pad(p.matmul(p.x[0], p.x[1]), [0, 1], [0, 1])
+    assert len(p.done(p.depthwise(image, p.x[2])).partition().groups) == 2
 
 
 def test_windows_over_one_image_share_every_loop():

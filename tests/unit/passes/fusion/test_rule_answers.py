@@ -18,6 +18,7 @@ from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.merging import align, inline_into, merged
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape, builtin_rules
 from fuseline.passes.fusion.rules import row_chain
+from fuseline.passes.fusion.rules.channel_window import ChannelWindow
 from fuseline.passes.fusion.rules.elementwise_cluster import ElementwiseCluster
 from fuseline.passes.fusion.rules.elementwise_epilogue import ElementwiseEpilogue
 from fuseline.passes.fusion.rules.read_in_place import ReadInPlace, read_multiplicity, recompute_factor
@@ -83,6 +84,21 @@ def product_and_product() -> Program:
 def product_and_window() -> Program:
     p = Program((66, 16), (16, 24), (3, 24))
     return p.done(p.depthwise(p.matmul(p.x[0], p.x[1]), p.x[2]))
+
+
+def product_and_convolution() -> Program:
+    p = Program((66, 16), (16, 24), (3, 24, 8))
+    return p.done(p.convolution(p.matmul(p.x[0], p.x[1]), p.x[2]))
+
+
+def window_and_window() -> Program:
+    p = Program((66, 24), (3, 24), (3, 24))
+    return p.done(p.depthwise(p.depthwise(p.x[0], p.x[1]), p.x[2]))
+
+
+def collapsed_window() -> Program:
+    p = Program((64, 16), (16, 48), (3, 24))
+    return p.done(p.depthwise(p.expand(p.collapse(p.matmul(p.x[0], p.x[1])), 128, 24), p.x[2]))
 
 
 def window_and_product() -> Program:
@@ -261,7 +277,31 @@ CASES: list[tuple[FusionRule, Callable[[], Program], TargetDescription, Refused 
         Refused("roots-limit", "1 roots, the target runs 1 in a dispatch", numbers={"roots": 1.0}),
     ),
     (RootChain(), collapsed_sum, TARGET, Refused("reshape-between", REGROUPED)),
-    (RootChain(), product_and_window, TARGET, Refused("two-roots", "{0} and {1} are roots over different loops")),
+    (RootChain(), product_and_window, TARGET, NOT_MINE),
+    (RootChain(), window_and_window, TARGET, NOT_MINE),
+    (RootChain(), product_and_convolution, TARGET, Refused("two-roots", "{0} and {1} are roots over different loops")),
+    (ChannelWindow(), product_and_window, TARGET, Legal({"scratch_bytes": 2176.0, "grid_loops": 1.0})),
+    (ChannelWindow(), product_and_exp, TARGET, NOT_MINE),
+    (ChannelWindow(), window_and_product, TARGET, NOT_MINE),
+    (ChannelWindow(), exp_and_window, TARGET, NOT_MINE),
+    (ChannelWindow(), window_and_window, TARGET, Refused("two-roots", "{0} and {1} are roots over different loops")),
+    (
+        ChannelWindow(),
+        product_and_window,
+        replace(TARGET, roots_limit=1),
+        Refused("roots-limit", "2 roots, the target runs 1 in a dispatch", numbers={"roots": 2.0}),
+    ),
+    (
+        ChannelWindow(),
+        product_and_window,
+        replace(TARGET, image_bytes_limit=2175),
+        Refused(
+            "scratch",
+            "2,176 bytes of scratch, the target allows 2,175",
+            numbers={"scratch_bytes": 2176, "limit_bytes": 2175},
+        ),
+    ),
+    (ChannelWindow(), collapsed_window, TARGET, Refused("reshape-between", REGROUPED)),
     (RootChain(), window_and_product, TARGET, Legal({"scratch_bytes": 576.0, "grid_loops": 1.0})),
     (ReadInPlace(), two_exps, TARGET, Legal({"recompute": 1.0})),
     (

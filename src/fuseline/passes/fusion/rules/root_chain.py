@@ -6,8 +6,7 @@ from __future__ import annotations
 from fuseline.analysis.structured import Kind
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.rule import FusionRule, Merge, scratch_refusal
+from fuseline.passes.fusion.rule import FusionRule, Merge, roots_refusal, scratch_refusal
 
 FOLLOWERS = frozenset({Kind.CONTRACTION, Kind.POOLING})
 """Roots that may read another root's result over loops of their own."""
@@ -31,14 +30,12 @@ class RootChain(FusionRule):
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         producer, consumer = merge.producer, merge.consumer
-        if not _speaks_about(producer, consumer):
+        if not _speaks_about(merge):
             return NotApplicable()
         at = consumer.root.name
-        roots, limit = sum(node.heavy for node in merge.shared.members), merge.target.roots_limit
-        if roots > limit or limit == 1:
-            return WhyNot(
-                "roots-limit", f"{roots} roots, the target runs {limit} in a dispatch", at, {"roots": float(roots)}
-            )
+        refusal = roots_refusal(merge.shared, merge.target, at)
+        if refusal is not None:
+            return refusal
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
         if consumer.heavy and not merge.alignment.exact and consumer.root.kind not in FOLLOWERS:
@@ -48,9 +45,12 @@ class RootChain(FusionRule):
         )
 
 
-def _speaks_about(producer: Group, consumer: Group) -> bool:
+def _speaks_about(merge: Merge) -> bool:
+    producer, consumer = merge.producer, merge.consumer
     if not (producer.heavy or consumer.heavy):
         return False
+    if consumer.root.kind is Kind.DEPTHWISE and not merge.alignment.exact:
+        return False  # `channel-window` does
     if consumer.heavy:
         return producer.reduces
     return consumer.reduces or producer.blocked

@@ -107,6 +107,20 @@ def expected(kind: str, window: Window, image: Array, filter_: Array, first: Arr
     return [np.maximum(y, 0) @ first.astype(np.float64) @ second]
 
 
+def expanded(window: Window, image: tuple[int, int, int, int], wide: int) -> DispatchView:
+    """A product over the channels, relu, and a depthwise window over what it gives, relu."""
+    n, h, w, channels = image
+    p = Program(image, (channels, wide), (window.taps, window.taps, wide), constants=[1, 2])
+    y = p.relu(pointwise(p, p.x[0], p.x[1], n, h, w, wide))
+    return p.dispatch(p.relu(slid(p, "depthwise", window, y, p.x[2], n, window.results(h), window.results(w), wide)))
+
+
+def expected_expanded(window: Window, image: Array, weights: Array, filter_: Array) -> Any:
+    """What `expanded` gives."""
+    y = np.maximum(image.astype(np.float64) @ weights, 0)
+    return [np.maximum(sum(part * filter_[i, j] for i, j, part in window.parts(y, 0.0)), 0)]
+
+
 WINDOWS = [
     Window(),
     Window(stride=2),
@@ -132,6 +146,32 @@ def test_blocks_of_rows_read_the_rows_around_them(kind: str):
     view = chained(kind, window, (1, 17, 15, 36), 40, 72)
     plans = check(view, lambda *a: expected(kind, window, *a), threads=(2, 3))
     assert all(isinstance(plan, BlockedPlan) and plan.tiles for plan in plans)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_a_window_over_what_a_product_gives(window: Window):
+    h, w = (int(RNG.integers(7, 17)) for _ in range(2))
+    channels, wide = int(RNG.integers(3, 20)), int(RNG.integers(3, 100))
+    view = expanded(window, (int(RNG.integers(1, 3)), h, w, channels), wide)
+    for plan in check(view, lambda *a: expected_expanded(window, *a), threads=(1, 2, 3)):
+        assert isinstance(plan, BlockedPlan)
+
+
+@pytest.mark.parametrize("wide", [48, 72, 144])
+def test_blocks_of_channels_make_their_image_in_scratch(wide: int):
+    window = Window()
+    view = expanded(window, (1, 23, 21, 8), wide)
+    plans = check(view, lambda *a: expected_expanded(window, *a), threads=(3,))
+    assert all(isinstance(plan, BlockedPlan) and plan.tiles for plan in plans)
+
+
+@pytest.mark.parametrize("isa", ISA_NAMES)
+def test_a_window_over_what_a_product_gives_on_every_isa(isa: str):
+    window, target = Window(stride=2), machine(isa)
+    run = Runner(BlockedFamily(Policy(threads=4)), expanded(window, (1, 7, 9, 5), 40), target)
+    assert emit_object(print_llvm([run.kernel], target), target)[:4] == b"\x7fELF"
+    arrays = arrays_for(run.view)
+    assert_close(run.evaluated(*arrays)[0], expected_expanded(window, *arrays)[0], bits=15)
 
 
 @pytest.mark.parametrize("isa", ISA_NAMES)

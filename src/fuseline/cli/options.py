@@ -116,6 +116,7 @@ def compile_options(function: Function) -> Function:
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads of the program; default: the machine's cores."
 )
+markdown_option = click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown.")
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 
 

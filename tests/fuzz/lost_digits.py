@@ -23,8 +23,18 @@ EXACT: Mapping[str, Callable[..., Any]] = {
     "Reciprocal": np.reciprocal,
     "Sigmoid": lambda x: np.exp(-np.logaddexp(0, -x)),
     "Softplus": lambda x: np.logaddexp(0, x),
+    "Sin": np.sin,
+    "Tan": np.tan,
+    "Asin": np.arcsin,
+    "Atan": np.arctan,
+    "Sinh": np.sinh,
+    "Tanh": np.tanh,
+    "Asinh": np.arcsinh,
+    "Atanh": np.arctanh,
+    "Erf": lambda x: x * 1.1283791670955126,
+    "Softsign": lambda x: x / (1 + np.abs(x)),
 }
-"""Operators whose result may be much smaller than their operands, in float64."""
+"""Operators whose result may be smaller than the normal numbers, in float64 (near them)."""
 
 
 def require_digits(op_type: str, operands: Sequence[Any]) -> None:

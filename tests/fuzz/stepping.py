@@ -93,7 +93,8 @@ class Stepper:
                 given = [_moved(array, rng, scale) for array in given]
             results = self._runner(index, node, names, given).run(given)
             for name, result in zip([name for name in node.output if name], results, strict=True):
-                values[name] = _noisy(result, rng, scale, _size(node, given)) if rng is not None and noisy else result
+                rounded = noisy or _narrows(node, given, result)
+                values[name] = _noisy(result, rng, scale, _size(node, given)) if rng is not None and rounded else result
         return values
 
     def _runner(self, index: int, node: onnx.NodeProto, names: list[str], given: list[Any]) -> NodeRunner:
@@ -138,6 +139,13 @@ def _size(node: onnx.NodeProto, given: list[Any]) -> float:
             default=0.0,
         )
     return (largest + 1.0) * (PLACES if node.op_type in RESAMPLED else 1.0)
+
+
+def _narrows(node: onnx.NodeProto, given: list[Any], result: Any) -> bool:
+    """Whether a cast has fewer digits to write than it read: a program in wider numbers keeps them."""
+    if node.op_type not in ("Cast", "CastLike") or not (is_float(given[0].dtype) and is_float(result.dtype)):
+        return False
+    return EPSILON[result.dtype] > EPSILON[given[0].dtype]
 
 
 def _moved(array: Array, rng: np.random.Generator, scale: float) -> Array:

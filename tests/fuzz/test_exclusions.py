@@ -105,6 +105,10 @@ DIFFERENCES: dict[str, tuple[str, tuple[Any, ...]]] = {
         (np.array([[[1000 + 1 / 3, 5], [2, 1]]]), np.array([2.0, 1]), np.array([3.0, 1])),
     ),
     "hard-swish-of-doubles": ("(double[3] x) => (double[a] y) { y = HardSwish (x) }", (THIRDS,)),
+    "infinite-half-as-integer": (
+        "(float16[2] x) => (uint32[a] y) { y = Cast <to = 12> (x) }",
+        (np.array([-np.inf, 3], np.float16),),
+    ),
     "infinity-clipped-by-nothing": (
         "(float[2] x, float w) => (float[a] y) { y = Clip (x, w) }",
         (np.array([np.inf, 1], np.float32), np.float32(-1)),

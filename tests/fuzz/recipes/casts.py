@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz.exclusions import exclude
 from tests.fuzz.graph import Graph
 from tests.fuzz.recipe import recipe
-from tests.fuzz.tensors import BF16, BOOL, F16, F32, F64, I32, I64, INTEGERS, NUMBERS, U8, onnx_type
+from tests.fuzz.tensors import BF16, BOOL, F16, F32, F64, I32, I64, INTEGERS, NUMBERS, U8, U32, Value, onnx_type
 
 TARGETS = (F32, F32, F64, F16, I32, I64, BOOL, U8, *INTEGERS, BF16)
 
@@ -12,10 +17,19 @@ TARGETS = (F32, F32, F64, F16, I32, I64, BOOL, U8, *INTEGERS, BF16)
 @recipe("Cast", weight=2)
 def cast(g: Graph, op: str) -> None:
     """Between any two types."""
-    g.add(op, g.pick((*NUMBERS, BOOL)), to=onnx_type(g.choose(TARGETS)))
+    x, to = g.pick((*NUMBERS, BOOL)), g.choose(TARGETS)
+    _exclude_lost_halves(x, to)
+    g.add(op, x, to=onnx_type(to))
 
 
 @recipe("CastLike", since=15, weight=0.4)
 def cast_like(g: Graph, op: str) -> None:
     """To the type of another value."""
-    g.add(op, g.pick((*NUMBERS, BOOL)), g.pick((*NUMBERS, BOOL)))
+    x, like = g.pick((*NUMBERS, BOOL)), g.pick((*NUMBERS, BOOL))
+    _exclude_lost_halves(x, like.dtype)
+    g.add(op, x, like)
+
+
+def _exclude_lost_halves(x: Value, to: np.dtype[Any]) -> None:
+    lost = x.dtype in (F16, BF16) and not all(np.isfinite(array.astype(np.float64)).all() for array in x.arrays)
+    exclude("infinite-half-as-integer", lost and to == U32)

@@ -29,6 +29,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.softmax import Reduction, is_plain, matches, reduction_of, shifted_by_maximum
+from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.analysis.structured import StructuredOp, captured, is_generic, multiply_add_operands, splat_value, yielded
 from fuseline.ir.build import element_of
 from fuseline.ir.reachable import reachable
@@ -103,6 +104,11 @@ class OnlineSoftmax:
         return tuple(weighing for weighing in self.weights if weighing.deferred)
 
     @property
+    def roles(self) -> SoftmaxRoles[Operation]:
+        """Which op does what."""
+        return SoftmaxRoles[Operation](self.maximum.op, self.exponentials, self.total.op, self.product)
+
+    @property
     def reductions(self) -> tuple[Generic, Generic, Generic]:
         """The ops that reduce along the streamed loop."""
         return self.maximum.op, self.total.op, self.product
@@ -120,11 +126,14 @@ class OnlineSoftmax:
 def online_softmaxes(ops: Iterable[Operation]) -> list[OnlineSoftmax]:
     """Every such softmax among `ops`, of which nobody else reads what has the streamed loop: it never exists as a
     whole."""
-    found = (_chain_from(op) for op in ops if is_generic(op) and StructuredOp(op).reduction)
+    found = (online_softmax_of(op) for op in ops)
     return [chain for chain in found if chain is not None]
 
 
-def _chain_from(op: Generic) -> OnlineSoftmax | None:
+def online_softmax_of(op: Operation) -> OnlineSoftmax | None:
+    """The softmax whose maximum `op` is; None where it is that of none."""
+    if not is_generic(op) or not StructuredOp(op).reduction:
+        return None
     maximum = reduction_of(op.results[0], MAXIMA)
     if (
         maximum is None

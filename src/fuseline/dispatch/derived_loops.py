@@ -73,7 +73,7 @@ def _online(body: Block, shapes: ShapeAnalysis) -> Iterator[OnlineReduction]:
     for chain in found:
         if shared is not None and all(shared.classes.of(loop) not in shared.classes.broken for loop in chain.loops):
             loops = tuple((members.index(op), loop) for op, loop in chain.loops)
-            yield OnlineReduction(loops, members.index(chain.product), 1)
+            yield OnlineReduction(loops, chain.roles.mapped(members.index), 1)
 
 
 def live_ops(results: Iterable[SSAValue]) -> set[Operation]:

@@ -25,6 +25,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim, substitute, symbols
@@ -59,17 +60,22 @@ class MemberLoops:
 
 @dataclass(frozen=True)
 class OnlineReduction:
-    """Loops `(member, loop)` that are one and may be met block by block, `points` at a time at the least, up to the
-    member `product`."""
+    """Loops `(member, loop)` that are one and may be met block by block, `points` at a time at the least: those of the
+    softmax whose members have `roles`, and of what lies along them."""
 
     loops: tuple[tuple[int, int], ...]
-    product: int
+    roles: SoftmaxRoles[int]
     points: int
+
+    @property
+    def product(self) -> int:
+        """The member that ends it."""
+        return self.roles.product
 
     def renumbered(self, numbers: Mapping[int, int]) -> OnlineReduction:
         """The same where members have other numbers."""
         loops = tuple((numbers[member], loop) for member, loop in self.loops)
-        return OnlineReduction(loops, numbers[self.product], self.points)
+        return OnlineReduction(loops, self.roles.mapped(numbers.__getitem__), self.points)
 
 
 @dataclass(frozen=True)
@@ -195,14 +201,23 @@ def _unequal(extents: Sequence[Dim], grid_loops: Sequence[int | None], grid: Seq
 
 
 def _require_online(one: OnlineReduction, loops: FusedLoops, node: str | None) -> None:
-    for member, loop in (*one.loops, (one.product, 0)):
-        if not 0 <= member < len(loops.members):
-            raise mismatch(f"an online reduction speaks of member {member} of {len(loops.members)}", node)
+    _require_one_arm(one, loops, node)
+    for member, loop in one.loops:
         placed = loops.members[member].grid_loops
-        if not 0 <= loop < max(1, len(placed)) or (placed and (member, loop) in one.loops and placed[loop] is not None):
+        if not 0 <= loop < max(1, len(placed)) or (placed and placed[loop] is not None):
             raise mismatch(f"loop {loop} of member {member} is met block by block and is no inner loop", node)
     if one.points < 1:
         raise mismatch(f"an online reduction meets {one.points} points at a time", node)
+
+
+def _require_one_arm(one: OnlineReduction, loops: FusedLoops, node: str | None) -> None:
+    spoken_of = [*one.roles.all, *(member for member, _ in one.loops)]
+    for member in spoken_of:
+        if not 0 <= member < len(loops.members):
+            raise mismatch(f"an online reduction speaks of member {member} of {len(loops.members)}", node)
+    arms = sorted({loops.members[member].arm for member in spoken_of})
+    if len(arms) > 1:
+        raise mismatch(f"an online reduction speaks of members of the arms {arms}", node)
 
 
 def mismatch(message: str, node: str | None) -> FuselineError:

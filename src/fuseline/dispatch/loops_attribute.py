@@ -9,6 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
 
+from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.dispatch.fused_loops import Extent, FusedLoops, MemberLoops, OnlineReduction, Role, mismatch
 from fuseline.ir.dim import Dim
 from fuseline.ir.dim_json import from_name, to_name
@@ -51,9 +52,13 @@ def _member_attribute(role: Role, grid_loops: tuple[int | None, ...]) -> Attribu
 
 def _online_attribute(one: OnlineReduction) -> DictionaryAttr:
     loops = ArrayAttr([_integers(loop) for loop in one.loops])
-    return DictionaryAttr(
-        {"loops": loops, "product": IntegerAttr(one.product, i64), "points": IntegerAttr(one.points, i64)}
-    )
+    roles: dict[str, Attribute] = {
+        "maximum": IntegerAttr(one.roles.maximum, i64),
+        "exponentials": _integers(one.roles.exponentials),
+        "total": IntegerAttr(one.roles.total, i64),
+        "product": IntegerAttr(one.roles.product, i64),
+    }
+    return DictionaryAttr({"loops": loops, **roles, "points": IntegerAttr(one.points, i64)})
 
 
 def _integers(values: tuple[int, ...]) -> Attribute:
@@ -106,7 +111,14 @@ def _online(attribute: Attribute) -> OnlineReduction:
     entries = _typed(attribute, DictionaryAttr).data
     loops = [_numbers(loop) for loop in _items(entries["loops"])]
     return OnlineReduction(
-        tuple((member, loop) for member, loop in loops), _number(entries["product"]), _number(entries["points"])
+        tuple((member, loop) for member, loop in loops),
+        SoftmaxRoles(
+            _number(entries["maximum"]),
+            _numbers(entries["exponentials"]),
+            _number(entries["total"]),
+            _number(entries["product"]),
+        ),
+        _number(entries["points"]),
     )
 
 

@@ -235,6 +235,7 @@ def _online_problems(shared: SharedLoops, members: Sequence[Operation], one: Onl
     claimed = {(members[member], loop) for member, loop in one.loops}
     classes = {shared.classes.of(loop) for loop in claimed}
     found = {(op, loop) for op in shared.placed for class_ in classes for loop in shared.classes.along(op, class_)}
-    reduced = [op for op, loop in found if shared.nests[op].iterators[loop] == "reduction"]
-    if classes & shared.classes.broken or found != claimed or members[one.product] not in reduced:
+    reduced = {op for op, loop in found if shared.nests[op].iterators[loop] == "reduction"}
+    reductions = {members[member] for member in one.roles.reductions}
+    if classes & shared.classes.broken or found != claimed or not reductions <= reduced:
         yield "the loop of an online reduction is not what the members have along it"

@@ -9,6 +9,7 @@ from xdsl.ir import Block
 from xdsl.parser import Parser
 
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, members_of, require_match
 from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.errors import FuselineError
@@ -19,6 +20,8 @@ from tests.unit.passes.fusion.programs import Program
 
 N = symbol("n", 1, 64)
 
+ROLES = SoftmaxRoles(1, (0,), 1, 2)
+
 ROWS = FusedLoops(((6,),), (MemberLoops((0, None)), MemberLoops((0, None)), MemberLoops((0, None))))
 
 VALUES = {
@@ -28,13 +31,30 @@ VALUES = {
     "arms": FusedLoops(
         ((4,), (N,)), (MemberLoops((0,), arm=1), MemberLoops((), Role.INLINED, 1), MemberLoops((0, None)))
     ),
-    "online": replace(ROWS, online=(OnlineReduction(((0, 1), (1, 1)), 2, 32),)),
+    "online": replace(ROWS, online=(OnlineReduction(((0, 1), (1, 1)), ROLES, 32),)),
     "along": replace(ROWS, along=((2, 0), (0, 1))),
 }
 
 
 def _parsed(text: str):
     return Parser(new_context(), text).parse_attribute()
+
+
+_LOOPS, _POINTS = "loops = [array<i64: 1, 1>]", "points = 1 : i64"
+_ROLES = "maximum = 1 : i64, exponentials = array<i64: 0>, total = 1 : i64, product = 2 : i64"
+NO_ONLINE = (
+    f"loops = [array<i64: 1>], {_ROLES}, {_POINTS}",
+    f"{_LOOPS}, {_ROLES}",
+    f"{_LOOPS}, product = 2 : i64, {_POINTS}",
+    f"{_LOOPS}, {_ROLES.replace('array<i64: 0>', '0 : i64')}, {_POINTS}",
+    f"{_LOOPS}, {_ROLES.replace('total = 1 : i64', 'total = array<i64: 1>')}, {_POINTS}",
+)
+
+
+def test_the_text_of_an_online_reduction_names_the_softmax():
+    text = f"{{grids = [[]], members = [], online = [{{{_LOOPS}, {_ROLES}, {_POINTS}}}]}}"
+    (online,) = from_attribute(_parsed(text), {}).online
+    assert online == OnlineReduction(((1, 1),), ROLES, 1)
 
 
 @pytest.mark.parametrize("loops", VALUES.values(), ids=VALUES)
@@ -76,8 +96,7 @@ def test_a_renamed_size_keeps_its_place_and_one_without_a_name_loses_it():
         "{grids = [[]], members = [array<f32: 0.0>]}",
         '{grids = [[]], members = ["view"], arms = array<i64>}',
         '{grids = [[]], members = ["view"], more = unit}',
-        "{grids = [[]], members = [], online = [{loops = [array<i64: 1>], product = 0 : i64, points = 1 : i64}]}",
-        "{grids = [[]], members = [], online = [{loops = [], points = 1 : i64}]}",
+        *(f"{{grids = [[]], members = [], online = [{{{one}}}]}}" for one in NO_ONLINE),
         "{grids = [[]], members = [], along = [array<i64: 0>]}",
         "{grids = [[]], members = [], along = array<i64: 0, 1>}",
     ],
@@ -135,11 +154,19 @@ WRONG = {
     "twice": FusedLoops(((6,),), (MemberLoops((0, 0)), *REST)),
     "extent": replace(ROWS, grids=((5,),)),
     "arm": replace(ROWS, members=(replace(FIRST, arm=1), *REST)),
-    "online-member": replace(ROWS, online=(OnlineReduction(((3, 1),), 2, 8),)),
-    "online-loop": replace(ROWS, online=(OnlineReduction(((0, 2),), 2, 8),)),
-    "online-grid": replace(ROWS, online=(OnlineReduction(((0, 0),), 2, 8),)),
-    "online-product": replace(ROWS, online=(OnlineReduction(((0, 1),), 5, 8),)),
-    "online-points": replace(ROWS, online=(OnlineReduction(((0, 1),), 2, 0),)),
+    "online-member": replace(ROWS, online=(OnlineReduction(((3, 1),), ROLES, 8),)),
+    "online-loop": replace(ROWS, online=(OnlineReduction(((0, 2),), ROLES, 8),)),
+    "online-grid": replace(ROWS, online=(OnlineReduction(((0, 0),), ROLES, 8),)),
+    "online-maximum": replace(ROWS, online=(OnlineReduction(((0, 1),), replace(ROLES, maximum=3), 8),)),
+    "online-exponential": replace(ROWS, online=(OnlineReduction(((0, 1),), replace(ROLES, exponentials=(0, -1)), 8),)),
+    "online-total": replace(ROWS, online=(OnlineReduction(((0, 1),), replace(ROLES, total=3), 8),)),
+    "online-product": replace(ROWS, online=(OnlineReduction(((0, 1),), replace(ROLES, product=5), 8),)),
+    "online-arms": FusedLoops(
+        ((6,), (6,)),
+        (*ROWS.members[:2], replace(ROWS.members[2], arm=1)),
+        (OnlineReduction(((0, 1),), ROLES, 8),),
+    ),
+    "online-points": replace(ROWS, online=(OnlineReduction(((0, 1),), ROLES, 0),)),
     "along-member": replace(ROWS, along=((3, 0),)),
     "along-negative": replace(ROWS, along=((-1, 0),)),
     "along-operand": replace(ROWS, along=((0, 2),)),
@@ -157,7 +184,12 @@ def test_loops_that_cannot_be_those_of_the_body_are_refused(loops: FusedLoops):
 
 def test_a_reduction_may_meet_its_loop_point_by_point():
     body, shapes = _softmax_like()
-    require_match(replace(ROWS, online=(OnlineReduction(((0, 1),), 2, 1),)), body, shapes, "main_dispatch_0")
+    require_match(
+        replace(ROWS, online=(OnlineReduction(((0, 1),), ROLES, 1),)),
+        body,
+        shapes,
+        "main_dispatch_0",
+    )
 
 
 def test_arms_and_grid_loops_have_one_order_whatever_order_they_were_decided_in():
@@ -172,9 +204,13 @@ def test_arms_and_grid_loops_have_one_order_whatever_order_they_were_decided_in(
 
 def test_an_arm_has_its_own_members_in_the_order_of_its_code():
     rows, columns, last = MemberLoops((0, None)), MemberLoops((0, 1), arm=1), MemberLoops((0,))
-    two = FusedLoops(((4,), (6, 5)), (rows, columns, last), (OnlineReduction(((0, 1),), 2, 64),))
+    two = FusedLoops(
+        ((4,), (6, 5)), (rows, columns, last), (OnlineReduction(((0, 1),), SoftmaxRoles(0, (0,), 0, 2), 64),)
+    )
     view = MemberLoops((), Role.VIEW)
-    assert two.of_arm((2, None, 0)) == FusedLoops(((4,),), (last, view, rows), (OnlineReduction(((2, 1),), 0, 64),))
+    assert two.of_arm((2, None, 0)) == FusedLoops(
+        ((4,),), (last, view, rows), (OnlineReduction(((2, 1),), SoftmaxRoles(2, (2,), 2, 0), 64),)
+    )
     assert two.of_arm((1,)) == FusedLoops(((6, 5),), (MemberLoops((0, 1)),))
     along = replace(two, along=((2, 1), (1, 0)))
     assert [one.along for numbers in ((2, 0), (1,)) if (one := along.of_arm(numbers))] == [((0, 1),), ((0, 0),)]

@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role
 from fuseline.dispatch.shared_loops import SharedLoops, require_shared
 from fuseline.errors import FuselineError
@@ -263,7 +264,9 @@ def test_what_is_so_is_taken():
             "grid loop 0 of arm 1 runs to 6, a loop of linalg.generic to 4",
         ),
         (
-            FusedLoops(((6,),), (ROW, ROW, ROW), (OnlineReduction(((0, 1), (1, 1), (2, 1)), 2, 64),)),
+            FusedLoops(
+                ((6,),), (ROW, ROW, ROW), (OnlineReduction(((0, 1), (1, 1), (2, 1)), SoftmaxRoles(1, (0,), 1, 2), 64),)
+            ),
             _rows,
             "the loop of an online reduction is not what the members have along it",
         ),
@@ -280,10 +283,14 @@ def test_an_online_reduction_that_ends_in_its_product():
     first = p.unary(p.x[0])
     total = p.reduce(first)
     p.done(total)
-    loops = FusedLoops(((6,),), (ROW, ROW), (OnlineReduction(((0, 1), (1, 1)), 1, 64),))
+    online = OnlineReduction(((0, 1), (1, 1)), SoftmaxRoles(1, (0,), 1, 1), 64)
+    loops = FusedLoops(((6,),), (ROW, ROW), (online,))
     _require(loops, p.block)
     with pytest.raises(FuselineError, match="online reduction"):
-        _require(FusedLoops(loops.grids, loops.members, (OnlineReduction(((1, 1),), 1, 64),)), p.block)
+        _require(
+            FusedLoops(loops.grids, loops.members, (OnlineReduction(((1, 1),), SoftmaxRoles(1, (0,), 1, 1), 64),)),
+            p.block,
+        )
 
 
 def test_the_order_of_operands_does_not_count():

@@ -109,13 +109,15 @@ def _attention() -> Program:
     return p.done(p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2]))
 
 
-@pytest.mark.parametrize("change", ["one less", "another product"])
+@pytest.mark.parametrize("change", ["one less", "maximum", "total", "product"])
 def test_an_online_reduction_is_all_that_lies_along_its_loop(change: str):
     _, _, region = _formed(_attention())
     loops = from_attribute(region.attributes[LOOPS_ATTRIBUTE], {})
     (online,) = loops.online
     wrong = (
-        OnlineReduction(online.loops[1:], online.product, 64) if change == "one less" else replace(online, product=0)
+        OnlineReduction(online.loops[1:], online.roles, 64)
+        if change == "one less"
+        else replace(online, roles=replace(online.roles, **{change: 0}))
     )
     code, message = _claims(_attention(), replace(loops, online=(wrong,)))
     assert code == "E0901" and "online" in message

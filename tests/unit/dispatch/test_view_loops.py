@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from xdsl.dialects.func import FuncOp
 
+from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, OnlineReduction, Role
 from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
@@ -101,23 +103,41 @@ def test_a_product_of_no_softmax_is_not_met_block_by_block():
     e = p.unary(p.x[0])
     p.done(p.matmul(p.binary(e, p.reduce(e), dims_map(2, [0])), p.x[1]))
     entry = _entry(p)
-    online = OnlineReduction(((0, 1), (1, 1), (2, 1), (3, 2)), 3, 64)
+    online = OnlineReduction(((0, 1), (1, 1), (2, 1), (3, 2)), SoftmaxRoles(1, (0,), 1, 3), 64)
     said = from_attribute(entry.attributes[LOOPS_ATTRIBUTE], {})
     entry.attributes[LOOPS_ATTRIBUTE] = to_attribute(replace(said, online=(online,)))
-    with pytest.raises(FuselineError, match="member 3 sums up no softmax") as caught:
+    with pytest.raises(FuselineError, match="member 1 is the maximum of no softmax") as caught:
         CpuTarget("avx2", 1).build(entry)
     assert (caught.value.code, caught.value.node) == ("E0302", "main_dispatch_0_contraction")
 
 
-def test_a_softmax_is_derived_to_stream():
+def _attention() -> Program:
+    """Formed to stream: the scores, their maximum, the exponentials, their sum, the quotients, the product."""
     p = Program(("q", 32), (32, "k"), ("k", 32))
     p.done(p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2]))
     ctx = new_context()
     ctx.target = replace(ctx.target, streamed_points=64)
     FormDispatchRegionsPass().apply(ctx, p.module)
-    loops = _derived(p)
+    return p
+
+
+@pytest.mark.parametrize("change", [{"exponentials": (4,)}, {"exponentials": ()}, {"total": 1}, {"product": 3}])
+def test_a_softmax_of_other_members_is_not_met_block_by_block(change: dict[str, Any]):
+    entry = _entry(_attention())
+    said = DispatchView(entry).loops
+    (online,) = said.online
+    wrong = replace(online, roles=replace(online.roles, **change))
+    entry.attributes[LOOPS_ATTRIBUTE] = to_attribute(replace(said, online=(wrong,)))
+    with pytest.raises(FuselineError, match="the softmax of member 1 is not that of members") as caught:
+        CpuTarget("avx2", 1).build(entry)
+    assert (caught.value.code, caught.value.node) == ("E0302", entry.sym_name.data)
+
+
+def test_a_softmax_is_derived_to_stream():
+    loops = _derived(_attention())
     (online,) = loops.online
-    assert online.product == len(loops.members) - 1
+    last = len(loops.members) - 1
+    assert online.roles == SoftmaxRoles(last - 4, (last - 3,), last - 2, last)
     assert loops.grids == ((symbol("s0"),),)
 
 

@@ -68,4 +68,4 @@ def _online(
             found = streamed_loops(arm.members, arm.grid_loop_of.keys(), arm.results(), (stream,))
             loops = sorted((positions[node], loop) for node, loop in found if node in arm.grid_loop_of)
             if loops and stream.product in arm.grid_loop_of:
-                yield OnlineReduction(tuple(loops), positions[stream.product], stream.points)
+                yield OnlineReduction(tuple(loops), stream.roles.mapped(positions.__getitem__), stream.points)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
+from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.passes.fusion.loop_classes import Loop, loop_classes
 from fuseline.passes.fusion.node import Node
 
@@ -19,15 +20,23 @@ from fuseline.passes.fusion.node import Node
 class OnlineReductionNodes:
     """A softmax and the product behind it that share a group. `points` of the loop are met at a time at the least.
 
-    `reductions` are the nodes that reduce along it, `product` is the last of them; `loops` are that of the first, and
-    that of the first node that reads the scores beside it.
+    `loops` are those of the nodes that reduce along it, and of the first node that reads the scores beside them.
     """
 
     nodes: tuple[Node, ...]
-    reductions: frozenset[Node]
-    product: Node
+    roles: SoftmaxRoles[Node]
     loops: tuple[Loop, ...]
     points: int
+
+    @property
+    def reductions(self) -> frozenset[Node]:
+        """The nodes that reduce along the loop."""
+        return frozenset(self.roles.reductions)
+
+    @property
+    def product(self) -> Node:
+        """The last of them."""
+        return self.roles.product
 
 
 def streamed_loops(

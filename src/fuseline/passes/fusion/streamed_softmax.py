@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from xdsl.ir import Operation
+
 from fuseline.analysis.online_softmax import OnlineSoftmax, online_softmaxes
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
@@ -48,12 +50,11 @@ def online_reductions(graph: FusionGraph, target: TargetDescription) -> list[Onl
 
 
 def _stream(chain: OnlineSoftmax, graph: FusionGraph, points: int) -> OnlineReductionNodes | None:
-    nodes = {op: node for op in chain.ops if (node := graph.node_of(op)) is not None}
+    nodes: dict[Operation, Node] = {op: node for op in chain.ops if (node := graph.node_of(op)) is not None}
     if len(nodes) < len(set(chain.ops)):
         return None
-    reducing = [nodes[op] for op in chain.reductions]
     loops = [(nodes[op], loop) for op, loop in chain.loops]
-    return OnlineReductionNodes(tuple(nodes.values()), frozenset(reducing), reducing[-1], tuple(loops), points)
+    return OnlineReductionNodes(tuple(nodes.values()), chain.roles.mapped(nodes.__getitem__), tuple(loops), points)
 
 
 def candidates(stream: OnlineReductionNodes, groups: Iterable[Group], scores: Group | None) -> Iterator[Candidate]:

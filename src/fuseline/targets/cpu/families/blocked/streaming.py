@@ -26,12 +26,12 @@ from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, TensorDim, Weighing, online_softmaxes, through
+from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, TensorDim, Weighing, online_softmax_of, through
+from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.axes import Grid, grid_of
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of, mismatch
 from fuseline.dispatch.view import DispatchView
-from fuseline.errors import FuselineError
 from fuseline.ir.build import Body, Emitter, dims_map, element_of, shape_of
 from fuseline.ir.fast.create import create_generic
 
@@ -70,7 +70,7 @@ def streamed(view: DispatchView) -> Iterator[Streamed]:
     """A dispatch with one of its softmaxes evaluated as it streams, for each that fusion says can. The dispatch itself
     stays as it is.
 
-    Raises FuselineError (E0302) where there is no softmax.
+    Raises FuselineError (E0302) where what it says of a softmax is not so.
     """
     for one in view.loops.online:
         entry = view.entry.clone()
@@ -78,19 +78,21 @@ def streamed(view: DispatchView) -> Iterator[Streamed]:
         for old, new in zip(view.entry.walk(), entry.walk(), strict=True):
             new.location = old.location
         members, grid = members_of(entry.body.block), grid_of(view.loops, entry.body.block)
-        chain = _chain_of(members, one.product, view.entry.sym_name.data)
+        chain = _chain_of(members, one.roles, view.entry.sym_name.data)
         carried = _Rewriting(chain).run()
         loops = [(op, loop) for member, loop in one.loops if is_generic(op := members[member]) and _is_left(op)]
         left = replace(grid, loops=[[node for node in nodes if _is_left(node[0])] for nodes in grid.loops])
         yield Streamed(DispatchView(entry), carried, tuple(loops), left, frozenset(chain.reductions))
 
 
-def _chain_of(members: Sequence[Operation], product: int, node: str) -> OnlineSoftmax:
-    """The softmax whose weights a member sums up."""
-    for chain in online_softmaxes(members):
-        if chain.product is members[product]:
-            return chain
-    raise FuselineError("E0302", f"{LOOPS_ATTRIBUTE}: member {product} sums up no softmax", node=node)
+def _chain_of(members: Sequence[Operation], roles: SoftmaxRoles[int], node: str) -> OnlineSoftmax:
+    """The softmax whose members have these roles, as their bodies have it."""
+    chain = online_softmax_of(members[roles.maximum])
+    if chain is None:
+        raise mismatch(f"member {roles.maximum} is the maximum of no softmax", node)
+    if chain.roles != roles.mapped(members.__getitem__):
+        raise mismatch(f"the softmax of member {roles.maximum} is not that of members {list(roles.all)}", node)
+    return chain
 
 
 def _is_left(owner: Operation | SSAValue) -> bool:

@@ -277,6 +277,9 @@ def compile(
     plan: str | os.PathLike[str] | None = None,
     plan_strict: bool = False,
     rules: Sequence[str | os.PathLike[str]] = (),
+    without_rules: Sequence[str] = (),
+    passes: str | None = None,
+    pass_options: Mapping[str, Mapping[str, Any]] | None = None,
     fusion: str = "default",
     numerics: str = "default",
     weights: str = "packed",
@@ -291,13 +294,15 @@ def compile(
         processors this process may use. shapes: extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol
         (`128`, `"1..512"`). dedup: `none`, `exact`, `constants` or `shapes` (docs/dedup.md). plan: the file of a fusion
         plan to follow; `plan_strict` refuses one with entries that do not match (docs/plans.md). rules: files with
-        further fusion rules. fusion: `none` (one op per dispatch) or `default`. numerics: `strict` (no kernel trades
-        accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). weights: a
-        saved program holds them `packed`, as kernels read them, or `original`, as the model has them, to be packed by
-        every load (docs/memory.md). cache: take the finished program from the user's cache where it is there, else
-        keep it (docs/cache.md). progress: called with a phase, steps done, steps in all; not for a program from the
-        cache. after_pass: called with `phase/pass`, the module and its context after each pass, and with `input` before
-        the first; such a compile takes nothing from the cache.
+        further fusion rules. without_rules: names of rules that are left out (docs/fusion.md). passes: a pipeline in
+        place of the phases up to `fusion`, as `fuseline opt -p` takes it. pass_options: options by the name of a pass,
+        wherever it runs: `{"form-dispatch-regions": {"level": "none"}}`. fusion: `none` (one op per dispatch) or
+        `default`. numerics: `strict` (no kernel trades accuracy), `default` (only within its stated bound) or `fast`
+        (beyond it, where that is faster). weights: a saved program holds them `packed`, as kernels read them, or
+        `original`, as the model has them, to be packed by every load (docs/memory.md). cache: take the finished program
+        from the user's cache where it is there, else keep it (docs/cache.md). progress: called with a phase, steps
+        done, steps in all; not for a program from the cache. after_pass: called with `phase/pass`, the module and its
+        context after each pass, and with `input` before the first; such a compile takes nothing from the cache.
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """
@@ -309,6 +314,9 @@ def compile(
         plan=plan,
         plan_strict=plan_strict,
         rules=rules,
+        without_rules=without_rules,
+        passes=passes,
+        pass_options=pass_options,
         fusion=fusion,
         numerics=numerics,
         weights=weights,

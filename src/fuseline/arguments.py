@@ -57,11 +57,29 @@ def paths(option: str, value: object) -> tuple[Path, ...]:
     return tuple(path_option(option, item) for item in cast("Sequence[object]", value))
 
 
+def names(option: str, value: object) -> tuple[str, ...]:
+    """A list of names; raises FuselineError (E0501) for anything else, one name included."""
+    items = tuple(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else None
+    if items is None or not all(isinstance(item, str) for item in items):
+        raise wrong(option, value, "a list of names")
+    return cast("tuple[str, ...]", items)
+
+
 def mapping(option: str, value: object) -> Mapping[str, Any] | None:
     """A mapping or None; raises FuselineError (E0501) for anything else."""
     if value is not None and not isinstance(value, Mapping):
         raise wrong(option, value, "a mapping from the name of an input or a size to its extents")
     return cast("Mapping[str, Any] | None", value)
+
+
+def nested(option: str, value: object) -> Mapping[str, Mapping[str, Any]]:
+    """Mappings by name, none for None; raises FuselineError (E0501) for anything else."""
+    found = cast("Mapping[object, object]", {} if value is None else value)
+    if not isinstance(cast("object", found), Mapping) or not all(
+        isinstance(name, str) and isinstance(inner, Mapping) for name, inner in found.items()
+    ):
+        raise wrong(option, value, "a mapping from names to mappings")
+    return cast("Mapping[str, Mapping[str, Any]]", found)
 
 
 def _short(value: object) -> str:

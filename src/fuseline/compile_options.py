@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from fuseline.arguments import mapping, path_option, paths, thread_count, wrong
+from fuseline.arguments import mapping, names, nested, path_option, paths, thread_count, wrong
 
 Progress = Callable[[str, int, int], None]
 
@@ -29,14 +29,15 @@ class CompileOptions:
     the option.
 
     `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for
-    the processors this process may use. `dedup`: which dispatches share code, `none`, `exact`, `constants` or
-    `shapes`. `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`, `default` or
-    `aggressive`. `weights`: whether an artifact holds them `packed`, or `original` and packs them when it is loaded.
-    `progress(phase, done, total)` is called as work proceeds,
-    `after_pass(place, module, context)` after each pass (`phase/name`) and, as `input`, before the first.
-    `poison` is for tests: the program
-    overwrites memory that nothing needs any more after every step. `cache`: the finished program may come from the
-    cache, and is kept there.
+    the processors this process may use. `dedup`: which dispatches share code, `none`, `exact`, `constants` or `shapes`.
+    `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`, `default` or
+    `aggressive`. `without_rules`: names of fusion rules and joins that are off. `passes`: a pipeline in place of the
+    phases up to `fusion`; `pass_options`: options by the name of a pass. `weights`: whether an artifact holds them
+    `packed`, or `original` and packs them when it is loaded. `progress(phase, done, total)` is called as work proceeds,
+    `after_pass(place, module, context)` after each pass (`phase/name`) and, as `input`, before the first. `poison` is
+    for tests: the program overwrites memory that nothing needs any more after every step. `cache`: the finished program
+    may come from the cache, and is kept there. `code_limits` is for compiles that start again: see
+    `form-dispatch-regions`.
     """
 
     target: str = "cpu"
@@ -46,6 +47,8 @@ class CompileOptions:
     plan: Path | None = None
     plan_strict: bool = False
     rules: Sequence[Path] = ()
+    without_rules: Sequence[str] = ()
+    passes: str | None = None
     fusion: str = "default"
     numerics: str = "default"
     weights: str = "packed"
@@ -56,6 +59,7 @@ class CompileOptions:
     progress: Progress | None = None
     after_pass: Callable[[str, Any, Any], object] | None = None
     pass_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    code_limits: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
         if not isinstance(cast(Any, self.target), str):
@@ -66,6 +70,9 @@ class CompileOptions:
         for name in _FLAGS:
             if not isinstance(getattr(self, name), bool):
                 raise wrong(name, getattr(self, name), "True or False")
+        if self.passes is not None and not isinstance(cast(Any, self.passes), str):
+            raise wrong("passes", self.passes, "the text of a pipeline, such as 'cleanup,fusion'")
+        object.__setattr__(self, "pass_options", nested("pass_options", self.pass_options))
         if self.progress is not None and not callable(cast(Any, self.progress)):
             raise wrong("progress", self.progress, "a function of a phase, steps done and steps in all")
         if self.after_pass is not None and not callable(cast(Any, self.after_pass)):
@@ -74,3 +81,4 @@ class CompileOptions:
         object.__setattr__(self, "shapes", mapping("shapes", self.shapes))
         object.__setattr__(self, "plan", None if self.plan is None else path_option("plan", self.plan))
         object.__setattr__(self, "rules", paths("rules", self.rules))
+        object.__setattr__(self, "without_rules", names("without_rules", self.without_rules))

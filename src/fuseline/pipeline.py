@@ -31,6 +31,7 @@ from fuseline.ir.text import print_module
 from fuseline.lowering import STEPS, Lowering
 from fuseline.passes.dispatch.lower_code_limits import MOST_ROUNDS, lowered, too_long
 from fuseline.passes.fusion.plan import plan_text
+from fuseline.passes.options import Step, parse_steps, pass_options, require_run
 from fuseline.passes.registry import load_pass
 
 if TYPE_CHECKING:
@@ -120,6 +121,11 @@ run again. From `codegen` on they are the steps of `lowering.py`, which leave th
 
 PASS_PHASES = {phase: names for phase, names in PHASES.items() if not set(names) <= STEPS.keys()}
 
+_NEEDED = PHASES["cleanup"][: PHASES["cleanup"].index("canonicalize")]
+"""What makes any program safe to run, so that passes of the user cannot leave it out."""
+
+_CLONES = "clone-cheap-producers"
+
 _OF_A_LEVEL = frozenset(PHASES["dedup"]) - {"record-dispatches"}
 """Passes that are told how much dispatches may share."""
 
@@ -145,17 +151,17 @@ def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, 
     """Run every phase up to and including `until` (default: all) on `module` in place."""
     watch = IdiomWatch(module, ctx) if options.verify_each else None
     _observe(options, START, module, ctx)
-    for number, (phase, names) in enumerate(PASS_PHASES.items()):
+    for number, (phase, steps) in enumerate(_phases_of(options).items()):
         _report(options, phase, number, len(PHASES))
         start = time.perf_counter()
-        for name in names:
-            with border(f"{phase}/{name}"):
-                _make_pass(name, options).apply(ctx, module)
+        for step in steps:
+            with border(f"{phase}/{step.name}"):
+                _with_options(_make_pass(step.name, options), step.options).apply(ctx, module)
                 if watch is not None:
                     module.verify()
                     verify_loops(module, ctx)
                     watch.check(module)
-            _observe(options, f"{phase}/{name}", module, ctx)
+            _observe(options, f"{phase}/{step.name}", module, ctx)
         _add_seconds(ctx, phase, start)
         if phase == until:
             return
@@ -166,21 +172,46 @@ def _observe(options: CompileOptions, place: str, module: ModuleOp, ctx: Compile
         options.after_pass(place, module, ctx)
 
 
+def _phases_of(options: CompileOptions) -> dict[str, list[Step]]:
+    """The passes of each phase, with options of their own. Those of the user, where there are some, are the phase
+    `fusion`, before them comes only what they leave out of `_NEEDED`, and behind
+    them what outlining relies on.
+
+    Raises E0303 or E0304 for a pass or an option that there is not.
+    """
+    phases = {phase: [Step(name) for name in names] for phase, names in PASS_PHASES.items()}
+    if options.passes is not None:
+        rest = list(PASS_PHASES)[list(PASS_PHASES).index("dispatch") :]
+        own = parse_steps(options.passes, PASS_PHASES)
+        first = [Step(name) for name in _NEEDED if name not in [step.name for step in own]]
+        last = [Step(_CLONES)] if _CLONES not in [step.name for step in own] else []
+        phases = {"fusion": [*first, *own, *last], **{phase: phases[phase] for phase in rest}}
+    require_run(options.pass_options, [step.name for steps in phases.values() for step in steps])
+    return phases
+
+
+def _with_options(made: ModulePass, own: Mapping[str, Any]) -> ModulePass:
+    return replace(made, **own) if own else made
+
+
 def _make_pass(name: str, options: CompileOptions) -> ModulePass:
     kind = load_pass(name)
-    return kind(**{**_chosen(name, options), **options.pass_options.get(name, {})})
+    return kind(**{**_chosen(name, options), **pass_options(name, options.pass_options.get(name, {}))})
 
 
 def _chosen(name: str, options: CompileOptions) -> dict[str, Any]:
     """What the user's choices mean for one pass."""
     if name == "form-dispatch-regions":
-        from fuseline.passes.fusion.user_rules import user_rules
+        from fuseline.passes.fusion.user_rules import require_rules, user_rules
 
+        require_rules(options.without_rules, options.rules)
         return {
             "fusion": options.fusion,
-            "rules": user_rules(options.rules),
+            "more_rules": user_rules(options.rules),
+            "without": tuple(options.without_rules),
             "plan": str(options.plan or ""),
             "plan_strict": options.plan_strict,
+            "code_limits": options.code_limits,
         }
     if name in _OF_A_LEVEL:
         return {"level": options.dedup}
@@ -197,9 +228,15 @@ def _report(options: CompileOptions, phase: str, done: int, total: int) -> None:
         options.progress(phase, done, total)
 
 
-def pipeline_version() -> str:
-    """Identifies the passes and their order; a plan made for another version may not match."""
-    return hashlib.blake2b(repr(PHASES).encode(), digest_size=4).hexdigest()
+def pipeline_version(passes: str | None = None, options: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+    """Identifies the passes, their order and their options; a plan made for another version may not match."""
+    own = repr((passes, options)) if passes is not None or options else ""
+    return hashlib.blake2b((repr(PHASES) + own).encode(), digest_size=4).hexdigest()
+
+
+def set_target(ctx: CompilerContext, target: Target) -> None:
+    """Tell passes which machine they work for."""
+    ctx.target, ctx.legal, ctx.sharing_price = target.description, target.legal, target.sharing_price
 
 
 def prepare(
@@ -208,9 +245,9 @@ def prepare(
     """The program as read, and its context (`literal_broadcasts`: see there)."""
     ctx = new_context()
     ctx.literal_broadcasts = literal_broadcasts
-    ctx.target, ctx.legal, ctx.sharing_price = target.description, target.legal, target.sharing_price
+    set_target(ctx, target)
     ctx.records.model = model_name(source)
-    ctx.records.pipeline = pipeline_version()
+    ctx.records.pipeline = pipeline_version(options.passes, options.pass_options)
     ctx.records.target, ctx.records.threads = target.description.name, target.description.threads
     _report(options, "read", 0, len(PHASES))
     start = time.perf_counter()
@@ -228,8 +265,12 @@ def emit(source: Any, options: CompileOptions) -> str:
     if stage not in STAGES:
         raise FuselineError("E0501", f"no stage is called {stage!r}", hint=f"use one of {', '.join(STAGES)}")
     module, ctx = prepare(source, options, create_target(options.target, options.threads, options.numerics))
+    last = "fusion" if stage == PLAN_STAGE else stage
+    if stage != "input" and last not in _phases_of(options):
+        known = ", ".join(("input", *_phases_of(options), PLAN_STAGE))
+        raise FuselineError("E0501", f"with passes of your own there is no stage {stage!r}", hint=f"use one of {known}")
     if stage != "input":
-        run_phases(module, ctx, options, until="fusion" if stage == PLAN_STAGE else stage)
+        run_phases(module, ctx, options, until=last)
     return (
         plan_text(ctx.records) if stage == PLAN_STAGE else print_module(module, ctx, embed_limit=PRINTED_WEIGHT_BYTES)
     )
@@ -280,9 +321,7 @@ def _compile(
 
 def _with_limits(options: CompileOptions, limits: Mapping[str, int]) -> CompileOptions:
     """The options where dispatches that hold the nodes in `limits` may be no longer than those say."""
-    former = "form-dispatch-regions"
-    more = {former: {**options.pass_options.get(former, {}), "code_limits": limits}}
-    return replace(options, pass_options={**options.pass_options, **more}) if limits else options
+    return replace(options, code_limits=limits) if limits else options
 
 
 def lower(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target) -> Artifact:

@@ -36,7 +36,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
     family, _, variant = options.target.partition(":")
     if family != "cpu" or options.emit or options.verify_each or options.poison or options.pass_options:
         return None
-    if options.after_pass is not None:
+    if options.after_pass is not None or options.passes is not None:
         return None
     try:
         parts = {
@@ -49,6 +49,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
             "choices": [options.dedup, options.fusion, options.numerics, options.plan_strict, options.weights],
             "plan": None if options.plan is None else file_digest(options.plan),
             "rules": [file_digest(path) for path in options.rules],
+            "without_rules": sorted(options.without_rules),
         }
     except OSError:
         return None

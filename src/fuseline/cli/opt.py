@@ -10,7 +10,7 @@ import click
 
 from fuseline.cli.console import emit
 from fuseline.cli.ir_printing import ir_printer, print_ir_options
-from fuseline.cli.options import json_option
+from fuseline.cli.options import json_option, without_rule_option
 from fuseline.cli.output import STDOUT, deliver, refuse_two_documents
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.errors import FuselineError
@@ -42,6 +42,10 @@ from fuseline.errors import FuselineError
     multiple=True,
     help="A file with fusion rules.",
 )
+@without_rule_option
+@click.option(
+    "--target", help="For which machine: cpu, cpu:<isa>, null:<file.toml>, ... (default: none in particular)."
+)
 @click.option("--list-passes", is_flag=True, help="List the passes and stop.")
 @print_ir_options
 @rules_listing_option
@@ -57,6 +61,8 @@ def opt(
     rules: tuple[Path, ...],
     print_ir_after: str | None,
     print_ir_to: Path | None,
+    without_rules: tuple[str, ...],
+    target: str | None,
     list_passes: bool,
     list_rules: bool,
     as_json: bool,
@@ -79,6 +85,8 @@ def opt(
         generic=generic,
         rules=rules,
         print_after=(print_ir_after, print_ir_to),
+        without_rules=without_rules,
+        target=target,
     )
     if as_json:
         emit("opt", {"ir": text})
@@ -97,27 +105,35 @@ def run_passes(
     generic: bool = False,
     rules: Sequence[Path] = (),
     print_after: tuple[str | None, Path | None] = (None, None),
+    without_rules: Sequence[str] = (),
+    target: str | None = None,
 ) -> str:
     """`text` after the passes (or whole phases) of `pipeline`; modules of a split file are kept apart by `// -----`.
-    `print_after`: the values of `--print-ir-after` and `--print-ir-to`.
+    `print_after`: the values of `--print-ir-after` and `--print-ir-to`. Passes that ask about the machine are told of
+    `target`.
 
-    Raises FuselineError: E0301/E0302 for text that is no valid IR, E0303/E0304 for a wrong pipeline, and whatever a
-    pass refuses.
+    Raises FuselineError: E0501 for a target or the name of a rule, E0301/E0302 for text that is no valid IR,
+    E0303/E0304 for a wrong pipeline, and whatever a pass refuses.
     """
     from fuseline.analysis.idiom_watch import IdiomWatch
     from fuseline.dispatch.verify_loops import verify_loops
     from fuseline.ir.context import new_context
     from fuseline.ir.printed_after import START
     from fuseline.ir.text import parse_module, print_module, split_input, verify_module
-    from fuseline.passes.fusion.user_rules import with_user_rules
+    from fuseline.passes.fusion.user_rules import require_rules, with_user_rules
     from fuseline.passes.registry import parse_passes
-    from fuseline.pipeline import PASS_PHASES
+    from fuseline.pipeline import PASS_PHASES, set_target
+    from fuseline.targets import create_target
 
-    passes = [with_user_rules(step, rules) for step in parse_passes(pipeline, PASS_PHASES)]
+    require_rules(without_rules, rules)
+    machine = create_target(target) if target is not None else None
+    passes = [with_user_rules(step, rules, without_rules) for step in parse_passes(pipeline, PASS_PHASES)]
     printer = ir_printer(*print_after, {step.name for step in passes})
     printed: list[str] = []
     for line, part in split_input(text) if split else [(1, text)]:
         ctx = new_context()
+        if machine is not None:
+            set_target(ctx, machine)
         module = parse_module(part, ctx, source, first_line=line)
         watch = IdiomWatch(module, ctx) if verify_each else None
         if printer is not None:

@@ -54,6 +54,15 @@ def _shapes(ctx: click.Context, parameter: click.Parameter, values: tuple[str, .
     return dict(parse_shape(value) for value in values)
 
 
+without_rule_option = click.option(
+    "--without-rule",
+    "without_rules",
+    multiple=True,
+    metavar="NAME",
+    help="Leave a fusion rule out (docs/fusion.md has the names).",
+)
+
+
 def compile_options(function: Function) -> Function:
     """The options of every command that compiles; the function receives them as keyword arguments of
     `fuseline.compile`."""
@@ -101,6 +110,13 @@ def compile_options(function: Function) -> Function:
             type=click.Path(path_type=Path, exists=True, dir_okay=False),
             multiple=True,
             help="A file with a fusion rule.",
+        ),
+        without_rule_option,
+        click.option(
+            "-p",
+            "--passes",
+            metavar="P{OPT=1},P2",
+            help="Passes and phases in place of those up to `fusion`, in order; what follows is done as ever.",
         ),
         click.option(
             "--cache/--no-cache",

@@ -101,6 +101,11 @@ def parse_passes(pipeline: str, phases: Mapping[str, Sequence[str]] | None = Non
     Raises FuselineError E0303 for an unknown pass, E0304 for an option that the pass does not take or text that is no
     pipeline.
     """
+    return tuple(make_pass(spec) for spec in parse_specs(pipeline, phases))
+
+
+def parse_specs(pipeline: str, phases: Mapping[str, Sequence[str]] | None = None) -> list[ArgSpec]:
+    """The same as specifications; raises E0304 for text that is no pipeline."""
     try:
         specs = list(parse_pipeline(pipeline))
     except ArgSpecParseError as error:
@@ -108,11 +113,13 @@ def parse_passes(pipeline: str, phases: Mapping[str, Sequence[str]] | None = Non
             "E0304", _one_line(error), node=pipeline, hint="write pass{option=1 other=a},pass2"
         ) from error
     groups = phases or {}
-    return tuple(
-        make_pass(one)
+    return [
+        one
         for spec in specs
-        for one in (groups[spec.name] if spec.name in groups and not spec.parameters else (spec,))
-    )
+        for one in (
+            [ArgSpec(name, {}) for name in groups[spec.name]] if spec.name in groups and not spec.parameters else [spec]
+        )
+    ]
 
 
 def make_pass(spec: ArgSpec | str) -> ModulePass:
@@ -128,7 +135,9 @@ def make_pass(spec: ArgSpec | str) -> ModulePass:
 
 def _options(kind: type[ModulePass]) -> str:
     fields = [
-        f"{field.name.replace('_', '-')}: {field.type}" for field in dataclasses.fields(kind) if field.name != "name"
+        f"{field.name.replace('_', '-')}: {field.type}"
+        for field in dataclasses.fields(kind)
+        if field.metadata.get("option", True)
     ]
     return f"its options are {', '.join(fields)}" if fields else "it has no options"
 

@@ -32,6 +32,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "numerics": {"numerics": "strict"},
     "plan_strict": {"plan_strict": True},
     "weights": {"weights": "original"},
+    "without_rules": {"without_rules": ["row-chain"]},
 }
 
 
@@ -51,6 +52,7 @@ def test_each_choice_has_a_key_of_its_own():
         {"poison": True},
         {"pass_options": {"cse": {}}},
         {"after_pass": print},
+        {"passes": "cleanup"},
     ],
     ids=str,
 )

@@ -60,7 +60,8 @@ from fuseline.passes.fusion.node_ids import digest
 from fuseline.passes.fusion.plan import read_plan
 from fuseline.passes.fusion.plan_constraints import PlanMatcher
 from fuseline.passes.fusion.planned_driver import guided_partition
-from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
+from fuseline.passes.fusion.rule import FusionRule
+from fuseline.passes.fusion.rule_choice import ChosenRules, chosen_rules, require_known
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 from fuseline.passes.fusion.streamed_softmax import online_reductions
 from fuseline.report.records import FusionNodeRecord
@@ -70,50 +71,68 @@ FUSION_LEVELS = ("none", "default", "aggressive")
 
 @dataclass(frozen=True)
 class FormDispatchRegionsPass(ModulePass):
-    """`fusion`: `default`, `aggressive`, or `none` for one op per dispatch. `plan`: the file of a fusion plan; its
-    groups are formed under any level, and `plan_strict` refuses one with entries that do not match. `code_limits`: by
-    the name of a node, how many operations a dispatch that holds it may be estimated to have, where that is fewer than
-    the target takes."""
+    """`level` (or `fusion`, its former name): `default`, `aggressive`, or `none` for one op per dispatch. `rules`: the
+    names of rules and joins, everything else is off; `without`: those that are off. `more_rules`: from outside.
+
+    `plan`: the file of a fusion plan; its groups are formed under any level, and `plan_strict` refuses one with entries
+    that do not match. `code_limits`: by the name of a node, how many operations a dispatch that holds it may be
+    estimated to have, where that is fewer than the target takes.
+    """
 
     name = "form-dispatch-regions"
     fusion: str = "default"
-    rules: tuple[FusionRule, ...] = field(default=(), metadata={"option": False})
+    level: str = ""
+    rules: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    more_rules: tuple[FusionRule, ...] = field(default=(), metadata={"option": False})
     plan: str = ""
     plan_strict: bool = False
     code_limits: Mapping[str, int] = field(default_factory=dict[str, int], metadata={"option": False})
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
-        if self.fusion not in FUSION_LEVELS:
-            raise FuselineError(
-                "E0304", f"fusion is {self.fusion!r}", node=self.name, hint=f"use one of {', '.join(FUSION_LEVELS)}"
-            )
+        level = self._level()
+        require_known("rules", self.rules, self.more_rules, "E0304", self.name)
+        require_known("without", self.without, self.more_rules, "E0304", self.name)
         matcher = PlanMatcher(read_plan(Path(self.plan))) if self.plan else None
-        rules = order_rules([*builtin_rules(), *self.rules]) if self.fusion != "none" or matcher else []
-        ctx.records.fusion = self.fusion
+        asked = level != "none" or matcher is not None
+        chosen = chosen_rules(self.more_rules, self.rules, self.without) if asked else ChosenRules()
+        ctx.records.fusion = level
         ctx.records.generic_ops_before = ctx.records.generic_ops_after = 0
         prints, taken = list[str](), dict[str, int]()
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
                 graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken, self.code_limits)
                 prints.append(graph.fingerprint())
-                _form(ctx, function, graph, rules, self.fusion, matcher)
+                _form(ctx, function, graph, chosen, level, matcher)
         ctx.records.fingerprint = prints[0] if len(prints) == 1 else digest("program", *prints)
         if matcher is not None:
             ctx.records.warnings += matcher.check(ctx.records, strict=self.plan_strict)
+
+    def _level(self) -> str:
+        """The fusion level; raises E0304 for one that there is not, or two that differ."""
+        for option, level in (("fusion", self.fusion), ("level", self.level or self.fusion)):
+            if level not in FUSION_LEVELS:
+                hint = f"use one of {', '.join(FUSION_LEVELS)}"
+                raise FuselineError("E0304", f"{option} is {level!r}", node=self.name, hint=hint)
+        if self.level and self.fusion not in ("default", self.level):
+            both = f"level is {self.level!r} and fusion, which is the same, {self.fusion!r}"
+            raise FuselineError("E0304", both, node=self.name, hint="give one of the two")
+        return self.level or self.fusion
 
 
 def _form(
     ctx: CompilerContext,
     function: FuncOp,
     graph: FusionGraph,
-    rules: list[FusionRule],
+    chosen: ChosenRules,
     level: str,
     matcher: PlanMatcher | None,
 ) -> None:
     guide = matcher.guide(graph, only=level == "none") if matcher is not None else None
     veto = TargetVeto(ctx.legal, graph.shapes)
-    result = guided_partition(graph, rules, ctx.target, level if level != "none" else "default", guide, veto)
+    weighed = level if level != "none" else "default"
+    result = guided_partition(graph, chosen.rules, ctx.target, weighed, guide, veto, chosen.joins)
     ctx.records.decisions.extend(result.decisions)
     groups = sorted((group for group in result.groups if group.fusable), key=lambda group: group.members[0].position)
     veto.require(groups)

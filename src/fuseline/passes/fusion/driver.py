@@ -9,7 +9,7 @@ groups has become another. Every edge ends with one decision record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from fuseline.ir.target_description import TargetDescription
@@ -35,6 +35,7 @@ from fuseline.passes.fusion.profit import (
     weigh_reads,
 )
 from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
+from fuseline.passes.fusion.rule_choice import JOINS
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 from fuseline.passes.fusion.streamed_softmax import (
     STREAMED_SOFTMAX,
@@ -61,7 +62,10 @@ class Partition:
 
 
 class Driver:
-    """Partitions one fusion graph under `rules` for `target`; `level` is `default` or `aggressive`."""
+    """Partitions one fusion graph under `rules` for `target`; `level` is `default` or `aggressive`.
+
+    `joins`: those of `rule_choice.JOINS` that are done; None for all where there are rules.
+    """
 
     def __init__(
         self,
@@ -70,9 +74,11 @@ class Driver:
         target: TargetDescription,
         level: str = "default",
         veto: Veto = no_veto,
+        joins: Collection[str] | None = None,
     ) -> None:
         self.graph, self.rules, self.target, self.level = graph, rules, target, level
         self.limits = DispatchLimits(graph, target, veto)
+        self.joins = joins if joins is not None else JOINS if rules else ()
         self.forbidding = Forbidding(rules, graph, target)
         groups = [Group.of(node) for node in graph.nodes]
         self.group_of = GroupOwners(groups)
@@ -89,9 +95,8 @@ class Driver:
         for node in self.graph.nodes:
             self._examine_consumers(self.group_of[node])
         self._drain()
-        if self.rules:
-            self._stream_softmaxes()
-            self._join_arms()
+        self._stream_softmaxes()
+        self._join_arms()
         groups = [group.plain for group in sorted(self.alive, key=lambda group: group.key)]
         group_of = {node: group for group in groups for node in group.members}
         return Partition(groups, group_of, self._records(), self.streams)
@@ -237,6 +242,8 @@ class Driver:
         self._drain()
 
     def _stream_softmax(self, stream: OnlineReductionNodes) -> None:
+        if STREAMED_SOFTMAX not in self.joins:
+            return
         scores = scores_of(stream)
         for candidate in candidates(
             stream,
@@ -284,7 +291,7 @@ class Driver:
     def _join_arms(self) -> None:
         """Groups that do not depend on each other become arms: first those that write into one concat, then level by
         level."""
-        for group in self._joinable():
+        for group in self._joinable() if CONCAT_SLICES in self.joins else ():
             join = self._restricted(concat_merge(group, self.order)) if group in self.alive else None
             if isinstance(join, WhyNot):
                 self._tell(group, Outcome(CONCAT_SLICES, join))
@@ -294,7 +301,7 @@ class Driver:
                     self._join(join)
                 else:
                     self._tell(group, refused)
-        for join in level_merges(self._joinable(), self.order, self.target, self._takes_arms):
+        for join in level_merges(self._joinable(), self.order, self.target, self._takes_arms, self.joins):
             kept = self._restricted(join)
             if isinstance(kept, HorizontalMerge) and (kept is join or self._takes_arms(kept)):
                 self._join(kept)
@@ -361,7 +368,8 @@ def partition(
     target: TargetDescription,
     level: str = "default",
     veto: Veto = no_veto,
+    joins: Collection[str] | None = None,
 ) -> Partition:
     """Partition `graph`; equal graphs written in another order give equal partitions. `veto`: what the target refuses
-    for reasons of its own."""
-    return Driver(graph, rules, target, level, veto).run()
+    for reasons of its own; `joins`: see `Driver`."""
+    return Driver(graph, rules, target, level, veto, joins).run()

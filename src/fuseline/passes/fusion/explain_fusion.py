@@ -17,7 +17,8 @@ from fuseline.ir.context import CompilerContext
 from fuseline.passes.dispatch.legality import TargetVeto
 from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
+from fuseline.passes.fusion.rule import FusionRule
+from fuseline.passes.fusion.rule_choice import chosen_rules, require_known
 from fuseline.report.records import Decision
 
 
@@ -29,14 +30,18 @@ def remark(decision: Decision) -> str:
 
 @dataclass(frozen=True)
 class ExplainFusionPass(ModulePass):
-    """Say what fusion would decide, as remarks."""
+    """Say what fusion would decide, as remarks. The options are those of `form-dispatch-regions`."""
 
     name = "explain-fusion"
-    rules: tuple[FusionRule, ...] = field(default=(), metadata={"option": False})
+    rules: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    more_rules: tuple[FusionRule, ...] = field(default=(), metadata={"option": False})
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
-        rules = order_rules([*builtin_rules(), *self.rules])
+        require_known("rules", self.rules, self.more_rules, "E0304", self.name)
+        require_known("without", self.without, self.more_rules, "E0304", self.name)
+        chosen = chosen_rules(self.more_rules, self.rules, self.without)
         taken: dict[str, int] = {}
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
@@ -44,7 +49,11 @@ class ExplainFusionPass(ModulePass):
                 ctx.records.notes.extend(
                     remark(decision)
                     for decision in partition(
-                        graph, rules, ctx.target, veto=TargetVeto(ctx.legal, graph.shapes)
+                        graph,
+                        chosen.rules,
+                        ctx.target,
+                        veto=TargetVeto(ctx.legal, graph.shapes),
+                        joins=chosen.joins,
                     ).decisions
                 )
 

@@ -13,7 +13,7 @@ joining them keeps every depth, so one pass over the levels is enough.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fuseline.analysis.structured import Kind, is_constant
@@ -121,10 +121,15 @@ def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group
 
 
 def level_merges(
-    groups: Sequence[Group], order: GroupOrder, target: TargetDescription, takes: Takes
+    groups: Sequence[Group],
+    order: GroupOrder,
+    target: TargetDescription,
+    takes: Takes,
+    kinds: Collection[str] = (SHARED_OPERAND, SAME_SPACE, SMALL),
 ) -> list[HorizontalMerge]:
     """Disjoint merges of groups at equal depth: roots that share an operand, then what runs over one space, then what
-    is small. `takes`: whether the target takes a merge that is within its numbers."""
+    is small. `takes`: whether the target takes a merge that is within its numbers.
+    `kinds`: which of the three are done."""
     depth = Levels(groups, order).depth
     levels: dict[int, list[Group]] = defaultdict(list)
     for group in sorted(groups, key=lambda g: g.key):
@@ -138,7 +143,7 @@ def level_merges(
             (SAME_SPACE, _space),
             (SMALL, lambda group: _small(group, target)),
         ):
-            found = _bucketed(rule, rest, keys, target, takes)
+            found = _bucketed(rule, rest, keys, target, takes) if rule in kinds else []
             taken = {node for merge in found for arm in merge.groups for node in arm.members}
             rest = [group for group in rest if taken.isdisjoint(group.members)]
             merges += found

@@ -8,7 +8,7 @@ merged whatever it costs. A set that cannot be one group is refused with the pai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -44,8 +44,9 @@ class PlannedDriver(Driver):
         level: str,
         constraints: PlanConstraints,
         veto: Veto = no_veto,
+        joins: Collection[str] | None = None,
     ) -> None:
-        super().__init__(graph, rules, target, level, veto)
+        super().__init__(graph, rules, target, level, veto, joins)
         self.constraints = constraints
         self.paid_for: frozenset[Node] = frozenset()
 
@@ -250,9 +251,10 @@ def guided_partition(
     level: str = "default",
     constraints: PlanConstraints | None = None,
     veto: Veto = no_veto,
+    joins: Collection[str] | None = None,
 ) -> Partition:
     """Partition `graph` as `constraints` ask, by default where it is None or silent. Raises E0703 for a set that cannot
     be one group."""
     if constraints is None:
-        return partition(graph, rules, target, level, veto)
-    return PlannedDriver(graph, rules, target, level, constraints, veto).run()
+        return partition(graph, rules, target, level, veto, joins)
+    return PlannedDriver(graph, rules, target, level, constraints, veto, joins).run()

@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 from fuseline.errors import FuselineError
 from fuseline.passes.fusion.checked_rule import checked
 from fuseline.passes.fusion.rule import FusionRule, Shape, builtin_rules, order_rules
+from fuseline.passes.fusion.rule_choice import require_known
 
 BUILT_IN = "built-in"
 
@@ -64,11 +65,19 @@ def user_rules(paths: Iterable[Path]) -> tuple[FusionRule, ...]:
 PassT = TypeVar("PassT", bound=ModulePass)
 
 
-def with_user_rules(step: PassT, paths: Sequence[Path]) -> PassT:
-    """`step` with the rules of `paths`, where it is a pass that asks rules."""
-    if not paths or not any(field.name == "rules" for field in fields(step)):
+def with_user_rules(step: PassT, paths: Sequence[Path], without: Sequence[str] = ()) -> PassT:
+    """`step` with the rules of `paths` and without those that `without` names, where it is a pass that asks rules."""
+    options = {field.name: getattr(step, field.name) for field in fields(step)}
+    if "more_rules" not in options or not (paths or without):
         return step
-    return replace(step, rules=user_rules(paths))
+    more = user_rules(paths) if paths else options["more_rules"]
+    return replace(step, more_rules=more, without=(*options["without"], *without))  # pyright: ignore[reportCallIssue]
+
+
+def require_rules(names: Sequence[str], paths: Sequence[Path]) -> None:
+    """Raises E0501 for the first of the names of `without_rules` that no rule has, those of `paths` included."""
+    if names:
+        require_known("without_rules", names, user_rules(paths), "E0501")
 
 
 def list_rules(paths: Sequence[Path] = ()) -> list[RuleInfo]:

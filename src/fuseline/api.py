@@ -258,6 +258,27 @@ def emit(model: Model, stage: str, *, progress: Progress | None = None, **choice
     return pipeline.emit(source_of(model), _options(emit=stage, progress=progress, **choices))
 
 
+@border("compile")
+def dump_dispatches(
+    model: Model, folder: str | os.PathLike[str], *, progress: Progress | None = None, **choices: Any
+) -> list[dict[str, Any]]:
+    """Every dispatch of `model` as a program of its own: one file of MLIR text each in `folder`, weights included, and
+    `index.json`, which is returned: file, executable, source nodes, inputs and outputs of each (docs/ir.md). `choices`
+    are the other arguments of `compile`.
+
+    Raises FuselineError as `compile` does, and E0502 for a folder that cannot be written: all files, or none.
+    """
+    from fuseline.passes.dispatch.dispatch_programs import dispatch_programs, files_of
+    from fuseline.pipeline import outlined
+    from fuseline.runtime.files import write_files
+
+    module, ctx = outlined(source_of(model), _options(progress=progress, **choices))
+    programs = list(dispatch_programs(module, ctx))
+    place = path_option("folder", folder)
+    write_files({place / name: write for name, write in files_of(programs).items()})
+    return [program.about for program in programs]
+
+
 def _options(**choices: Any) -> CompileOptions:
     """The options behind the arguments of `compile`; raises FuselineError (E0501) for a wrong one."""
     from fuseline.compile_options import CompileOptions

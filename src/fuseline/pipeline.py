@@ -276,6 +276,15 @@ def emit(source: Any, options: CompileOptions) -> str:
     )
 
 
+def outlined(source: Any, options: CompileOptions) -> tuple[ModuleOp, CompilerContext]:
+    """The program with each dispatch in an executable of its own, before any are shared."""
+    from fuseline.targets import create_target
+
+    module, ctx = prepare(source, options, create_target(options.target, options.threads, options.numerics))
+    run_phases(module, ctx, options, until="dispatch")
+    return module, ctx
+
+
 def compile_program(source: Any, options: CompileOptions) -> Artifact:
     """Compile a model for `options.target`. Raises FuselineError naming the node, feed or option at fault; nothing is
     written."""

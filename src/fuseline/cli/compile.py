@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from fuseline.cli.console import emit, progress, say
 from fuseline.cli.ir_printing import ir_printer, print_ir_options
 from fuseline.cli.models import compiled, require_model
 from fuseline.cli.options import compile_options, json_option, threads_option
-from fuseline.cli.output import STDOUT, deliver, is_stdout, refuse_two_documents
+from fuseline.cli.output import STDOUT, deliver, is_stdout, refuse_two_documents, require_folder
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.errors import FuselineError
 from fuseline.report.statistics import statistics_json, statistics_table
@@ -44,6 +45,12 @@ OBJECT = "object"
     metavar="KEY",
     help="Sign the artifact with this private Ed25519 key.",
 )
+@click.option(
+    "--dump-dispatches",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write every dispatch as a program of its own, weights included, and index.json; no artifact.",
+)
 @print_ir_options
 @rules_listing_option
 @compile_options
@@ -55,6 +62,7 @@ def compile(
     stage: str | None,
     with_stats: bool,
     key: Path | None,
+    dump_dispatches: Path | None,
     print_ir_after: str | None,
     print_ir_to: Path | None,
     list_rules: bool,
@@ -70,13 +78,15 @@ def compile(
     require_model(model, "compile")
     refuse_two_documents(output, as_json)
     options["after_pass"] = _printer(print_ir_after, print_ir_to)
+    if dump_dispatches is not None:
+        _refuse_more("--dump-dispatches", {"--emit": stage, "--sign": key, "--output": output})
+        _dump(model, dump_dispatches, as_json, options)
+        return
     if stage is not None:
-        if key is not None:
-            raise FuselineError("E0501", "--sign is for artifacts, and --emit makes none")
-        if stage == OBJECT:
-            _emit_object(model, output, as_json, options)
-            return
-        _emit_stage(model, stage, output, as_json, options)
+        _refuse_more("--emit", {"--sign": key})
+        (_emit_object if stage == OBJECT else partial(_emit_stage, stage=stage))(
+            model, output=output, as_json=as_json, options=options
+        )
         return
     program = compiled(model, options)
     path = output or model.with_suffix(".fuse")
@@ -106,6 +116,25 @@ def _printer(after: str | None, folder: Path | None) -> Any:
     from fuseline.pipeline import PASS_PHASES
 
     return ir_printer(after, folder, {*PASS_PHASES, *(name for names in PASS_PHASES.values() for name in names)})
+
+
+def _refuse_more(option: str, others: dict[str, Any]) -> None:
+    """Raises E0501 for options that `option` leaves nothing to do."""
+    for name, value in others.items():
+        if value is not None:
+            raise FuselineError("E0501", f"{option} makes no artifact, and leaves nothing for {name}")
+
+
+def _dump(model: Path, folder: Path, as_json: bool, options: dict[str, Any]) -> None:
+    import fuseline.api
+
+    require_folder(folder)
+    with progress(f"compiling {model.name}") as report:
+        dispatches = fuseline.api.dump_dispatches(model, folder, progress=report, **options)
+    if as_json:
+        emit("compile", {"model": str(model), "folder": str(folder), "dispatches": dispatches})
+        return
+    say(f"{folder}: {plural(len(dispatches), 'dispatch')}; fuseline run {folder}/NAME.mlir runs one")
 
 
 def _emit_object(model: Path, output: Path | None, as_json: bool, options: dict[str, Any]) -> None:

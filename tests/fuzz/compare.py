@@ -75,7 +75,8 @@ def _integers_explained(ours: Array, stack: Array) -> bool:
 
 def _floats_explained(ours: Array, stack: Array, dtype: np.dtype[Any], widths: float) -> bool:
     finite = np.isfinite(stack)
-    odd = ((stack == ours[None]) | (np.isnan(stack) & np.isnan(ours)[None])).any(0)
+    # Next to a pole runs are infinite, NaN or finite by chance, and few samples need not show all three.
+    odd = (stack == ours[None]).any(0) | (~np.isfinite(ours) & ~finite.all(0))
     low = np.where(finite, stack, np.inf).min(0)
     high = np.where(finite, stack, -np.inf).max(0)
     with np.errstate(all="ignore"):

@@ -51,6 +51,29 @@ def stored_integers(op: linalg.ops.GenericOp) -> StoredIntegers | None:
     return StoredIntegers(op, value, found, scale) if found is not None else None
 
 
+def refused_integers(op: linalg.ops.GenericOp) -> tuple[str, str] | None:
+    """Why an op that scales integers is none of `stored_integers`, as a code (`qdq-type`, `qdq-scale`) and a detail;
+    None where it scales none."""
+    factors = _integer_times(yielded(op)[0]) if len(op.results) == 1 else None
+    if factors is None or stored_integers(op) is not None:
+        return None
+    integer, scale = factors
+    if _factor(scale) is None:
+        return "qdq-scale", (f"the scale is neither an f32 number nor an f32 tensor, but {scale.type}")
+    return "qdq-type", (f"integers of more than {STORED_BITS} bits, computed in {integer.type}")
+
+
+def _integer_times(value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
+    """The integer and the factor of a product with something converted to float, either way round."""
+    if type(value) is not OpResult or type(value.op) is not arith.MulfOp:
+        return None
+    for number, scale in ((0, 1), (1, 0)):
+        converted = operand_of(value.op, number)
+        if type(converted) is OpResult and isinstance(converted.op, arith.SIToFPOp | arith.UIToFPOp):
+            return operand_of(converted.op, 0), operand_of(value.op, scale)
+    return None
+
+
 def _scaled(value: SSAValue) -> tuple[SSAValue, BlockArgument | float] | None:
     """`sitofp(integer) * scale`, either way round."""
     if type(value) is not OpResult or type(value.op) is not arith.MulfOp:

@@ -119,7 +119,8 @@ def explain(
     if remarks is not None:
         _write_remarks(answer, keep, remarks, output)
     elif as_json:
-        more = {"sharing": sharing_json(record)} if sharing else {}
+        more: dict[str, Any] = {"sharing": sharing_json(record)} if sharing else {}
+        more |= {"quantization": msgspec.to_builtins(record.quantization)} if not nodes else {}
         emit("explain", {"model": str(model), "nodes": list(nodes), **_document(answer, keep), **more})
     else:
         say(answer.lines)

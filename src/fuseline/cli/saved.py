@@ -19,7 +19,18 @@ from fuseline.report.records import CompileRecord, Decision, DispatchRecord, Mem
 
 PLAN_SUFFIX = ".toml"
 
-_ENVELOPE = ("version", "command", "model", "target", "threads", "graph", "warnings", "dispatch_table", "decisions")
+_ENVELOPE = (
+    "version",
+    "command",
+    "model",
+    "target",
+    "threads",
+    "graph",
+    "warnings",
+    "dispatch_table",
+    "decisions",
+    "quantization_nodes",
+)
 _SAVE = "save `fuseline stats MODEL --dispatches --decisions --json`"
 
 

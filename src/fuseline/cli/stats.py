@@ -87,6 +87,7 @@ def _row(row: ModelRow, with_dispatches: bool, with_decisions: bool) -> dict[str
 def _document(model: str, record: CompileRecord, with_dispatches: bool, with_decisions: bool) -> dict[str, Any]:
     tables: dict[str, Any] = {"dispatch_table": dispatches_json(record)} if with_dispatches else {}
     tables |= {"decisions": msgspec.to_builtins(record.decisions)} if with_decisions else {}
+    tables |= {"quantization_nodes": msgspec.to_builtins(record.quantization)} if record.quantization else {}
     return {**_head(model, record), **statistics_json(record), **tables}
 
 

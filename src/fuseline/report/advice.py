@@ -33,6 +33,18 @@ ADVICE: dict[str, str] = {
         "compile for fewer --threads, or force them together in a plan if the measured time is better "
         "(bench --per-dispatch)"
     ),
+    "qdq-alone": "put the node beside an op that is computed (a product, elementwise arithmetic), on one side of moves",
+    "qdq-axis": "quantise with one scale, or one for each output channel, and pad or reshape other dimensions",
+    "qdq-groups": "wider groups in the model would be multiplied as integers",
+    "qdq-host": "give the node a type and block size that are lowered natively; the detail says what it has",
+    "qdq-one-side": (
+        "quantise the other operand, too; a constant weight of a matrix product stays in 8 bits without that, unless "
+        "--numerics strict"
+    ),
+    "qdq-overflow": "bound the length of the sum (--shape), or quantise to fewer bits",
+    "qdq-scale": "give the scale as an f32 tensor or constant",
+    "qdq-start": "add the start of the sum (a bias) behind the product",
+    "qdq-type": "quantise to 8 bits: the kernels that multiply integers read no others",
     "recompute": (
         "let one reader take each element once, or store the value: it is cheaper unless the arithmetic is trivial"
     ),

@@ -10,6 +10,7 @@ from fuseline.report.advice import advice
 from fuseline.report.dispatches import member_nodes
 from fuseline.report.layouts import layout_line
 from fuseline.report.op_remarks import CODEGEN, op_remark_line, op_remarks
+from fuseline.report.quantization import quantization_lines
 from fuseline.report.records import (
     CompileRecord,
     Decision,
@@ -87,6 +88,7 @@ def explain_model(record: CompileRecord) -> Answer:
     names = tuple(dispatch.name for dispatch in record.dispatches)
     remarks = op_remarks(record)
     lines += [f"  {op_remark_line(remark)}" for remark in remarks]
+    lines += quantization_lines(record)
     return Answer(tuple(lines), tuple(record.decisions), dispatches=names, remarks=remarks)
 
 
@@ -135,6 +137,7 @@ def explain_node(record: CompileRecord, name: str) -> Answer:
     decisions = tuple(d for d in record.decisions if d.producer in subject.ids or d.consumer in subject.ids)
     remarks = op_remarks(record, subject.ids)
     lines = [*_places(subject), *(f"  {op_remark_line(remark)}" for remark in remarks)]
+    lines += quantization_lines(record, frozenset({subject.name}))
     lines += [line for d in decisions for line in _with_hint(d)]
     return Answer(tuple(lines), decisions, dispatches=_names(subject), remarks=remarks)
 

@@ -189,12 +189,23 @@ class HostOpRecord(msgspec.Struct, frozen=True, kw_only=True):
     executor: str = ""
 
 
+class QuantizationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Quantize or dequantize `nodes` that stayed, and why; `readers` are the nodes that run in float because of it, or
+    that did not take them into their dispatch."""
+
+    nodes: tuple[str, ...]
+    code: str
+    detail: str
+    readers: tuple[str, ...] = ()
+
+
 class CompileRecord(msgspec.Struct, kw_only=True):
     """Everything one compile decided and counted. `statistics` holds the keys of `stats --json`.
 
     `groups` is the partition: the members of every group by structural id. `pipeline` identifies the passes that ran.
     `dedup` is how much dispatches may share, `sharing` what was decided about those that look alike,
-    `layouts` about constants that are read in several layouts.
+    `layouts` about constants that are read in several layouts. `quantize_nodes` are the source nodes that quantise or
+    dequantise, `quantization` those of them that stayed, and why.
     """
 
     version: int = SCHEMA_VERSION
@@ -213,6 +224,8 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     layouts: list[LayoutDecision] = msgspec.field(default_factory=list[LayoutDecision])
     remarks: list[OpRemark] = msgspec.field(default_factory=list[OpRemark])
     host_ops: list[HostOpRecord] = msgspec.field(default_factory=list[HostOpRecord])
+    quantization: list[QuantizationRecord] = msgspec.field(default_factory=list[QuantizationRecord])
+    quantize_nodes: list[str] = msgspec.field(default_factory=list[str])
     source_nodes: list[str] = msgspec.field(default_factory=list[str])
     generic_ops_before: int = 0
     generic_ops_after: int = 0

@@ -32,6 +32,7 @@ _ORDER = (
     "scratch_bytes_max",
     "in_place",
     "constant_bytes",
+    "quantization",
     "generic_ops_before",
     "generic_ops_after",
     "edges",

@@ -32,6 +32,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.node_importer import Frame
 from fuseline.frontends.onnx.operator_sets import version_of
 from fuseline.frontends.onnx.program import Program
+from fuseline.frontends.onnx.quantizers import QUANTIZERS
 from fuseline.frontends.onnx.registry import lowering_of
 from fuseline.frontends.onnx.sizes import ShapeOption
 from fuseline.frontends.onnx.subgraphs import captured_names
@@ -85,6 +86,8 @@ class Importer:
         for index, node in enumerate(graph):
             label = node.name or f"{node.op_type}_{index}"
             self.ctx.records.source_nodes.append(label)
+            if node.op_type in QUANTIZERS:
+                self.ctx.records.quantize_nodes.append(label)
             self._node(node, frame, label)
         self._raise_problems()
         return self._module(graph, scope)

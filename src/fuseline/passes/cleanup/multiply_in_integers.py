@@ -45,6 +45,7 @@ from fuseline.ir.build import Body, Emitter, element_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
 from fuseline.ir.provenance import node_names
+from fuseline.passes.cleanup.float_products import record_float_product, record_refused
 from fuseline.passes.cleanup.narrow_images import keep_image_narrow
 from fuseline.passes.cleanup.narrow_weights import keep_weights_narrow
 from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand, replace_root
@@ -99,15 +100,16 @@ class _Product:
 def _visit(ctx: CompilerContext, maker: IntegerMaker, shapes: ShapeAnalysis, root: linalg.ops.GenericOp) -> None:
     product = _product(shapes, root)
     if product is None:
-        if not keep_image_narrow(maker, root):
-            keep_weights_narrow(maker, root)
+        if not (keep_image_narrow(maker, root) or keep_weights_narrow(maker, root)):
+            record_float_product(ctx.records, root)
         return
     refused = _in_integers(maker, product)
     if refused is None or (element_of(result_of(root)) == i32 and _in_f32(maker, product)):
         return
     names = node_names(root) or "an op"
     ctx.records.notes.append(f"{names}: not computed in integers of 16 bits ({refused.code}): {refused.detail}")
-    keep_image_narrow(maker, root)
+    if not keep_image_narrow(maker, root):
+        record_refused(ctx.records, root, refused)
 
 
 def _product(shapes: ShapeAnalysis, root: linalg.ops.GenericOp) -> _Product | None:

@@ -28,15 +28,15 @@ from fuseline.targets.target import Refusal
 _BODY_OPS = 3
 
 
-def keep_weights_narrow(maker: IntegerMaker, root: linalg.ops.GenericOp) -> None:
+def keep_weights_narrow(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
     """Rewrite `root` where it is a contraction in f32 with one constant operand that is quantised, one scale for each
-    column."""
+    column; says whether it is."""
     found = _weights(maker, root)
     if found is None:
-        return
+        return False
     side, operand, scale = found
     if not fits_bytes(maker.range_of(operand)):
-        return
+        return False
     integers = maker.operand(operand, root, i16).value
     view, emit = StructuredOp(root), Emitter.before(root)
     inputs = [integers if i == side else value for i, value in enumerate(view.inputs)]
@@ -49,6 +49,7 @@ def keep_weights_narrow(maker: IntegerMaker, root: linalg.ops.GenericOp) -> None
 
     total = result_of(emit.generic(inputs, view.outputs, view.maps, view.iterators, body))
     replace_root(root, scaled_by(emit, total, scale), [operand])
+    return True
 
 
 def _weights(maker: IntegerMaker, root: linalg.ops.GenericOp) -> tuple[int, QuantizedOperand, Scale] | None:

@@ -41,6 +41,14 @@ class QuantizedOperand:
 
 def quantized_operand(value: SSAValue) -> QuantizedOperand | None:
     """What `value` is made of, None where it is no moved tensor of stored integers."""
+    op, moves = moved_source(value)
+    found = stored_integers(op) if op is not None and is_generic(op) else None
+    return QuantizedOperand(found, moves) if found is not None else None
+
+
+def moved_source(value: SSAValue) -> tuple[Operation | None, tuple[Operation, ...]]:
+    """The op behind pads with zeros, reshapes and transposes that makes `value`, and those moves, the last one
+    first."""
     moves: list[Operation] = []
     while True:
         op = producer_of(value)
@@ -48,15 +56,10 @@ def quantized_operand(value: SSAValue) -> QuantizedOperand | None:
             value = op.source
         elif isinstance(op, _RESHAPES):
             value = op.src
-        elif op is not None and is_generic(op):
-            found = stored_integers(op)
-            if found is not None:
-                return QuantizedOperand(found, tuple(moves))
-            if kind(op) is not Kind.TRANSPOSE:
-                return None
+        elif op is not None and is_generic(op) and kind(op) is Kind.TRANSPOSE and stored_integers(op) is None:
             value = op.inputs[0]
         else:
-            return None
+            return op, tuple(moves)
         moves.append(op)
 
 

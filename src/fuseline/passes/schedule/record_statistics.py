@@ -11,6 +11,7 @@ import msgspec
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.passes.schedule.quantization_left import complete_quantization
 from fuseline.program.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, bytes_of, flat_steps
 from fuseline.report.records import CompileRecord, DispatchRecord, MemberRecord, count_edges
 from fuseline.targets.target import CompiledKernel
@@ -65,6 +66,7 @@ def record_statistics(
             "packed": constants.packed_bytes,
             "repeated": sum(one.bytes for one in record.layouts if one.verdict == "repeated"),
         },
+        "quantization": complete_quantization(record),
         "generic_ops_before": record.generic_ops_before,
         "generic_ops_after": record.generic_ops_after,
         "edges": _edges(record),

@@ -1,0 +1,85 @@
+"""Quantize and dequantize nodes that stayed: one small model for each reason, and nothing where all is native."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fuseline
+from fuseline.report.explain import explain_model, explain_node
+from fuseline.report.records import CompileRecord
+from tests.graphs.onnx_text import onnx_model
+
+PRODUCT = "{ [dq] d = DequantizeLinear(x, s, z) [dw] v = DequantizeLinear(u, s, z) [mm] y = MatMul(d, v) }"
+CONVOLUTION = "{{ [dq] d = DequantizeLinear(x, s, z) [dw] v = DequantizeLinear(u, s, z) [c] y = Conv<group={}>(d, v) }}"
+ALONG_THE_SUM = PRODUCT.replace("DequantizeLinear(u, s, z)", "DequantizeLinear<axis=0>(u, t, a)")
+WIDE = PRODUCT.replace("DequantizeLinear(x, s, z)", "DequantizeLinear(x, s)")
+PARAMETERS: dict[str, Any] = {"s": np.float32(0.1), "z": np.int8(0)}
+ALONG = {"t": np.linspace(0.1, 0.2, 6).astype(np.float32), "a": np.zeros(6, np.int8)}
+
+CASES = {
+    "qdq-alone": ("(int8[5, 6] x) => (y) { [dq] y = DequantizeLinear(x, s, z) }", {}, {"dq"}, set[str]()),
+    "qdq-axis": (
+        "(int8[5, 6] x, int8[6, 4] u) => (y) " + ALONG_THE_SUM,
+        ALONG,
+        {"dq", "dw"},
+        {"mm"},
+    ),
+    "qdq-groups": ("(int8[1, 6, 8, 8] x, int8[6, 2, 3, 3] u) => (y) " + CONVOLUTION.format(3), {}, {"dq", "dw"}, {"c"}),
+    "qdq-one-side": (
+        "(int8[5, 6] x, float[6, 4] u) => (y) { [dq] d = DequantizeLinear(x, s, z) [mm] y = MatMul(d, u) }",
+        {},
+        {"dq"},
+        {"mm"},
+    ),
+    "qdq-overflow": ("(int8[5, n] x, int8[n, 4] u) => (y) " + PRODUCT, {}, {"dq", "dw"}, {"mm"}),
+    "qdq-type": (
+        "(int16[5, 6] x, int8[6, 4] u) => (y) " + WIDE,
+        {},
+        {"dq"},
+        {"mm"},
+    ),
+}
+
+
+def _record(text: str, **constants: Any) -> CompileRecord:
+    model = onnx_model(text, **{**PARAMETERS, **constants})
+    return fuseline.compile(model, target="null", cache=False).record
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_reason_names_the_nodes_and_what_runs_in_float(code: str):
+    text, constants, nodes, readers = CASES[code]
+    record = _record(text, **constants)
+    (found,) = (one for one in record.quantization if one.code == code)
+    assert (set(found.nodes), set(found.readers)) == (nodes, readers) and found.detail
+    assert record.statistics["quantization"][code] == 1
+    lines = "\n".join(explain_model(record).lines)
+    assert f"  {code} " in lines
+    assert any(code in line for line in explain_node(record, "dq").lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(int8[5, 6] x, int8[6, 4] u) => (y) " + PRODUCT,
+        "(int8[1, 3, 9, 7] x, int8[5, 3, 3, 3] u) => (y) " + CONVOLUTION.format(1),
+        "(int8[1, 6, 8, 8] x, int8[6, 1, 3, 3] u) => (y) " + CONVOLUTION.format(6),
+        "(float[5, 6] x) => (y) { e = Exp(x) q = QuantizeLinear(e, s, z) d = DequantizeLinear(q, s, z) y = Abs(d) }",
+        "(float[5, 6] x) => (y) { e = Exp(x) y = Abs(e) }",
+    ],
+    ids=["product", "convolution", "depthwise", "elementwise", "none"],
+)
+def test_what_is_native_is_not_reported(text: str):
+    record = _record(text)
+    assert record.quantization == [] and record.statistics["quantization"] == {}
+
+
+def test_a_chain_of_quantised_layers_is_native():
+    text = """(int8[5, 6] x, int8[6, 7] u, int8[7, 4] w) => (y) {
+        d = DequantizeLinear(x, s, z) v = DequantizeLinear(u, s, z) a = MatMul(d, v) b = Relu(a)
+        q = QuantizeLinear(b, s, z) e = DequantizeLinear(q, s, z) k = DequantizeLinear(w, s, z)
+        c = MatMul(e, k) y = QuantizeLinear(c, s, z) }"""
+    assert _record(text).quantization == []

@@ -187,9 +187,8 @@ class Graph:
         node = helper.make_node(op_type, given, names, name=self.name(f"{op_type}_"), domain=domain, **attributes)
         read = list({value.name: value for value in (*inputs, *captured) if value is not None}.values())
         runner = NodeRunner(node, read, self.opsets(domain))
-        if self.wild:
-            for k in range(self.setting.count):
-                require_digits(op_type, [value.arrays[k] for value in inputs if value is not None])
+        for k in range(self.setting.count):
+            require_digits(op_type, [value.arrays[k] for value in inputs if value is not None])
         exclude("doubles-without-a-kernel", runner.by_reference and any(value.dtype == F64 for value in read))
         results = [
             runner.run([value.arrays[k] for value in read if not value.known]) for k in range(self.setting.count)

@@ -1,4 +1,4 @@
-"""Wild values that no two floating-point types can agree on, since what they are of is rounded away."""
+"""Values that no two floating-point types can agree on, since what they are of is rounded away."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ EXACT: Mapping[str, Callable[..., Any]] = {
     "Atanh": np.arctanh,
     "Erf": lambda x: x * 1.1283791670955126,
     "Softsign": lambda x: x / (1 + np.abs(x)),
+    "Softmax": lambda x: np.exp(x - np.max(x, initial=-np.inf)),
 }
 """Operators whose result may be smaller than the normal numbers, in float64 (near them)."""
 

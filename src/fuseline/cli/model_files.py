@@ -19,7 +19,7 @@ def is_one_file(paths: Sequence[Path]) -> bool:
 
 def model_files(paths: Sequence[Path]) -> dict[str, Path]:
     """The files by the name that they have in a table: their path below the folder that they have in common. Files that
-    are named themselves may be missing. Raises E0501 for a folder or a glob without models."""
+    are named themselves may be missing. Raises E0101 for a folder or a glob without models."""
     found = list(dict.fromkeys(file for path in paths for file in _files(path)))
     folders = [path if path.is_dir() else path.parent for path in (paths if len(paths) == 1 else found)]
     if len(paths) == 1 and _is_glob(paths[0]):
@@ -40,5 +40,5 @@ def _files(path: Path) -> list[Path]:
     else:
         return [path]
     if not found:
-        raise FuselineError("E0501", "no models there", node=str(path), hint=f"models end in {', '.join(SUFFIXES)}")
+        raise FuselineError("E0101", "no models there", node=str(path), hint=f"models end in {', '.join(SUFFIXES)}")
     return found

@@ -92,7 +92,7 @@ def test_a_stage_is_printed_or_written(stage: str, model: Path, tmp_path: Path) 
         (("m.fuse",), 2, "compile needs the model, not an artifact"),
         (("none.onnx",), 1, "no such file"),
         (("MODEL", "--json", "-o", "-"), 2, "both write to standard output"),
-        (("MODEL", "--emit", "input", "--sign", "k"), 2, "--sign is for artifacts"),
+        (("MODEL", "--emit", "input", "--sign", "k"), 2, "leaves nothing for --sign"),
         (("MODEL", "--emit", "nothing"), 2, "nothing"),
         (("MODEL", "--emit", "nothing"), 2, "use one of input, cleanup, "),
         (("MODEL", "--emit", "nothing"), 2, "plan, object"),

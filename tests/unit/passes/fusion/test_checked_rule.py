@@ -97,7 +97,7 @@ def test_nonsense_is_refused_with_the_rule_and_the_candidate(judge: Judge, words
     error = caught.value
     assert (error.code, error.node, error.message) == ("E0704", "mine", f"{words} at {first.name} -> {second.name}")
     assert error.hint is not None and error.hint.startswith(
-        "matches() returns Legal(), WhyNot(code, detail, at) or NotApplicable()"
+        "matches() returns Legal(), WhyNot(code, detail, at), Forbid(code, detail, at) or NotApplicable()"
     )
 
 

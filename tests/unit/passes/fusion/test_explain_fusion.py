@@ -95,7 +95,7 @@ def _refused() -> Program:
 
 
 def test_rules_from_outside_are_asked_as_well():
-    found = _explained(_refused(), rules=(_Never(), _Absent()))
+    found = _explained(_refused(), more_rules=(_Never(), _Absent()))
     assert "remark: [never-mine] unprofitable: 3 nodes" in found
     assert not any("absent" in line for line in found)
 

@@ -137,9 +137,15 @@ class Memory(Conversion):
         active: Operand | None = None,
         align: int | None = None,
     ) -> None:
-        """Write the lanes of `value` to neighbouring elements; only the first `active`."""
+        """Write the lanes of `value` to neighbouring elements; only the first `active`.
+
+        One element is stored as such: of a masked store of one lane that is known, LLVM (22.1) makes a scalar store of
+        the lane *before* a conversion to a narrower type, which writes beyond the element.
+        """
         address = self._place_of(memory, index)
         value = self._to_memory(value, address.dtype)
+        if active == 1 and value.type.lanes > 1:
+            value, active = self.extract(value, 0), None
         if value.type.lanes == 1 and active is not None:
             self.when(self.compare("gt", active, 0), lambda: self._raw_store(address, value, align))
             return

@@ -10,7 +10,7 @@ import pytest
 from fuseline.targets.cpu.isa import detect, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.memory import Memory
-from fuseline.targets.cpu.kernel_ir.types import Address, Type
+from fuseline.targets.cpu.kernel_ir.types import BITS, Address, Type
 from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import call
 
@@ -43,6 +43,26 @@ def test_only_active_lanes_are_read_and_written(lanes: int, active: int | None, 
     else:
         evaluate(kernel, [source, target], sizes)
     np.testing.assert_array_equal(target, expected)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32"])
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("known", [True, False])
+def test_nothing_is_written_behind_the_active_lanes_of_a_narrowed_vector(dtype: str, lanes: int, known: bool) -> None:
+    isa = detect()
+    if BITS[dtype] not in isa.masked_bits:
+        pytest.skip("this machine has no such masks")
+    for active in range(lanes + 1):
+        k = KernelBuilder("kernel", isa)
+        x, y = k.binding(0, "i64", N), k.binding(1, dtype, 2 * N, writable=True)
+        live = active if known else k.size(0)
+        k.store(y, 1, k.cast(k.load(x, 0, lanes, active=live), dtype), active=live)
+        source = np.random.default_rng().integers(-100, 100, N)
+        target = np.full(2 * N, 77, f"int{BITS[dtype]}")
+        expected = target.copy()
+        expected[1 : 1 + active] = source[:active]
+        call(k.finish(), isa, [source, target], [] if known else [active])
+        np.testing.assert_array_equal(target, expected)
 
 
 def test_inactive_lanes_are_zero() -> None:

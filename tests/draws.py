@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -28,3 +29,14 @@ RNG = generator("")
 def start(test: str) -> None:
     """Bring `RNG` to where the test of this name starts."""
     RNG.bit_generator.state = generator(test).bit_generator.state
+
+
+_default_rng = np.random.default_rng
+
+
+def _of_the_session(seed: Any = None) -> np.random.Generator:
+    """`np.random.default_rng`; without a seed a generator that `RNG` determines, so that such draws repeat, too."""
+    return _default_rng(int(RNG.integers(1 << 62)) if seed is None else seed)
+
+
+np.random.default_rng = _of_the_session

@@ -50,15 +50,17 @@ def test_every_access_is_proved(rows: str):
     assert program.run(feeds(rng, 19))
 
 
-def test_products_that_differ_in_rows_are_one_executable():
-    rows = [14 * int(n) for n in np.random.default_rng().choice(np.arange(2, 9), 3, replace=False)]
-    weight = np.random.default_rng().standard_normal((64, 64)).astype(np.float32)
+def test_products_that_differ_in_rows_share_executables():
+    """One, or two where the tiles of a third fit it better than 3 %."""
+    rows = [14 * int(n) for n in RNG.choice(np.arange(2, 9), 3, replace=False)]
+    weight = RNG.standard_normal((64, 64)).astype(np.float32)
     inputs, outputs = (", ".join(f"float[{n}, 64] {name}{i}" for i, n in enumerate(rows)) for name in "xy")
     body = "\n".join(f"y{i} = MatMul(x{i}, w)" for i in range(3))
     model = onnx_model(f"({inputs}) => ({outputs}) {{ {body} }}", {"w": weight})
     programs = {level: fuseline.compile(model, threads=1, dedup=level) for level in ("exact", "shapes")}
-    assert [program.stats["executables"] for program in programs.values()] == [3, 1]
-    given = {f"x{i}": np.random.default_rng().standard_normal((n, 64)).astype(np.float32) for i, n in enumerate(rows)}
+    exact, shared = (program.stats["executables"] for program in programs.values())
+    assert exact == 3 and shared < 3
+    given = {f"x{i}": RNG.standard_normal((n, 64)).astype(np.float32) for i, n in enumerate(rows)}
     expected, found = (list(program.run(given).values()) for program in programs.values())
     assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
 

@@ -30,7 +30,7 @@ def _session(
     specs = [TensorSpec("x", "float32", tuple(inputs))], [TensorSpec("y", "float32", tuple(outputs))]
     usual = [
         kit.command("add", [X, BufferRef("constant"), BufferRef("arena")], 40),
-        kit.command("double", [BufferRef("arena"), Y], 40),
+        kit.command("double", [BufferRef("arena"), Y], 40, barrier=True),
     ]
     made = usual if steps is None else steps(usual)
     constants = [np.ones(40, np.float32)]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import onnx
 import pytest
 
 import fuseline
-from fuseline.targets.cpu.merging import groups
+from fuseline.targets.cpu import target
+from fuseline.targets.cpu.isa import machine
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 from tests.properties.near_shapes import near_shapes
@@ -24,7 +26,9 @@ def feeds(rng: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
 @pytest.fixture
 def any_price(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever can be shared is."""
-    monkeypatch.setattr(groups, "MOST_SHARE", 100.0)
+    here = machine()
+    generous = replace(here, costs=replace(here.costs, sharing_loss=100.0))
+    monkeypatch.setattr(target, "machine_named", lambda name: generous if not name else machine(name))
 
 
 @pytest.mark.usefixtures("any_price")
@@ -98,3 +102,33 @@ def test_products_that_differ_in_everything_are_one_executable():
     model = onnx_model(f"({inputs}) => ({outputs}) {{ {body} }}", weights)
     programs = {level: fuseline.compile(model, target="cpu:avx512", dedup=level) for level in ("exact", "shapes")}
     assert [program.stats["executables"] for program in programs.values()] == [3, 1]
+
+
+def convolutions(rng: np.random.Generator) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Convolutions of several images, channels and columns, padded, with a relu; and what to feed them."""
+    sizes = [(int(rng.integers(9, 30)), 16 * int(rng.integers(2, 7)), 32 * int(rng.integers(1, 4))) for _ in "abc"]
+    inputs = ", ".join(f"float[1, {channels}, {size}, {size}] x{i}" for i, (size, channels, _) in enumerate(sizes))
+    outputs = ", ".join(f"float[1, {columns}, {size}, {size}] y{i}" for i, (size, _, columns) in enumerate(sizes))
+    body = "\n".join(f"c{i} = Conv<pads = [1, 1, 1, 1]>(x{i}, w{i})\ny{i} = Relu(c{i})" for i in range(3))
+    shapes = {f"w{i}": (columns, channels, 3, 3) for i, (_, channels, columns) in enumerate(sizes)}
+    weights = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    given = {f"x{i}": (1, channels, size, size) for i, (size, channels, _) in enumerate(sizes)}
+    feeds = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in given.items()}
+    return onnx_model(f"({inputs}) => ({outputs}) {{ {body} }}", weights), feeds
+
+
+@pytest.mark.usefixtures("any_price")
+@pytest.mark.parametrize("numerics", ["strict", "default"])
+def test_convolutions_of_one_form_compute_what_they_compute_alone(numerics: str):
+    """Directly, and by minimal filtering."""
+    model, given = convolutions(RNG)
+    own, shared = (fuseline.compile(model, numerics=numerics, dedup=level) for level in ("exact", "shapes"))
+    assert shared.stats["executables"] <= own.stats["executables"]
+    for a, b in zip(own.run(given).values(), shared.run(given).values(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.usefixtures("any_price")
+def test_every_access_of_convolutions_of_one_form_is_proved():
+    model, given = convolutions(RNG)
+    assert ProvedProgram(model, dedup="shapes").run(given)

@@ -49,7 +49,8 @@ class MachineCosts:
         along an axis of a small image up to which it saves less than the border of such a convolution wastes (measured
             with windows of 2 to 4). sliding_share: what the roots of a dispatch take longer where one of them slides
         over its blocks, as a share of their arithmetic: rows that are read again, tiles that the end of a block cuts
-            (measured 0.02 to 0.11 in MobileNetV2 and ResNet-50).
+            (measured 0.02 to 0.11 in MobileNetV2 and ResNet-50). sharing_loss: the most of its time that a launch may
+        lose by code that it shares across extents, at `--dedup shapes` (docs/dedup.md has what other limits give).
     """
 
     flops_per_ns: float = 50.0
@@ -68,6 +69,7 @@ class MachineCosts:
     filtering_channels: int = 16
     filtering_pixels: int = 4
     sliding_share: float = 0.05
+    sharing_loss: float = 0.25
 
 
 ASSUMED_COSTS = MachineCosts()

@@ -155,7 +155,8 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     within the target's budget: `full`, `compact` (each body once, in loops) or `over-budget` (one op whose own body is
     that long); empty for a target without one. `kernels` are the names of its code, one for each arm: dispatches with a
     kernel in common share it; `code_bytes` is how long they are together, `unshared` why the target kept them apart
-    from others like them. `fallback`: a root that is worth a kernel of its own (a contraction, a
+    from others like them, `sharing_loss` the share of its time that a launch is predicted to lose by code that it has
+    in common with others of other extents. `fallback`: a root that is worth a kernel of its own (a contraction, a
     window) is emitted as a plain loop nest, since each family refused it: why, by family.
     """
 
@@ -176,6 +177,7 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     kernels: tuple[str, ...] = ()
     code_bytes: int = 0
     unshared: tuple[str, ...] = ()
+    sharing_loss: float = 0.0
     fallback: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 

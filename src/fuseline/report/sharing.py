@@ -55,6 +55,8 @@ def sharing_lines(record: CompileRecord) -> Iterator[str]:
         yield f"  an executable of their own: {shortened(alone, 12)}"
     yield from (f"  {line}" for decision in record.sharing for line in _decision(decision))
     for dispatch in record.dispatches:
+        yield from (f"  {dispatch.name} {line}" for line in _loss(dispatch))
+    for dispatch in record.dispatches:
         yield from (f"  {dispatch.name} keeps its code: {_named(record, why)}" for why in dispatch.unshared)
 
 
@@ -63,6 +65,7 @@ def companion_lines(record: CompileRecord, dispatch: DispatchRecord) -> Iterator
     others = companions(record, dispatch)
     if others:
         yield f"  shares its code with {shortened(others, 8)}"
+        yield from (f"  {line}" for line in _loss(dispatch))
     touching = [one for one in record.sharing if dispatch.name in (one.first, one.second)]
     yield from (f"  {line}" for decision in touching for line in _decision(decision))
     yield from (f"  keeps its code: {_named(record, why)}" for why in dispatch.unshared)
@@ -79,8 +82,15 @@ def sharing_json(record: CompileRecord) -> dict[str, Any]:
             for one in code_classes(record)
         ],
         "decisions": msgspec.to_builtins(record.sharing),
+        "losses": {one.name: round(one.sharing_loss, 4) for one in record.dispatches if one.sharing_loss},
         "unshared": {dispatch.name: list(dispatch.unshared) for dispatch in record.dispatches if dispatch.unshared},
     }
+
+
+def _loss(dispatch: DispatchRecord) -> Iterator[str]:
+    """What sharing costs a launch, where it is more than nothing."""
+    if dispatch.sharing_loss >= 0.005:
+        yield f"takes {dispatch.sharing_loss:.0%} longer in shared code, predicted"
 
 
 def _named(record: CompileRecord, why: str) -> str:

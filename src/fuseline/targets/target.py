@@ -16,7 +16,6 @@ from xdsl.dialects.func import FuncOp
 from fuseline.dispatch.arm_entries import Arm
 from fuseline.dispatch.body_constants import BodyConstant
 from fuseline.dispatch.candidate import DispatchCandidate
-from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim, mul, substitute, sum_of
 from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
@@ -51,9 +50,6 @@ class SharingPrice:
 SharingPrices: TypeAlias = Callable[[FuncOp, BodyConstant], "SharingPrice | None"]
 """`Target.sharing_price` of some target."""
 
-
-CODE_FORMS = ("kernel", "llvm", "asm")
-"""What code can be printed as: kernel IR, LLVM text, assembly."""
 
 FORMS = ("", "full", "compact", "over-budget")
 """Of a kernel's code, the most that was done to it last."""
@@ -230,17 +226,6 @@ class Target(ABC):
         a price for; or why there is none."""
         raise NotImplementedError
 
-    def keep_code(self) -> None:
-        """Remember from now on what kernels are made from, for `code_text`. Raises E0501 for a target without code."""
-        raise FuselineError(
-            "E0501", f"the target {self.description.name} generates no code to print", hint="compile for cpu"
-        )
-
-    def code_text(self, headings: Mapping[str, Sequence[str]], form: str) -> str:
-        """The kernels whose symbols have a heading (lines of text), each once under its own, in a form of
-        `CODE_FORMS`."""
-        raise NotImplementedError
-
     @abstractmethod
     def compile_executables(
         self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False
@@ -248,7 +233,8 @@ class Target(ABC):
         """Code for each entry function, in order; raises FuselineError naming the dispatch that failed.
 
         `splits`: whether one of several ops may come back `too_long`, to be split and asked for again. `merges`:
-        whether code that differs in extents alone may be one, where that costs no time.
+        whether code that differs in extents alone may be one, where that costs little time
+        (`MachineCosts.sharing_loss`).
         """
 
     @abstractmethod

@@ -8,7 +8,7 @@ from fuseline.report.records import CompileRecord, DispatchRecord, SharingDecisi
 from fuseline.report.sharing import code_classes, companion_lines, companions, sharing_json, sharing_lines
 
 
-def _dispatch(name: str, *kernels: str, unshared: tuple[str, ...] = ()) -> DispatchRecord:
+def _dispatch(name: str, *kernels: str, loss: float = 0.0, unshared: tuple[str, ...] = ()) -> DispatchRecord:
     return DispatchRecord(
         name=name,
         executable=f"of_{name}",
@@ -17,6 +17,7 @@ def _dispatch(name: str, *kernels: str, unshared: tuple[str, ...] = ()) -> Dispa
         kernels=kernels,
         code_bytes=100 * len(kernels),
         unshared=unshared,
+        sharing_loss=loss,
     )
 
 
@@ -24,7 +25,7 @@ RECORD = CompileRecord(
     dedup="constants",
     dispatches=[
         _dispatch("a", "k0"),
-        _dispatch("b", "k0"),
+        _dispatch("b", "k0", loss=0.123),
         _dispatch("c", "k0", "k1"),
         _dispatch("d", "k2", unshared=("@of_c: op 3 is another, and @gone",)),
     ],
@@ -62,16 +63,18 @@ def test_lines_and_their_document():
         "  an executable of their own: c, d",
         "  shared  a and b: arith.mulf has 2, 3",
         "  apart   a and d: constant-decides-code: x (a launch would take 1.5 us longer)",
+        "  b takes 12% longer in shared code, predicted",
         "  d keeps its code: c: op 3 is another, and @gone",
     ]
     document = sharing_json(RECORD)
     assert document["level"] == "constants" and [one["verdict"] for one in document["decisions"]] == ["shared", "apart"]
-    assert list(document["unshared"]) == ["d"]
+    assert list(document["unshared"]) == ["d"] and document["losses"] == {"b": 0.123}
 
 
 def test_lines_of_one_dispatch():
     assert list(companion_lines(RECORD, RECORD.dispatches[1])) == [
         "  shares its code with a, c",
+        "  takes 12% longer in shared code, predicted",
         "  shared  a and b: arith.mulf has 2, 3",
     ]
     assert list(companion_lines(RECORD, RECORD.dispatches[3]))[-1] == "  keeps its code: c: op 3 is another, and @gone"

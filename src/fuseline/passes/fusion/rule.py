@@ -159,7 +159,15 @@ def scratch_limit_refusal(scratch: int | None, limit: int, at: str) -> WhyNot | 
 
 def unmergeable(group: Group) -> WhyNot | None:
     """Why nothing can be merged with a group, None where rules may speak about it."""
-    return None if group.fusable else unfusable(group.root)
+    if not group.fusable:
+        return unfusable(group.root)
+    if group.is_sequential:
+        return WhyNot(
+            "walk",
+            f"{group.root.name} is made in one walk over what it combines, by a kernel of its own",
+            group.root.name,
+        )
+    return None
 
 
 def unfusable(node: Node) -> WhyNot:

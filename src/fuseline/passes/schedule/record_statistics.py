@@ -122,6 +122,7 @@ def _complete(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledK
     dispatch.kernels = tuple(dict.fromkeys(body.symbol for body in kernel.bodies))
     dispatch.code_bytes = sum(len(code) for code in {body.object_code for body in kernel.bodies})
     dispatch.unshared = tuple(why for body in kernel.bodies for why in body.notes.get("unshared", ()))
+    dispatch.sharing_loss = max((body.notes.get("lost", 0.0) for body in kernel.bodies), default=0.0)
     dispatch.fallback = _fallback(record, dispatch, kernel)
     for arm, part in zip(dispatch.arms, kernel.arms, strict=False):
         arm.family, arm.scratch_bytes = part.kernel.family, part.kernel.scratch_bytes

@@ -19,7 +19,8 @@ from fuseline.targets.cpu.merging.groups import Candidate, grouped, reasons_of
 @dataclass(frozen=True)
 class Built:
     """One dispatch's kernel before code generation. `merged`: the one that it shares with others, to which it passes
-    `numbers`, and does then what `kernel` does; `unshared`: why it does not with some."""
+    `numbers`, and does then what `kernel` does, `lost` of its time longer, predicted; `unshared`: why it does not with
+    some."""
 
     family: Family
     plan: Plan
@@ -28,6 +29,7 @@ class Built:
     form: str = FULL
     merged: Kernel | None = None
     numbers: tuple[int, ...] = ()
+    lost: float = 0.0
     unshared: tuple[str, ...] = ()
 
     @property
@@ -84,9 +86,10 @@ def _merge(out: list[Built | None], able: Sequence[_Able], symbol: str, machine:
         assert now is not None
         out[one.number] = replace(now, unshared=(*now.unshared, *reasons.get(i, ())))
     for group in groups:
-        for i, passed in zip(group.members, group.merged.numbers, strict=True):
+        for i, passed, lost in zip(group.members, group.merged.numbers, group.lost, strict=True):
             number, mine, _ = able[i]
-            out[number] = replace(mine, kernel=candidates[i].kernel, merged=group.merged.kernel, numbers=passed)
+            kernel, merged = candidates[i].kernel, group.merged.kernel
+            out[number] = replace(mine, kernel=kernel, merged=merged, numbers=passed, lost=lost)
 
 
 def _candidate(one: _Able, symbol: str, machine: Machine) -> Candidate:

@@ -111,6 +111,15 @@ def split_in_tiles(extent: int, height: int) -> RowSplit:
     return RowSplit(height, count - short, short)
 
 
+def is_in_tiles(extent: int, height: int) -> bool:
+    """Whether an extent is tiles of a height and of one less.
+
+    >>> is_in_tiles(25, 9), is_in_tiles(25, 10)
+    (True, False)
+    """
+    return -(-extent // height) * (height - 1) <= extent and (extent >= height or extent == height - 1)
+
+
 def fits(rows: int, vectors: int, machine: Machine, temporaries: int = 1) -> bool:
     """Whether the accumulators, the column vectors and what else a step holds (a broadcast) fit the registers (one more
     ran at half speed)."""

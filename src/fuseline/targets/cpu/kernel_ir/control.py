@@ -25,7 +25,7 @@ class Control(Emitter):
 
         A loop known to run once is its body; one known not to run is nothing.
         """
-        if isinstance(lo, int) and isinstance(hi, int) and hi - lo <= (0 if self.keeps_loops else step):
+        if isinstance(lo, int) and isinstance(hi, int) and hi - lo <= step and not self.keeps_loops:
             return tuple(carried) if hi <= lo else tuple(body(lo, *carried) or ())
         depth = self.depth + 1
         index = self._fresh("index", I64, depth=depth)

@@ -44,8 +44,8 @@ class Emitter:
     """
 
     keeps_loops = False
-    """Whether loops of one round, and divisions by 1, stay what they are: in code that is to be shared they are another
-    number of rounds elsewhere."""
+    """Whether loops of one round or none, and divisions by 1, stay what they are: in code that is to be shared they are
+    another number of rounds elsewhere."""
 
     def __init__(self, register_bits: int = 512, budget: float = inf) -> None:
         self.code, self.budget = 0, budget

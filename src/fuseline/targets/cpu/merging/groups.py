@@ -1,5 +1,5 @@
 """Which kernels of a program become one: those of equal plans, which are the same code up to numbers, as long as none
-takes longer for it."""
+takes much longer for it (`MachineCosts.sharing_loss`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.merging.forms import UnlikeError
 from fuseline.targets.cpu.merging.merge import Merged, merge
 from fuseline.targets.cpu.merging.outline import first_difference, outline
-from fuseline.targets.cpu.merging.price import MOST_SHARE, price
+from fuseline.targets.cpu.merging.price import price
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Group:
-    """The candidates with these numbers are `merged`, in this order."""
+    """The candidates with these numbers are `merged`, in this order. `lost`: the share of its time that each loses,
+    predicted."""
 
     members: tuple[int, ...]
     merged: Merged
+    lost: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,23 +79,23 @@ class _Grouping:
             else:
                 home.append(number)
         for members in found:
-            merged = self._merged(members) if len(members) > 1 else None
-            if merged is not None:
-                yield Group(tuple(members), merged)
+            group = self._merged(members) if len(members) > 1 else None
+            if group is not None:
+                yield group
 
-    def _merged(self, members: Sequence[int]) -> Merged | None:
+    def _merged(self, members: Sequence[int]) -> Group | None:
         """The kernel of some candidates; None where there is none, or one of them would take longer."""
         try:
             merged = merge([self.candidates[i].kernel for i in members], self.symbol, self.machine)
         except UnlikeError as unlike:
             self.unshared.append(Unshared(members[-1], members[0], str(unlike)))
             return None
-        lost = max(self.candidates[i].lost + price(merged.kernel, self.candidates[i].kernel) for i in members)
-        if lost > MOST_SHARE:
+        lost = tuple(self.candidates[i].lost + price(merged.kernel, self.candidates[i].kernel) for i in members)
+        if max(lost) > self.machine.costs.sharing_loss:
             reason = "distances in memory that are sizes take registers in the innermost loop"
-            self.unshared.append(Unshared(members[-1], members[0], reason, lost))
+            self.unshared.append(Unshared(members[-1], members[0], reason, max(lost)))
             return None
-        return merged
+        return Group(tuple(members), merged, lost)
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:

@@ -27,9 +27,6 @@ FREE_REGISTERS = 4
 PAIR_SHARE = 0.001
 """The same in a loop over integer pairs that read all rows through one base, and so move them with one index."""
 
-MOST_SHARE = 0.03
-"""Of the time of a launch, what may be lost."""
-
 
 def price(merged: Kernel, own: Kernel) -> float:
     """The share of its time that a launch is predicted to lose with `merged` in place of its `own` kernel: that of the

@@ -16,7 +16,6 @@ from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.shared_plan import shared_plans
 from fuseline.targets.cpu.families.family import Plan, Shared
 from fuseline.targets.cpu.isa import Machine, machine
-from fuseline.targets.cpu.merging.price import MOST_SHARE
 from fuseline.targets.cpu.tiles import RowSplit, fits, split_in_tiles
 from fuseline.targets.target import Refusal
 from tests.draws import RNG
@@ -56,7 +55,7 @@ def contractions(found: Shared) -> Sequence[ContractionPlan]:
 
 def test_products_of_many_sizes_have_one_form():
     (found,) = shared((196, 256, 64), (784, 128, 96), (49, 320, 192))
-    assert found.members == (0, 1, 2) and max(found.lost) <= MOST_SHARE
+    assert found.members == (0, 1, 2) and max(found.lost) <= AVX512.costs.sharing_loss
     plans = contractions(found)
     assert len({(plan.tile, plan.form) for plan in plans}) == 1
     assert [plan.prefetch for plan in plans] == [NONE] * 3

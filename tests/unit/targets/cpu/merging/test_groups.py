@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from fuseline.ir.costs import MachineCosts
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Kernel, Operand, Value
 from fuseline.targets.cpu.merging.groups import Candidate, grouped, reasons_of
 from fuseline.targets.cpu.merging.outline import first_difference, outline
-from fuseline.targets.cpu.merging.price import MOST_SHARE, price
+from fuseline.targets.cpu.merging.price import price
 
-ISA = machine("avx2")
+ISA = replace(machine("avx2"), costs=MachineCosts(sharing_loss=0.03))
+MOST = ISA.costs.sharing_loss
 
 
 def kernel(build: Callable[[KernelBuilder], None], *, keeps_loops: bool) -> Kernel:
@@ -86,7 +88,16 @@ def test_distances_in_an_innermost_loop_have_a_price():
     for candidates, lost in ((few, False), (many, True)):
         groups, unshared = grouped(candidates, "k", ISA)
         assert (groups == []) is lost
-        assert [(one.candidate, one.other, one.share > MOST_SHARE) for one in unshared] == [(1, 0, True)] * lost
+        assert [(one.candidate, one.other, one.share > MOST) for one in unshared] == [(1, 0, True)] * lost
+
+
+def test_what_each_loses_is_known_up_to_the_limit():
+    places = ((0, 70, 170, 300, 460, 650, 870), (0, 90, 200, 370, 510, 740, 1000))
+    candidates = [candidate(scattered(3, one, 1024)) for one in places]
+    generous = replace(ISA, costs=MachineCosts(sharing_loss=1.0))
+    (group,), unshared = grouped([candidates[0], replace(candidates[1], lost=0.2)], "k", generous)
+    assert unshared == [] and MOST < group.lost[0] < 1.0
+    assert round(group.lost[1] - group.lost[0], 6) == 0.2
 
 
 def test_rows_a_stride_apart_have_none():
@@ -97,9 +108,9 @@ def test_rows_a_stride_apart_have_none():
 
 def test_what_a_launch_loses_already_counts():
     one, other = (candidate(columns(rows, 8, 2)) for rows in (3, 5))
-    slow = replace(other, lost=MOST_SHARE + 0.01)
+    slow = replace(other, lost=MOST + 0.01)
     groups, unshared = grouped([one, slow], "k", ISA)
-    assert groups == [] and [round(why.share, 3) for why in unshared] == [round(MOST_SHARE + 0.01, 3)]
+    assert groups == [] and [round(why.share, 3) for why in unshared] == [round(MOST + 0.01, 3)]
 
 
 def test_a_kernel_has_no_price_against_itself():

@@ -5,7 +5,7 @@
 
 Each site keeps its blocks and its partial sums, and packs its own columns, in panels of the common width. What a form
 costs a site is the modelled time of its tiles beside that of its own plan; it is left out of a form that would cost it
-more than `MOST_SHARE`.
+more than `MachineCosts.sharing_loss`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from fuseline.targets.cpu.families.family import Shared
 from fuseline.targets.cpu.isa.core_rates import FMA_PER_CYCLE, LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.merging.price import MOST_SHARE
-from fuseline.targets.cpu.tiles import Tile, fits, split_in_tiles, split_rows, step_cycles
+from fuseline.targets.cpu.tiles import Tile, fits, is_in_tiles, split_in_tiles, split_rows, step_cycles
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def _site(number: int, plan: ContractionPlan) -> _Site | None:
 def _groups(sites: Sequence[_Site], machine: Machine) -> Iterator[Shared]:
     for in_parts in (False, True):
         for tile in _tiles(sites, machine) if len(sites) > 1 else ():
-            members = [site for site in sites if _takes(site, tile, in_parts=in_parts)]
+            members = [site for site in sites if _takes(site, tile, machine, in_parts=in_parts)]
             if len(members) > 1:
                 yield _shared(members, tile, machine, in_parts=in_parts)
 
@@ -96,7 +95,7 @@ def _tiles(sites: Sequence[_Site], machine: Machine) -> list[Tile]:
     return sorted(able, key=lambda tile: (-tile.rows * tile.vectors, -tile.rows))
 
 
-def _takes(site: _Site, tile: Tile, *, in_parts: bool) -> bool:
+def _takes(site: _Site, tile: Tile, machine: Machine, *, in_parts: bool) -> bool:
     """Whether a site can have a form, and loses little by it. Its partial sums are those that it has, so that it
     computes the same."""
     odd = site.part % (2 * STEPS_PER_ITERATION if site.plan.pairs else STEPS_PER_ITERATION)
@@ -107,12 +106,8 @@ def _takes(site: _Site, tile: Tile, *, in_parts: bool) -> bool:
         or (in_parts and site.plan.loops.narrow)
     ):
         return False
-    return _is_sum(site.rows, tile.rows) and _lost(site, tile, in_parts=in_parts) <= MOST_SHARE
-
-
-def _is_sum(rows: int, height: int) -> bool:
-    """Whether rows are tiles of a height and of one less."""
-    return -(-rows // height) * (height - 1) <= rows and (rows >= height or rows == height - 1)
+    lost = _lost(site, tile, in_parts=in_parts)
+    return is_in_tiles(site.rows, tile.rows) and lost <= machine.costs.sharing_loss
 
 
 def _lost(site: _Site, tile: Tile, *, in_parts: bool) -> float:

@@ -8,11 +8,15 @@ well: see `matrices.error_ratio` and `numerics`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fuseline.dispatch.view import DispatchView
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
 from fuseline.targets.cpu.families.winograd.choice import choose
 from fuseline.targets.cpu.families.winograd.kernel import WinogradKernel
 from fuseline.targets.cpu.families.winograd.loops import winograd_loops
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
+from fuseline.targets.cpu.families.winograd.shared_plan import shared_plans
 from fuseline.targets.cpu.isa.description import Machine
 
 
@@ -27,6 +31,10 @@ class WinogradFamily(Family):
         """A plan where minimal filtering applies, errs little enough and pays."""
         loops = winograd_loops(view)
         return loops if isinstance(loops, Refusal) else choose(loops, machine, self.policy)
+
+    def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
+        """Plans with blocks in tiles of one height, of the same filtering."""
+        return shared_plans([plan for plan in plans if isinstance(plan, WinogradPlan)], machine)
 
 
 EXPORT = WinogradFamily

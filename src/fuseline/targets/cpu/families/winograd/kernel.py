@@ -26,7 +26,7 @@ from fuseline.targets.cpu.families.root.results import RootResults
 from fuseline.targets.cpu.families.winograd.direct import DirectTile
 from fuseline.targets.cpu.families.winograd.maps import mapped
 from fuseline.targets.cpu.families.winograd.matrices import Rows
-from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
 from fuseline.targets.cpu.families.winograd.tiles import TileReader
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
@@ -55,14 +55,14 @@ class WinogradKernel:
     def emit(self) -> None:
         """Blocks of tiles in a loop; the workgroups of one block, which divide its columns, transform its pixels
         once."""
-        kernel, groups = self.kernel, self.plan.group_count
+        kernel, plan, groups = self.kernel, self.plan, self.plan.group_count
 
         def block(number: Operand) -> tuple[Operand, ...]:
             start = kernel.mul(number, self.plan.blocking.tiles)
             self._each_tile(start, self.plan.blocking.tiles, self._transform)
             first = kernel.mul(number, groups)
             lo, hi = kernel.max(kernel.sub(kernel.begin, first), 0), kernel.min(kernel.sub(kernel.end, first), groups)
-            if groups == 1:
+            if groups == 1 and (plan.form is None or not plan.form.groups):
                 self._passes(start, 0)
             else:
                 kernel.loop(lo, hi, 1, lambda group: self._passes(start, group))
@@ -106,11 +106,7 @@ class WinogradKernel:
         row = kernel.mul(slot, plan.image_stride)
 
         def piece(first: Operand) -> tuple[Operand, ...]:
-            count = (
-                plan.piece
-                if plan.vectors % plan.piece == 0
-                else kernel.min(kernel.sub(plan.vectors, first), plan.piece)
-            )
+            count = plan.piece if self.reader.whole_pieces else kernel.min(kernel.sub(plan.vectors, first), plan.piece)
             self.reader.fill(place, first, count)
             self._transform_piece(kernel.add(row, kernel.mul(first, plan.lanes)), count)
             return ()
@@ -151,7 +147,7 @@ class WinogradKernel:
         kernel.loop(0, points, 1, point)
 
     def _panel(self, point: Operand, base: Operand, column: Operand) -> None:
-        for tiles in split_tiles(self.plan.rows):
+        for tiles in split_tiles(self.plan.rows, both=self.plan.form is not None and self.plan.form.short):
 
             def tile(t: Operand, first: Operand, height: int = tiles.height) -> None:
                 self._tile(point, base, column, first, height, self._prefetches(base, t))
@@ -187,9 +183,9 @@ class WinogradKernel:
 
         axes = [ReductionAxis(plan.loops.channels, 1, plan.width)]
         zero = kernel.const(0, "f32", lanes)
-        held = TileReduction(kernel, addresses, axes, columns, (height, vectors), prefetches=prefetches).emit(
-            [zero] * (height * vectors)
-        )
+        part = plan.part if plan.form is not None else None
+        reduction = TileReduction(kernel, addresses, axes, columns, (height, vectors), prefetches=prefetches, part=part)
+        held = reduction.emit([zero] * (height * vectors))
         row = kernel.add(
             kernel.add(kernel.mul(point, plan.column_pitch), kernel.mul(first, plan.product_stride)), column
         )
@@ -241,9 +237,11 @@ class WinogradKernel:
         place = self.reader.place(tile)
         outputs = [axis.outputs for axis in plan.blocking.axes]
         extents = [
-            f.outputs if isinstance(axis.outputs, int) and axis.outputs % f.outputs == 0
+            f.outputs if ends_with_tiles(plan, i)
             else kernel.min(kernel.sub(self.buffers.operand(axis.outputs), origin), f.outputs)
-            for axis, f, origin in zip(plan.loops.windows, plan.blocking.axes, place.origin, strict=True)
+            for i, (axis, f, origin) in enumerate(
+                zip(plan.loops.windows, plan.blocking.axes, place.origin, strict=True)
+            )
         ]  # fmt: skip
         strides = [prod(outputs[i + 1 :]) * plan.pass_width for i in range(len(outputs))]
 
@@ -269,9 +267,10 @@ class WinogradKernel:
             return ()
 
         if columns % width == 0:
-            for v in range(width // lanes) if not kernel.compact else ():
+            in_turn = kernel.compact or (plan.form is not None and not plan.form.vectors)
+            for v in range(width // lanes) if not in_turn else ():
                 vector(v)
-            kernel.loop(0, width // lanes if kernel.compact else 0, 1, vector)
+            kernel.loop(0, width // lanes if in_turn else 0, 1, vector)
             return
         whole = columns // lanes * lanes
         rest = kernel.sub(whole // lanes, kernel.mul(number, width // lanes))

@@ -14,10 +14,11 @@ from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_p
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WinogradLoops
 from fuseline.targets.cpu.families.winograd.matrices import Filtering
+from fuseline.targets.cpu.families.winograd.shared_form import SharedForm
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import RowSplit, Tile, split_rows
+from fuseline.targets.cpu.tiles import RowSplit, Tile, split_in_tiles, split_rows
 from fuseline.weight_layouts import PackedLayout
 
 PATCH_VECTORS = 8
@@ -53,12 +54,15 @@ class Blocking:
 
 @dataclass(frozen=True, kw_only=True)
 class WinogradPlan(Plan):
-    """The loops with their blocking."""
+    """The loops with their blocking. `form`: what the kernel has in common with others that are the same code; `part`:
+    the channels of a partial sum then."""
 
     loops: WinogradLoops
     blocking: Blocking
     lanes: int
     prefetch: Prefetch
+    form: SharedForm | None = None
+    part: int = 0
 
     @property
     def width(self) -> int:
@@ -108,6 +112,8 @@ class WinogradPlan(Plan):
     @property
     def rows(self) -> RowSplit:
         """The products' rows, one per tile, in register tiles."""
+        if self.form is not None:
+            return split_in_tiles(self.blocking.tiles, self.form.height)
         return split_rows(self.blocking.tiles, self.blocking.tile.rows)
 
     @property
@@ -146,9 +152,19 @@ class WinogradPlan(Plan):
     @property
     def piece(self) -> int:
         """Vectors of channels that are read and transformed at once."""
+        if self.form is not None:
+            return self.form.piece
         starts = [segment.start // self.lanes for segment in self.segments]
         even = [n for n in range(1, PATCH_VECTORS + 1) if all(start % n == 0 for start in (*starts, self.vectors))]
         return even[-1] if even[-1] > 2 else min(PATCH_VECTORS, self.vectors)
+
+
+def ends_with_tiles(plan: WinogradPlan, axis: int) -> bool:
+    """Whether the last tile along a window axis ends with the image, and is known to in all kernels that are the same
+    code."""
+    outputs = plan.loops.windows[axis].outputs
+    mine = isinstance(outputs, int) and outputs % plan.blocking.axes[axis].outputs == 0
+    return mine and (plan.form is None or plan.form.whole_tiles[axis])
 
 
 def winograd_plan(loops: WinogradLoops, blocking: Blocking, machine: Machine) -> WinogradPlan:

@@ -19,7 +19,7 @@ from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.access import Bound
 from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WindowAxis
-from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 ReadVector = Callable[[Operand, "Operand | None"], Value]
@@ -54,6 +54,12 @@ class TileReader:
         self.strides = [prod(sizes[i + 1 :]) * plan.piece * plan.lanes for i in range(len(sizes))]
         found = [Source(segment.start, segment.size, segment) for segment in plan.segments]
         self.sources = found or [Source(0, plan.loops.channels, None)]
+
+    @property
+    def whole_pieces(self) -> bool:
+        """Whether the channels are whole pieces, and are known to be in all kernels that are the same code."""
+        form = self.plan.form
+        return self.plan.vectors % self.plan.piece == 0 and (form is None or form.whole_pieces)
 
     def place(self, number: Operand) -> TileOrigin:
         """The tile of this number."""
@@ -90,6 +96,8 @@ class TileReader:
         """Whether every piece that meets `source` lies in it, in whole vectors."""
         plan = self.plan
         step = plan.piece * plan.lanes
+        if plan.form is not None and not plan.form.whole_pieces:
+            return False
         return source.start % step == 0 and source.size % step == 0
 
     def _overlap(self, first: Operand, count: Operand, start: int, end: int) -> tuple[Operand, Operand]:
@@ -145,8 +153,8 @@ class TileReader:
         """Whether a pixel lies in the image; where it is evaluated, padding is part of it."""
         kernel = self.kernel
         conditions: list[Value] = []
-        for i, (axis, f, at) in enumerate(zip(self.plan.loops.windows, self.plan.blocking.axes, pixel, strict=True)):
-            if not isinstance(axis.outputs, int) or axis.outputs % f.outputs:
+        for i, (axis, at) in enumerate(zip(self.plan.loops.windows, pixel, strict=True)):
+            if not ends_with_tiles(self.plan, i):
                 conditions.append(kernel.compare("lt", at, self.buffers.operand(d.add(axis.outputs, axis.taps - 1))))
             for bound in source.segment.bounds[i] if source.segment is not None else ():
                 conditions.append(

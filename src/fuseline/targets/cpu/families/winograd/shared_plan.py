@@ -1,0 +1,143 @@
+"""One form for convolutions by the same minimal filtering that are equal up to extents.
+
+    28 x 28 pixels, 128 channels     blocks of 25 tiles in 13 + 12 rows, pieces of 8 channel vectors
+    56 x 56 pixels, 64 channels      blocks of 49 tiles in 13 + 3 x 12, pieces of 4       =>  both: tiles of 13 and 12
+                                                                                              rows, pieces of up to 8
+
+Each site keeps its filtering (another one rounds otherwise), its blocks, its layout of the filter and its partial sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from fuseline.ir.rounds import rounds
+from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
+from fuseline.targets.cpu.emit.microkernel import MOST_STEPS, part_of
+from fuseline.targets.cpu.families.family import Shared
+from fuseline.targets.cpu.families.winograd.choice import TILE_CYCLES
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
+from fuseline.targets.cpu.families.winograd.shared_form import SharedForm
+from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.cpu.tiles import RowSplit, is_in_tiles, split_in_tiles, step_cycles
+
+COMMON_SHARE = 0.02
+"""Of its time, what a launch loses beside its tiles: channels copied vector by vector, columns in a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A dispatch: its number among those asked about, its own plan, and the channels of a partial sum."""
+
+    number: int
+    plan: WinogradPlan
+    part: int
+
+
+def shared_plans(plans: Sequence[WinogradPlan], machine: Machine) -> list[Shared]:
+    """Groups of two or more of the plans with a form that fits all of a group."""
+    found: list[Shared] = []
+    for sites in _filterings(plans):
+        left = sites
+        for _ in rounds("forms of minimal filtering", most=len(sites)):
+            best = max(_groups(left, machine), key=lambda one: (len(one.members), -sum(one.lost)), default=None)
+            if best is None:
+                break
+            found.append(best)
+            left = [site for site in left if site.number not in best.members]
+    return found
+
+
+def _filterings(plans: Sequence[WinogradPlan]) -> list[list[_Site]]:
+    """The plans that can have a form in common: of one filtering, of panels as wide, of whole vectors of channels that
+    are read where they are, of whole passes."""
+    found: dict[object, list[_Site]] = {}
+    for number, plan in enumerate(plans):
+        loops, blocking = plan.loops, plan.blocking
+        whole = loops.channels % plan.lanes == 0 and loops.columns % plan.pass_width == 0
+        if plan.segments and whole and len(plan.segments) == 1:
+            part = part_of(loops.channels, 1, max(1, plan.prefetch.period)) if loops.channels >= MOST_STEPS else 0
+            site = _Site(number, plan, part or loops.channels)
+            key = tuple(axis.outputs for axis in blocking.axes), blocking.tile.vectors, loops.channels % 2
+            found.setdefault(key, []).append(site)
+    return list(found.values())
+
+
+def _groups(sites: Sequence[_Site], machine: Machine) -> Iterator[Shared]:
+    tallest = max((site.plan.blocking.tile.rows for site in sites), default=0)
+    for height in range(tallest, 1, -1) if len(sites) > 1 else ():
+        members = [site for site in sites if _lost(site, height) <= machine.costs.sharing_loss]
+        if len(members) > 1:
+            yield _shared(members, height)
+
+
+def _lost(site: _Site, height: int) -> float:
+    """The share of its modelled time that a site loses; more than any limit where its rows are no such tiles."""
+    tiles = site.plan.blocking.tiles
+    if not is_in_tiles(tiles, height):
+        return float("inf")
+    own, other = (_cycles(site, split) for split in (site.plan.rows, split_in_tiles(tiles, height)))
+    return max(0.0, other / own - 1) + COMMON_SHARE
+
+
+def _cycles(site: _Site, split: RowSplit) -> float:
+    """Of one panel."""
+    plan, total = site.plan, 0.0
+    for tiles, height in ((split.tall, split.height), (split.short, split.height - 1)):
+        if tiles:
+            total += tiles * (plan.loops.channels * step_cycles(height, plan.blocking.tile.vectors) + TILE_CYCLES)
+    return total
+
+
+def _shared(members: Sequence[_Site], height: int) -> Shared:
+    plans = [site.plan for site in members]
+    piece = max(plan.piece for plan in plans)
+    axes = range(len(plans[0].blocking.axes))
+    form = SharedForm(
+        height=height,
+        short=any(split_in_tiles(plan.blocking.tiles, height).short for plan in plans),
+        piece=piece,
+        whole_pieces=all(plan.vectors % piece == 0 for plan in plans),
+        whole_tiles=tuple(all(ends_with_tiles(plan, axis) for plan in plans) for axis in axes),
+        groups=any(plan.group_count > 1 for plan in plans),
+        vectors=_common([plan.pass_width // plan.lanes for plan in plans]),
+        in_parts=any(site.part < site.plan.loops.channels for site in members),
+    )
+    formed = [replace(site.plan, form=form, part=site.part if form.in_parts else 0) for site in members]
+    return Shared(
+        tuple(site.number for site in members),
+        tuple(replace(plan, prefetch=request) for plan, request in zip(formed, _prefetches(formed), strict=True)),
+        tuple(_lost(site, height) for site in members),
+    )
+
+
+def _common(numbers: Sequence[int]) -> int:
+    """The number that all are; 0 where they differ."""
+    return numbers[0] if len(set(numbers)) == 1 else 0
+
+
+def _prefetches(plans: Sequence[WinogradPlan]) -> list[Prefetch]:
+    """Requests as often in all of them, where any asks."""
+    asking = [_scheduled(plan) for plan in plans if plan.prefetch.period]
+    if not asking:
+        return [NONE] * len(plans)
+    period = min(one.period for one in asking)
+    runs = [plan.part or plan.loops.channels for plan in plans]
+    period = period if all(run % period == 0 for run in runs) else 1
+    lines = max(one.lines for one in asking)
+    return [_prefetch(plan, period, lines) for plan in plans]
+
+
+def _prefetch(plan: WinogradPlan, period: int, lines: int) -> Prefetch:
+    requests = plan.loops.channels // period
+    line = LINE_BYTES // BYTES["f32"]
+    return Prefetch(period=period, lines=lines, requests=requests, tiles=plan.rows.count, share=requests * lines * line)
+
+
+def _scheduled(plan: WinogradPlan) -> Prefetch:
+    """What a plan asks for with the tiles that it has."""
+    steps, line = plan.loops.channels, LINE_BYTES // BYTES["f32"]
+    return schedule_prefetches(steps, steps, -(-steps * plan.width // line), plan.rows.count, line)

@@ -44,6 +44,9 @@ COMPOSITE = frozenset(
 """Operators that subtract inside, where they are written out as others: results have an error relative to the operands,
 or to 1."""
 
+COMPOSITE_IN_DOUBLES = frozenset({"Sigmoid"})
+"""Composite in onnxruntime's f64 only, where the sigmoid of a negative number is 1 less that of its opposite."""
+
 RESAMPLED = frozenset({"GridSample", "Resize", "Upsample"})
 """Operators that count places along a dimension, of which the fractions are weights: an error relative to the operands
 times a size."""
@@ -54,6 +57,20 @@ SCALED = frozenset({"Resize", "Upsample"})
 RANGED = frozenset({"DynamicQuantizeLinear"})
 """Operators that read the range of their operand: noise that every element has for itself leaves the range of many
 elements as it is."""
+
+DOMAIN = {"Acos": (-1.0, 1.0), "Acosh": (1.0, np.inf), "Asin": (-1.0, 1.0), "Atanh": (-1.0, 1.0)}
+"""Where operators are defined that end at a number other than 0: rounding takes no operand out of it."""
+
+RANGE = {
+    "Cos": (-1.0, 1.0),
+    "Erf": (-1.0, 1.0),
+    "HardSigmoid": (0.0, 1.0),
+    "Sigmoid": (0.0, 1.0),
+    "Sin": (-1.0, 1.0),
+    "Softmax": (0.0, 1.0),
+    "Tanh": (-1.0, 1.0),
+}
+"""What operators answer, however they round: `Asin` of a `Sigmoid` is a number in any program."""
 
 PLACES = 8.0
 """A usual size of dimensions here."""
@@ -85,16 +102,16 @@ class Stepper:
             noisy = rng is not None and node.op_type not in EXACT
             given = [values[name] for name in names]
             if rng is not None and (noisy or node.op_type in DIVIDED):
-                given = [
-                    array if at and node.op_type in SCALED else _noisy(array, rng, scale)
-                    for at, array in enumerate(given)
-                ]
+                given = [_noisy_operand(node.op_type, at, array, rng, scale) for at, array in enumerate(given)]
             if rng is not None and node.op_type in RANGED:
                 given = [_moved(array, rng, scale) for array in given]
             results = self._runner(index, node, names, given).run(given)
             for name, result in zip([name for name in node.output if name], results, strict=True):
                 rounded = noisy or _narrows(node, given, result)
-                values[name] = _noisy(result, rng, scale, _size(node, given)) if rng is not None and rounded else result
+                if rng is not None and rounded:
+                    noisy_result = _noisy(result, rng, scale, _size(node, given))
+                    result = _kept(noisy_result, result, RANGE.get(node.op_type))
+                values[name] = result
         return values
 
     def _runner(self, index: int, node: onnx.NodeProto, names: list[str], given: list[Any]) -> NodeRunner:
@@ -130,9 +147,11 @@ def reads(node: onnx.NodeProto) -> list[str]:
 
 def _size(node: onnx.NodeProto, given: list[Any]) -> float:
     """How large an error inside a composite operator is, in roundings of 1; 0 for others."""
-    if node.op_type not in COMPOSITE | RESAMPLED:
+    given = [array for array in given if isinstance(array, np.ndarray) and is_float(array.dtype)]
+    in_doubles = COMPOSITE_IN_DOUBLES if any(array.dtype == F64 for array in given) else frozenset[str]()
+    if node.op_type not in COMPOSITE | RESAMPLED | in_doubles:
         return 0.0
-    floats = [array.astype(np.float64) for array in given if isinstance(array, np.ndarray) and is_float(array.dtype)]
+    floats = [array.astype(np.float64) for array in given]
     with np.errstate(all="ignore"):
         largest = max(
             (float(np.nan_to_num(np.max(np.abs(array), initial=0.0), nan=1.0, posinf=1.0)) for array in floats),
@@ -161,6 +180,25 @@ def _noisy(array: Any, rng: np.random.Generator, scale: float, size: float = 0.0
     with np.errstate(all="ignore"):
         noise = scale * EPSILON[array.dtype] * rng.uniform(-1, 1, array.shape)
         return np.asarray(wide + noise * (np.abs(wide) + size / 4)).astype(array.dtype)
+
+
+def _noisy_operand(op_type: str, at: int, array: Any, rng: np.random.Generator, scale: float) -> Any:
+    """Operand number `at`: what says which operator it is, and what it is defined for, stays."""
+    if at and op_type in SCALED:
+        return array
+    noisy = _noisy(array, rng, scale)
+    if at and op_type == "Pow" and noisy is not array:
+        return np.where(array == np.round(array), array, noisy)  # of negative numbers there are whole powers only
+    return _kept(noisy, array, DOMAIN.get(op_type))
+
+
+def _kept(noisy: Any, exact: Any, limits: tuple[float, float] | None) -> Any:
+    """`noisy`, within `limits` where `exact` is."""
+    if limits is None or noisy is exact:
+        return noisy
+    low, high = limits
+    inside = (exact >= low) & (exact <= high)
+    return np.where(inside, np.clip(noisy, low, high), noisy).astype(noisy.dtype)
 
 
 __all__ = ["EXACT", "Rejected", "Stepper", "reads"]

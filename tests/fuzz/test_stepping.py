@@ -1,0 +1,49 @@
+"""Noise of a rounding or two: it leaves the domain and the range of no operator, and shows what peers round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import parser
+
+from tests.draws import generator
+from tests.fuzz.compare import explained
+from tests.fuzz.stepping import Stepper
+from tests.fuzz.tensors import F32, F64, Array
+
+
+def _noisy_runs(text: str, x: Array, count: int = 24) -> list[Array]:
+    kind = {F32: "float", F64: "double"}[x.dtype]
+    model = parser.parse_model(
+        f'<ir_version: 10, opset_import: ["": 18]> g ({kind}[{x.size}] x) => ({kind}[{x.size}] y) {{ {text} }}'
+    )
+    rng = generator("noise")
+    return [Stepper(model).run({"x": x}, rng)["y"] for _ in range(count)]
+
+
+@pytest.mark.parametrize("inner", ["Sigmoid", "Tanh", "Sin", "Erf", "HardSigmoid"])
+def test_a_bounded_result_stays_in_the_domain_of_its_reader(inner: str) -> None:
+    x = np.array([30, np.pi / 2], np.float32)[: 1 if inner != "Sin" else 2][-1:]
+    runs = _noisy_runs(f"t = {inner} (x) y = Asin (t)", x)
+    assert np.isfinite(runs).all()
+    assert explained(np.arcsin(1 - np.array([2.0**-26])), runs, F32)
+    assert not explained(np.array([1.5]), runs, F32)
+
+
+def test_an_operand_outside_of_the_domain_stays_there() -> None:
+    assert np.isnan(_noisy_runs("y = Acosh (x)", np.array([0.5], np.float32))).all()
+    assert np.isfinite(_noisy_runs("y = Acosh (x)", np.array([1.0], np.float32))).all()
+
+
+def test_whole_powers_of_negative_numbers_are_numbers() -> None:
+    assert np.isfinite(
+        _noisy_runs("three = Constant <value_float = 3.0> () y = Pow (x, three)", -np.ones(3, np.float32))
+    ).all()
+
+
+def test_onnxruntime_has_the_sigmoid_of_small_doubles_as_a_difference_from_1() -> None:
+    exact = np.array([np.exp(-37.25)])
+    runs = _noisy_runs("y = Sigmoid (x)", np.array([-37.25]))
+    assert explained(exact, runs, F64)
+    assert not explained(exact + 1e-12, runs, F64)
+    assert not explained(exact * 4, _noisy_runs("y = Sigmoid (x)", np.array([-37.25], np.float32)), F32)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fuseline import onnx_backend
-    from fuseline.api import CompiledModel, compile, load
+    from fuseline.api import compile, load
+    from fuseline.compiled_model import CompiledModel
     from fuseline.errors import FuselineError
     from fuseline.interop.inference_session import InferenceSession
     from fuseline.interop.session_options import GraphOptimizationLevel, RunOptions, SessionOptions
@@ -45,7 +46,7 @@ _BESIDE_A_SESSION = (
 """What scripts written for onnxruntime import beside its session."""
 
 _HOMES = {
-    "CompiledModel": "fuseline.api",
+    "CompiledModel": "fuseline.compiled_model",
     "FuselineError": "fuseline.errors",
     "InferenceSession": "fuseline.interop.inference_session",
     "ModelMetadata": "fuseline.interop.inference_session",

@@ -54,10 +54,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "pipeline": (*_HIGH, "gc_pause", "lowering"),
     "tuning": (*_HIGH, "report"),
     "verify": (*_HIGH, "report"),
-    "interop": (*_HIGH, "report", "api"),
+    "interop": (*_HIGH, "report", "api", "compiled_model"),
     "onnx_backend": ("interop", "border"),
-    "api": (*_HIGH, "gc_pause", "report", "tuning", "verify", "interop.onnx_host"),
-    "cli": (*_HIGH, "gc_pause", "report", "tuning", "verify", "interop", "api"),
+    "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
+    "api": (*_HIGH, "gc_pause", "compiled_model", "report", "tuning", "verify", "interop.onnx_host"),
+    "cli": (*_HIGH, "gc_pause", "report", "tuning", "verify", "interop", "api", "compiled_model"),
     "__main__": ("cli",),
 }
 

@@ -24,7 +24,7 @@ from fuseline.verify.dispatch_times import dispatch_seconds, program_run
 from fuseline.verify.measure import best_of, interleaved, paired_ratio
 
 if TYPE_CHECKING:
-    from fuseline.api import CompiledModel
+    from fuseline.compiled_model import CompiledModel
 
 OURS = "fuseline"
 

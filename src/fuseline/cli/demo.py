@@ -13,7 +13,7 @@ from fuseline.cli.console import progress, say
 from fuseline.report.units import quantity, seconds
 
 if TYPE_CHECKING:
-    from fuseline.api import CompiledModel
+    from fuseline.compiled_model import CompiledModel
 
 TOPOLOGY = "backend/test/data/light/light_resnet50.onnx"
 

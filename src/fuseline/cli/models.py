@@ -12,7 +12,7 @@ from fuseline.errors import FuselineError
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX
 
 if TYPE_CHECKING:
-    from fuseline.api import CompiledModel
+    from fuseline.compiled_model import CompiledModel
     from fuseline.report.records import CompileRecord
 
 

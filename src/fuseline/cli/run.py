@@ -20,7 +20,7 @@ from fuseline.runtime.feed_files import Feeds, flat_outputs, output_files, parse
 from fuseline.runtime.files import write_files
 
 if TYPE_CHECKING:
-    from fuseline.api import CompiledModel
+    from fuseline.compiled_model import CompiledModel
     from fuseline.verify.compare import Comparison
     from fuseline.verify.inputs import Hints
 

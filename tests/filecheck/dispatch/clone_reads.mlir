@@ -53,3 +53,38 @@ func.func @padded_columns(%x: tensor<6x8xf32>) -> (tensor<6x5xf32>, tensor<6x5xf
   %b = linalg.elementwise <abs> ins(%p : tensor<6x5xf32>) outs(%e : tensor<6x5xf32>) -> tensor<6x5xf32>
   return %a, %b : tensor<6x5xf32>, tensor<6x5xf32>
 }
+
+// -----
+
+// A turned argument that two concats read: each has it in its addresses.
+// CHECK-LABEL: func.func @turned
+// CHECK-COUNT-2: linalg.transpose
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @turned(%x: tensor<5x3xf32>, %y: tensor<3x5xf32>) -> (tensor<6x5xf32>, tensor<3x10xf32>) {
+  %e = tensor.empty() : tensor<3x5xf32>
+  %t = linalg.transpose ins(%x : tensor<5x3xf32>) outs(%e : tensor<3x5xf32>) permutation = [1, 0]
+  %a = tensor.concat dim(0) %t, %y : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<6x5xf32>
+  %b = tensor.concat dim(1) %t, %y : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<3x10xf32>
+  return %a, %b : tensor<6x5xf32>, tensor<3x10xf32>
+}
+
+// -----
+
+// Elementwise readers share it; what is computed is written turned once.
+// CHECK-LABEL: func.func @shared
+// CHECK-COUNT-2: linalg.transpose
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @shared(%x: tensor<5x3xf32>, %y: tensor<3x5xf32>) -> (tensor<6x5xf32>, tensor<3x5xf32>, tensor<6x5xf32>, tensor<3x10xf32>) {
+  %e = tensor.empty() : tensor<3x5xf32>
+  %f = tensor.empty() : tensor<5x3xf32>
+  %t = linalg.transpose ins(%x : tensor<5x3xf32>) outs(%e : tensor<3x5xf32>) permutation = [1, 0]
+  %a = tensor.concat dim(0) %t, %y : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<6x5xf32>
+  %b = linalg.elementwise <exp> ins(%t : tensor<3x5xf32>) outs(%e : tensor<3x5xf32>) -> tensor<3x5xf32>
+  %m = linalg.elementwise <abs> ins(%x : tensor<5x3xf32>) outs(%f : tensor<5x3xf32>) -> tensor<5x3xf32>
+  %u = linalg.transpose ins(%m : tensor<5x3xf32>) outs(%e : tensor<3x5xf32>) permutation = [1, 0]
+  %c = tensor.concat dim(0) %u, %y : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<6x5xf32>
+  %d = tensor.concat dim(1) %u, %y : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<3x10xf32>
+  return %a, %b, %c, %d : tensor<6x5xf32>, tensor<3x5xf32>, tensor<6x5xf32>, tensor<3x10xf32>
+}

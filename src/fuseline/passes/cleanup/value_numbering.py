@@ -31,6 +31,10 @@ class ValueNumbering:
         """The part of the key that is not in regions; ops with different ones are different."""
         return self._outside(op, {})
 
+    def region(self, region: Region) -> Hashable:
+        """A key of everything in `region`."""
+        return self._region(region, {})
+
     def _key(self, op: Operation, local: dict[int, int]) -> Hashable:
         """`local` numbers the values inside, from -1 down, by identity; others are their identity."""
         outside = self._outside(op, local)

@@ -14,9 +14,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from xdsl.context import Context
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from fuseline.ir.fast.direct import erase, ops_of, replace_uses, result_of
@@ -41,8 +41,7 @@ class MergeEqualRegionsPass(ModulePass):
 def _merge(regions: list[DispatchRegionOp]) -> None:
     numbering, known = ValueNumbering(), dict[Hashable, DispatchRegionOp]()
     for region in regions:
-        computed = _only_op(region)
-        first = region if computed is None else known.setdefault(numbering.key(computed), region)
+        first = known.setdefault(numbering.region(region.body), region) if _has_one_op(region) else region
         if first is region:
             continue
         replace_uses(result_of(region), result_of(first))
@@ -50,10 +49,10 @@ def _merge(regions: list[DispatchRegionOp]) -> None:
         erase(region)
 
 
-def _only_op(region: DispatchRegionOp) -> Operation | None:
-    """What the region computes, where that is the one result of one op."""
-    ops = ops_of(region.body.block)
-    return ops[0] if len(ops) == len(region.results) + 1 == 2 else None
+def _has_one_op(region: DispatchRegionOp) -> bool:
+    """Whether the region computes the one result of one op; the tensor that it writes to counts for nothing."""
+    ops = [op for op in ops_of(region.body.block) if type(op) is not tensor.EmptyOp]
+    return len(ops) == len(region.results) + 1 == 2
 
 
 EXPORT = MergeEqualRegionsPass

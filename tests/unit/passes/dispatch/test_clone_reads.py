@@ -1,13 +1,16 @@
-"""A slice or pad per reader, so that each may read the tensor below in place."""
+"""A slice, pad or transpose per reader, so that each may read the tensor below in place."""
 
 from __future__ import annotations
 
-from xdsl.dialects import tensor
+import pytest
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import SSAValue
 
 from fuseline.ir.context import new_context
+from fuseline.ir.costs import ASSUMED_COSTS
 from fuseline.ir.provenance import provenance
-from fuseline.passes.dispatch.clone_reads import CloneReadsPass
+from fuseline.passes.dispatch.clone_reads import SMALL, CloneReadsPass
 from tests.graphs.program import Program
 from tests.unit.passes.layout.rewriting.programs import same_results
 
@@ -63,3 +66,53 @@ def test_rows_in_one_piece_are_a_view_and_stay() -> None:
     p = Program((4, 6))
     rows = p.slice(p.x[0], [1, 0], [2, 6])
     assert len(_cloned(p.done(p.unary(rows), p.relu(rows)))) == 1
+
+
+# transposes -----------------------------------------------------------------------------------------------------------
+
+
+def _turned(p: Program, x: SSAValue, permutation: list[int]) -> SSAValue:
+    shape = p.shape(x)
+    out = p.empty(*(shape[axis] for axis in permutation))
+    op = linalg.ops.TransposeOp(x, out, DenseArrayBase.from_list(i64, permutation), out.type)
+    p.function.body.block.add_op(op)
+    return op.results[0]
+
+
+def _transposes(p: Program) -> int:
+    with same_results(p):
+        CloneReadsPass().apply(new_context(), p.module)
+    return sum(isinstance(op, linalg.ops.TransposeOp) for op in p.function.walk())
+
+
+@pytest.mark.parametrize("size", [(3, 5), (7, 1), (13, 30)])
+def test_a_turned_argument_is_read_by_each_concat_and_pad(size: tuple[int | str, int]) -> None:
+    p = Program(size, (size[1], size[0]))
+    turned = _turned(p, p.x[0], [1, 0])
+    read = [p.concat(turned, p.x[1]), p.pad(turned, [1, 0], [0, 2]), p.concat(turned, turned, axis=0)]
+    assert _transposes(p.done(*(p.unary(value) for value in read))) == 3
+
+
+def test_a_product_reads_a_turned_argument_itself() -> None:
+    p = Program((8, 6), (8, 4))
+    turned = _turned(p, p.x[0], [1, 0])
+    assert _transposes(p.done(p.matmul(turned, p.x[1]), p.unary(p.concat(turned, turned)))) == 2
+
+
+def test_elementwise_readers_share_one_turned_argument() -> None:
+    p = Program((3, 5))
+    turned = _turned(p, p.x[0], [1, 0])
+    assert _transposes(p.done(p.unary(turned), p.concat(turned, turned))) == 1
+
+
+def test_what_is_computed_is_written_turned_by_whoever_computes_it() -> None:
+    p = Program((3, 5))
+    turned = _turned(p, p.unary(p.x[0]), [1, 0])
+    assert _transposes(p.done(p.concat(turned, turned), p.pad(turned, [1, 0], [0, 2]))) == 1
+
+
+@pytest.mark.parametrize(("more", "count"), [(0, 2), (1, 1)])
+def test_large_arguments_are_turned_once(more: int, count: int) -> None:
+    p = Program((ASSUMED_COSTS.serial_elements // (8 * SMALL) + more, 8))
+    turned = _turned(p, p.x[0], [1, 0])
+    assert _transposes(p.done(p.concat(turned, turned), p.pad(turned, [1, 0], [0, 2]))) == count

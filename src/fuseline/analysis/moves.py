@@ -276,13 +276,10 @@ class AffineCoordinates:
         return [self.number(0) if size == 1 else at if moving == 1 else None for size in sizes]
 
 
-def plain_pairs(op: Operation, sizes: Sizes) -> list[tuple[SSAValue, int, int]]:
-    """For an op that moves data: `(source, source dimension, result dimension)` where both always have the same
-    coordinate."""
+def affine_sources(op: Operation, sizes: Sizes) -> list[Source[Coordinate]] | None:
+    """Where an op finds its result, in coordinates over the dimensions of that; None for an op that computes."""
     if type(op) not in MOVES:
-        return []
-    loops = [AffineDimExpr(axis) for axis in range(len(sizes.dims(op.results[0])))]
-    found = sources(op, loops, sizes, AffineCoordinates()) or []
-    return [
-        (one.value, axis, c.position) for one in found for axis, c in enumerate(one.at) if isinstance(c, AffineDimExpr)
-    ]
+        return None
+    return sources(
+        op, [AffineDimExpr(axis) for axis in range(len(sizes.dims(op.results[0])))], sizes, AffineCoordinates()
+    )

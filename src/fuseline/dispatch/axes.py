@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.disjoint_sets import DisjointSets
-from fuseline.analysis.moves import plain_pairs
+from fuseline.analysis.moves import affine_sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import (
     StructuredOp,
@@ -190,6 +190,7 @@ def _read_links(
                     ((value, i), (op, e.position)) for i, e in enumerate(map_.results) if isinstance(e, AffineDimExpr)
                 )
         return
-    for source, axis, result_axis in plain_pairs(op, shapes):
-        if joins(source) or isinstance(op, tensor.ConcatOp):  # parts of a concat are made side by side, arguments too
-            yield (source, axis), (op.results[0], result_axis)
+    for one in affine_sources(op, shapes) or ():
+        if joins(one.value) or isinstance(op, tensor.ConcatOp):  # parts of one are made side by side, arguments too
+            at = enumerate(one.at)
+            yield from (((one.value, i), (op.results[0], c.position)) for i, c in at if isinstance(c, AffineDimExpr))

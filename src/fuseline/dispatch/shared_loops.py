@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.disjoint_sets import DisjointSets
 from fuseline.analysis.loop_classes import LoopClasses, StepOf
-from fuseline.analysis.moves import RESHAPES, AffineCoordinates, Coordinate, sources
+from fuseline.analysis.moves import RESHAPES, AffineCoordinates, Coordinate, affine_sources, sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic, loops_of
 from fuseline.dispatch.fused_loops import FusedLoops, OnlineReduction, Role, member_loops, members_of
@@ -174,11 +174,7 @@ def _reads(op: Operation, extents: Sequence[Dim], shapes: ShapeAnalysis) -> Iter
                 yield value, map_.results
         yield from ((value, None) for value in captured_tensors(op))
         return
-    found = (
-        sources(op, [AffineDimExpr(loop) for loop in range(len(extents))], shapes, AffineCoordinates())
-        if extents
-        else None
-    )
+    found = affine_sources(op, shapes) if extents else None
     yield from (
         ((one.value, one.at) for one in found) if found is not None else ((value, None) for value in _tensors(op))
     )

@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.evaluation import evaluate_function
 from fuseline.analysis.linear_forms import Linear, LinearCoordinates
-from fuseline.analysis.moves import MOVES, AffineCoordinates, Coordinates, kept_axes, plain_pairs, sources
+from fuseline.analysis.moves import MOVES, AffineCoordinates, Coordinates, affine_sources, kept_axes, sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.context import new_context
 from fuseline.ir.dim import Dim
@@ -247,9 +247,9 @@ def test_chains_of_moves_gather_what_the_interpreter_computes(seed: int):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1 << 30))
-def test_linear_forms_and_plain_pairs_say_the_same_as_arrays(seed: int):
-    """Each op on its own: a linear form at a point is the array's coordinate, a plain pair has equal coordinates
-    everywhere."""
+def test_linear_and_affine_coordinates_say_the_same_as_arrays(seed: int):
+    """Each op on its own: a linear form at a point is the array's coordinate, and so is a plain
+    loop."""
     function, _ = chain(seed)
     shapes = ShapeAnalysis()
     for op in function.body.block.ops:
@@ -260,9 +260,11 @@ def test_linear_forms_and_plain_pairs_say_the_same_as_arrays(seed: int):
         count = int(np.prod(extents))
         expected = sources(op, points, shapes, ArrayCoordinates(count)) or []
         linear = sources(op, [Linear({i: 1}) for i in range(len(extents))], shapes, LinearCoordinates(extents))
-        for value, axis, result_axis in plain_pairs(op, shapes):
-            source = next(one for one in expected if one.value is value)
-            np.testing.assert_array_equal(source.at[axis], points[result_axis])
+        for affine, source in zip(affine_sources(op, shapes) or (), expected, strict=True):
+            assert affine.value is source.value
+            for mine, coordinate in zip(affine.at, source.at, strict=True):
+                if isinstance(mine, AffineDimExpr):
+                    np.testing.assert_array_equal(coordinate, points[mine.position])
         if linear is None:  # a quotient inside a quotient
             assert isinstance(op, tensor.CollapseShapeOp)
             continue
@@ -285,7 +287,7 @@ def test_an_op_that_computes_has_no_sources():
     assert (
         last is not None
         and sources(last, [], ShapeAnalysis(), AffineCoordinates()) is None
-        and plain_pairs(last, ShapeAnalysis()) == []
+        and affine_sources(last, ShapeAnalysis()) is None
     )
 
 

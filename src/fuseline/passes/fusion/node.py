@@ -14,7 +14,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.idioms import Idiom, NearIdiom, idiom_of, near_idiom
-from fuseline.analysis.moves import AffineCoordinates, Coordinate, sources
+from fuseline.analysis.moves import Coordinate, affine_sources
 from fuseline.analysis.operations import body_operations
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic, loops_of
@@ -219,7 +219,7 @@ def operand_reads(node: Node, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue,
 def _plain_reads(op: Operation, rank: int, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
     """The tensors that an op without a body reads, over its `rank` loops: those of its result. What is no plain loop is
     not told apart."""
-    found = sources(op, [AffineDimExpr(i) for i in range(rank)], shapes, AffineCoordinates()) if rank else None
+    found = affine_sources(op, shapes) if rank else None
     if found is not None:
         yield from (
             (source.value, tuple(c if isinstance(c, AffineDimExpr) else None for c in source.at)) for source in found

@@ -19,7 +19,7 @@ from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.cost import num_bytes
-from fuseline.analysis.moves import plain_pairs
+from fuseline.analysis.moves import affine_sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import splat_value
 from fuseline.analysis.views import is_view
@@ -177,8 +177,10 @@ def _steps(node: Node, argument: SSAValue, shapes: ShapeAnalysis) -> dict[int, t
     if argument in node.captured:
         return {}
     if node.structured is None:
-        pairs = plain_pairs(node.op, shapes) if isinstance(node.op, tensor.ExtractSliceOp) else ()
-        return {axis: (node, loop) for _, axis, loop in pairs if node.loops[loop] == sizes[axis]}
+        found = affine_sources(node.op, shapes) if isinstance(node.op, tensor.ExtractSliceOp) else None
+        at = enumerate(found[0].at if found else ())
+        loops = {axis: c.position for axis, c in at if isinstance(c, AffineDimExpr)}
+        return {axis: (node, loop) for axis, loop in loops.items() if node.loops[loop] == sizes[axis]}
     view = node.structured
     maps = [map_ for value, map_ in zip(view.inputs, view.input_maps, strict=True) if value is argument]
     return {

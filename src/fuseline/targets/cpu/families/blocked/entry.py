@@ -17,8 +17,9 @@ from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, StringAttr, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.moves import plain_pairs
+from fuseline.analysis.moves import affine_sources
 from fuseline.analysis.structured import StructuredOp, captured, is_generic, splat_value
 from fuseline.dispatch.arms import is_size, operands_of
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, SCALAR_ATTRIBUTE
@@ -208,7 +209,8 @@ class SubKernelWriter:
             return self._operand(source, box)
         offsets: list[Dim] = []
         sizes: list[Dim] = []
-        made = {axis: result for value, axis, result in plain_pairs(op, self.view.shapes) if value is source}
+        found = next((one.at for one in affine_sources(op, self.view.shapes) or () if one.value is source), ())
+        made = {axis: c.position for axis, c in enumerate(found) if isinstance(c, AffineDimExpr)}
         for axis, size in enumerate(self.view.shapes.dims(source)):
             cut = axis in made and box.offsets[made[axis]] != 0
             offsets.append(box.offsets[made[axis]] if cut else 0)

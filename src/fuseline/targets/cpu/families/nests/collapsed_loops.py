@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.moves import plain_pairs
+from fuseline.analysis.moves import Coordinate, affine_sources
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.result_places import ResultBox
@@ -54,7 +53,7 @@ def _orders(staging: Staging) -> list[list[LoopRef | None]]:
             structured, loops = StructuredOp(op), staging.axes.of_op(op)
             for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
                 if splat_value(value) is None and not is_uninitialised(value):
-                    orders.append(_order(staging, value, map_, loops))
+                    orders.append(_order(staging, value, map_.results, loops))
             orders += [_gathered_order(staging, gather, loops) for gather in gathers(op)]
         else:
             orders += _moved(staging, op)
@@ -101,18 +100,15 @@ def _moved(staging: Staging, op: Operation) -> list[list[LoopRef | None]]:
     """The orders of what a data-moving op reads and makes, in terms of its result's axes."""
     made = staging.axes.of_value(op.results[0])
     orders: list[list[LoopRef | None]] = [[axis for axis in made if axis is not None]]
-    pairs = list(plain_pairs(op, staging.view.shapes))
-    for source in op.operands:
-        if isinstance(source.type, TensorType):
-            known = {axis: made[result_axis] for value, axis, result_axis in pairs if value is source}
-            sizes = staging.view.shapes.dims(source)
-            orders.append([known.get(i) for i, size in enumerate(sizes) if size != 1])
-    return orders
+    found = affine_sources(op, staging.view.shapes) or ()
+    return [*orders, *(_order(staging, one.value, one.at, made) for one in found)]
 
 
-def _order(staging: Staging, value: SSAValue, map_: AffineMap, loops: Sequence[LoopRef | None]) -> list[LoopRef | None]:
+def _order(
+    staging: Staging, value: SSAValue, at: Sequence[Coordinate], loops: Sequence[LoopRef | None]
+) -> list[LoopRef | None]:
     order: list[LoopRef | None] = []
-    for expr, size in zip(map_.results, staging.view.shapes.dims(value), strict=True):
+    for expr, size in zip(at, staging.view.shapes.dims(value), strict=True):
         if isinstance(expr, AffineDimExpr):
             if loops[expr.position] is not None:
                 order.append(loops[expr.position])

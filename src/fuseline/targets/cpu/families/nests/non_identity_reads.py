@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
-from fuseline.analysis.moves import plain_pairs
+from fuseline.analysis.moves import affine_sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, is_generic
 
@@ -58,14 +58,15 @@ def _only_places(op: Operation) -> bool:
 def _loose_in_move(shapes: ShapeAnalysis, op: Operation, loose: dict[SSAValue, set[int]], kept: set[SSAValue]) -> None:
     if _only_places(op):
         return
-    pairs = list(plain_pairs(op, shapes))
+    read = {one.value: one.at for one in affine_sources(op, shapes) or ()}
     through: set[int] = set()
     if op.results and op.results[0] not in kept:
         through = loose.get(op.results[0], set())
     for source in op.operands:
         if not isinstance(source.type, TensorType):
             continue
-        plain = {axis for value, axis, result_axis in pairs if value is source and result_axis not in through}
+        at = enumerate(read.get(source, ()))
+        plain = {axis for axis, c in at if isinstance(c, AffineDimExpr) and c.position not in through}
         rest = {axis for axis in range(len(_shape(source))) if axis not in plain and not _size_one(source, axis)}
         loose.setdefault(source, set()).update(rest)
 

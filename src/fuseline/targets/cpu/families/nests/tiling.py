@@ -18,11 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import linalg
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fuseline.analysis.moves import plain_pairs
+from fuseline.analysis.moves import affine_sources
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.loop_ref import LoopRef
@@ -68,15 +67,13 @@ def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[LoopRef | None, 
     if is_generic(op):
         loops = staging.axes.of_op(op)
         for value, map_ in _inputs(op):
-            yield contiguous_axis(staging.view.shapes, value, map_, loops), {loops[d] for d in map_.used_dims()}
+            yield contiguous_axis(staging.view.shapes, value, map_.results, loops), {loops[d] for d in map_.used_dims()}
         return
     made = staging.axes.of_value(op.results[0])
-    pairs = list(plain_pairs(op, staging.view.shapes))
-    for source in op.operands:
-        if isinstance(source.type, TensorType) and splat_value(source) is None and not is_internal(source):
-            axes = {axis: made[result_axis] for value, axis, result_axis in pairs if value is source}
-            moving = [i for i, size in enumerate(staging.view.shapes.dims(source)) if size != 1]
-            yield axes.get(moving[-1]) if moving else None, set(axes.values())
+    for one in affine_sources(op, staging.view.shapes) or ():
+        if splat_value(one.value) is None and not is_internal(one.value):
+            axes = {made[c.position] for c in one.at if isinstance(c, AffineDimExpr)}
+            yield contiguous_axis(staging.view.shapes, one.value, one.at, made), axes
 
 
 def transposed_tile_loops(
@@ -138,7 +135,10 @@ def _lies_across(
 ) -> bool:
     """Whether lanes along `run` would meet the elements of an input far apart."""
     used = {loops[d] for d in map_.used_dims()}
-    return any(axis in used for axis in run) and contiguous_axis(staging.view.shapes, value, map_, loops) != run[-1]
+    return (
+        any(axis in used for axis in run)
+        and contiguous_axis(staging.view.shapes, value, map_.results, loops) != run[-1]
+    )
 
 
 def _last_moving(staging: Staging, gather: Gather, loops: Sequence[LoopRef | None]) -> LoopRef | None:

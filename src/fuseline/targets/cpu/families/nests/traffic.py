@@ -38,7 +38,9 @@ def contiguous_traffic(staging: Staging) -> dict[LoopRef, float]:
             structured, loops = StructuredOp(op), staging.axes.of_op(op)
             for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
                 if splat_value(value) is None and not is_uninitialised(value) and _in_memory(staging, value):
-                    vote(contiguous_axis(staging.view.shapes, value, map_, loops), _volume(staging, map_, loops))
+                    vote(
+                        contiguous_axis(staging.view.shapes, value, map_.results, loops), _volume(staging, map_, loops)
+                    )
     for axis, count in _computed(staging):
         vote(axis, count)
     for stage in staging.stages:

@@ -81,12 +81,18 @@ def _numbers(shape: Any) -> int | tuple[int, ...]:
 
 
 @border("compile")
-def emit(model: Model, stage: str, *, progress: Progress | None = None, **choices: Any) -> str:
-    """The IR of `model` after a stage as text; `choices` are the other arguments of `compile`. Raises E0501 for an
-    unknown stage."""
+def emit(
+    model: Model, stage: str, *, dispatch: str | int | None = None, progress: Progress | None = None, **choices: Any
+) -> str:
+    """The IR of `model` after a stage as text, or its code as `kernel` IR, `llvm` or `asm`: all of it, or that of one
+    `dispatch` (name or number). `choices` are the other arguments of `compile`.
+
+    Raises E0501 for an unknown stage or dispatch, and for the code of a target that has none.
+    """
     from fuseline import pipeline
 
-    return pipeline.emit(source_of(model), _options(emit=stage, progress=progress, **choices))
+    named = None if dispatch is None else str(dispatch)
+    return pipeline.emit(source_of(model), _options(emit=stage, emit_dispatch=named, progress=progress, **choices))
 
 
 @border("compile")

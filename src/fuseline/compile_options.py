@@ -32,8 +32,9 @@ class CompileOptions:
     the processors this process may use. `dedup`: which dispatches share code, `none`, `exact`, `constants` or `shapes`.
     `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`, `default` or
     `aggressive`. `without_rules`: names of fusion rules and joins that are off. `passes`: a pipeline in place of the
-    phases up to `fusion`; `pass_options`: options by the name of a pass. `weights`: whether an artifact holds them
-    `packed`, or `original` and packs them when it is loaded. `progress(phase, done, total)` is called as work proceeds,
+    phases up to `fusion`; `pass_options`: options by the name of a pass. `emit`: a stage as text; `emit_dispatch`: the
+    only dispatch whose code that is, by name or number. `weights`: whether an artifact holds them `packed`, or
+    `original` and packs them when it is loaded. `progress(phase, done, total)` is called as work proceeds,
     `after_pass(place, module, context)` after each pass (`phase/name`) and, as `input`, before the first. `poison` is
     for tests: the program overwrites memory that nothing needs any more after every step. `cache`: the finished program
     may come from the cache, and is kept there. `code_limits` is for compiles that start again: see
@@ -53,6 +54,7 @@ class CompileOptions:
     numerics: str = "default"
     weights: str = "packed"
     emit: str | None = None
+    emit_dispatch: str | None = None
     verify_each: bool = False
     poison: bool = False
     cache: bool = True

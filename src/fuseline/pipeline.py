@@ -20,6 +20,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.idiom_watch import IdiomWatch
 from fuseline.border import border
 from fuseline.cache.key import model_name
+from fuseline.code_listing import code_listing
 from fuseline.compile_options import CompileOptions as CompileOptions
 from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.errors import FuselineError
@@ -33,6 +34,7 @@ from fuseline.passes.dispatch.lower_code_limits import MOST_ROUNDS, lowered, too
 from fuseline.passes.fusion.plan import plan_text
 from fuseline.passes.options import Step, parse_steps, pass_options, require_run
 from fuseline.passes.registry import load_pass
+from fuseline.targets.target import CODE_FORMS
 
 if TYPE_CHECKING:
     from fuseline.frontends.onnx.branches import BranchModel
@@ -131,8 +133,8 @@ _OF_A_LEVEL = frozenset(PHASES["dedup"]) - {"record-dispatches"}
 
 PLAN_STAGE = "plan"
 
-STAGES = ("input", *PASS_PHASES, PLAN_STAGE)
-"""What `--emit` accepts: the IR as read, or after a phase; or the fusion plan."""
+STAGES = ("input", *PASS_PHASES, PLAN_STAGE, *CODE_FORMS)
+"""What `--emit` accepts: the IR as read, or after a phase; the fusion plan; or the code."""
 
 
 def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | None = None) -> ModuleOp:
@@ -258,12 +260,18 @@ def prepare(
 
 
 def emit(source: Any, options: CompileOptions) -> str:
-    """The IR after the stage `options.emit` as text, or the fusion plan."""
+    """The IR after the stage `options.emit` as text, the fusion plan, or the code. Raises E0501 for a stage or a
+    dispatch that there is not."""
     from fuseline.targets import create_target
 
     stage = options.emit
     if stage not in STAGES:
         raise FuselineError("E0501", f"no stage is called {stage!r}", hint=f"use one of {', '.join(STAGES)}")
+    if stage in CODE_FORMS:
+        return _emit_code(source, options, stage)
+    if options.emit_dispatch is not None:
+        hint = f"emit one of {', '.join(CODE_FORMS)}"
+        raise FuselineError("E0501", f"the stage {stage!r} is no code of a dispatch", hint=hint)
     module, ctx = prepare(source, options, create_target(options.target, options.threads, options.numerics))
     last = "fusion" if stage == PLAN_STAGE else stage
     if stage != "input" and last not in _phases_of(options):
@@ -274,6 +282,18 @@ def emit(source: Any, options: CompileOptions) -> str:
     return (
         plan_text(ctx.records) if stage == PLAN_STAGE else print_module(module, ctx, embed_limit=PRINTED_WEIGHT_BYTES)
     )
+
+
+def _emit_code(source: Any, options: CompileOptions, form: str) -> str:
+    """The code of the program in a form of `CODE_FORMS`, as a compile makes it."""
+    from fuseline.targets import create_target
+
+    target = create_target(options.target, options.threads, options.numerics)
+    target.keep_code()
+    lowering = _within_code_limits(source, options, target)
+    _run_steps(lowering, "schedule")
+    STEPS["record-statistics"](lowering)
+    return code_listing(lowering.ctx.records, target, form, options.emit_dispatch)
 
 
 def outlined(source: Any, options: CompileOptions) -> tuple[ModuleOp, CompilerContext]:
@@ -303,8 +323,23 @@ def _compile(
     *,
     literal_broadcasts: bool = False,
 ) -> Artifact:
-    """All phases, code and schedule; from the start with smaller dispatches where the target says that one's code came
-    out too long.
+    """All phases, code and schedule; see `_within_code_limits`."""
+    lowering = _within_code_limits(source, options, target, read, literal_broadcasts=literal_broadcasts)
+    if not literal_broadcasts:
+        lowering.compile_fallback = partial(_compile_fallback, source, options)
+    return _assembled(lowering)
+
+
+def _within_code_limits(
+    source: Any,
+    options: CompileOptions,
+    target: Target,
+    read: tuple[ModuleOp, CompilerContext] | None = None,
+    *,
+    literal_broadcasts: bool = False,
+) -> Lowering:
+    """All phases and the code; from the start with smaller dispatches where the target says that one's code came out
+    too long.
 
     `read`: the program of `source` where it has been read. `literal_broadcasts`: see `CompilerContext`.
     """
@@ -319,11 +354,9 @@ def _compile(
         )
         run_phases(module, ctx, smaller)
         lowering = _with_code(module, ctx, smaller, target, splits=attempt < most)
-        if not literal_broadcasts:
-            lowering.compile_fallback = partial(_compile_fallback, source, options)
         long = too_long(ctx.records.dispatches, lowering.kernels)
         if not long:
-            return _assembled(lowering)
+            return lowering
         limits = lowered(limits, long, target.description.code_limit)
     raise AssertionError("the last round splits nothing")
 

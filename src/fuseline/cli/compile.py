@@ -34,9 +34,10 @@ OBJECT = "object"
     "--emit",
     "stage",
     metavar="STAGE",
-    help="Print the IR after a stage, or `plan`, the fusion plan; an unknown one lists them. "
-    "`object`: what callers in C need, in the folder given by -o.",
+    help="Print the IR after a stage (an unknown one lists them); `plan`, the fusion plan; or the code of each "
+    "executable: `kernel` IR, `llvm`, `asm`. `object`: what callers in C need, in the folder given by -o.",
 )
+@click.option("--dispatch", metavar="N", help="Of --emit kernel, llvm and asm: this dispatch only (number or name).")
 @click.option("--stats", "with_stats", is_flag=True, help="Print the statistics, too.")
 @click.option(
     "--sign",
@@ -60,6 +61,7 @@ def compile(
     model: Path | None,
     output: Path | None,
     stage: str | None,
+    dispatch: str | None,
     with_stats: bool,
     key: Path | None,
     dump_dispatches: Path | None,
@@ -78,13 +80,15 @@ def compile(
     require_model(model, "compile")
     refuse_two_documents(output, as_json)
     options["after_pass"] = _printer(print_ir_after, print_ir_to)
+    if dispatch is not None and stage in (None, OBJECT):
+        raise FuselineError("E0501", "--dispatch names the code to print", hint="add --emit kernel, llvm or asm")
     if dump_dispatches is not None:
         _refuse_more("--dump-dispatches", {"--emit": stage, "--sign": key, "--output": output})
         _dump(model, dump_dispatches, as_json, options)
         return
     if stage is not None:
         _refuse_more("--emit", {"--sign": key})
-        (_emit_object if stage == OBJECT else partial(_emit_stage, stage=stage))(
+        (_emit_object if stage == OBJECT else partial(_emit_stage, stage=stage, dispatch=dispatch))(
             model, output=output, as_json=as_json, options=options
         )
         return
@@ -153,7 +157,9 @@ def _emit_object(model: Path, output: Path | None, as_json: bool, options: dict[
     say(f"{output}: {', '.join(path.name for path in paths)}")
 
 
-def _emit_stage(model: Path, stage: str, output: Path | None, as_json: bool, options: dict[str, Any]) -> None:
+def _emit_stage(
+    model: Path, stage: str, dispatch: str | None, output: Path | None, as_json: bool, options: dict[str, Any]
+) -> None:
     import fuseline.api
     from fuseline.pipeline import STAGES
 
@@ -161,7 +167,7 @@ def _emit_stage(model: Path, stage: str, output: Path | None, as_json: bool, opt
         known = ", ".join((*STAGES, OBJECT))
         raise FuselineError("E0501", f"no stage is called {stage!r}", hint=f"use one of {known}")
     with progress(f"compiling {model.name}") as report:
-        text = fuseline.api.emit(model, stage, progress=report, **options)
+        text = fuseline.api.emit(model, stage, dispatch=dispatch, progress=report, **options)
     if as_json and output is None:
         emit("compile", {"model": str(model), "stage": stage, "text": text})
         return

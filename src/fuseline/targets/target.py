@@ -16,6 +16,7 @@ from xdsl.dialects.func import FuncOp
 from fuseline.dispatch.arm_entries import Arm
 from fuseline.dispatch.body_constants import BodyConstant
 from fuseline.dispatch.candidate import DispatchCandidate
+from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim, mul, substitute, sum_of
 from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
@@ -50,6 +51,9 @@ class SharingPrice:
 SharingPrices: TypeAlias = Callable[[FuncOp, BodyConstant], "SharingPrice | None"]
 """`Target.sharing_price` of some target."""
 
+
+CODE_FORMS = ("kernel", "llvm", "asm")
+"""What code can be printed as: kernel IR, LLVM text, assembly."""
 
 FORMS = ("", "full", "compact", "over-budget")
 """Of a kernel's code, the most that was done to it last."""
@@ -224,6 +228,17 @@ class Target(ABC):
     ) -> CompiledKernel | Refusal:
         """The code of `entry`, which `kernel` is without them, where constants lie in `layouts` that `layout_price` has
         a price for; or why there is none."""
+        raise NotImplementedError
+
+    def keep_code(self) -> None:
+        """Remember from now on what kernels are made from, for `code_text`. Raises E0501 for a target without code."""
+        raise FuselineError(
+            "E0501", f"the target {self.description.name} generates no code to print", hint="compile for cpu"
+        )
+
+    def code_text(self, headings: Mapping[str, Sequence[str]], form: str) -> str:
+        """The kernels whose symbols have a heading (lines of text), each once under its own, in a form of
+        `CODE_FORMS`."""
         raise NotImplementedError
 
     @abstractmethod

@@ -22,6 +22,7 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.artifact import Artifact
+from fuseline.targets.cpu import code_text
 from fuseline.targets.cpu.code_budget import (
     OVER_BUDGET,
     TOO_LONG,
@@ -37,6 +38,7 @@ from fuseline.targets.cpu.families.winograd.memory import filter_growth_limits
 from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.layout_sharing import layout_price, layout_refusal, reader_plan
 from fuseline.targets.cpu.legality import refusal_of
 from fuseline.targets.cpu.link.compile import PARALLEL_THRESHOLD, compile_texts, prepare
@@ -83,6 +85,7 @@ class CpuTarget(Target):
         self.policy = Policy(numerics, self.description.threads)
         self._numbers = AttributeNumbers()
         self._made: dict[Any, CompiledKernel] = {}
+        self._kept: dict[str, Kernel] | None = None
 
     def legal(self, candidate: DispatchCandidate) -> Refusal | None:
         """Why no family but the loop nest would take a dispatch that is built around a root."""
@@ -109,6 +112,15 @@ class CpuTarget(Target):
             return Refusal("code-budget", TOO_LONG)
         return self._compiled([Built(family, plan, found[0], {}, found[1])], processes=1)[0]
 
+    def keep_code(self) -> None:
+        """Keep the kernel IR of what is compiled, by symbol."""
+        self._kept = {}
+
+    def code_text(self, headings: Mapping[str, Sequence[str]], form: str) -> str:
+        """The kernels as kernel IR, as one LLVM module, or as one file of assembly."""
+        assert self._kept is not None
+        return code_text.code_text(self._kept, headings, form, self.machine)
+
     def compile_executables(
         self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False
     ) -> list[CompiledKernel]:
@@ -133,7 +145,8 @@ class CpuTarget(Target):
         first = list(distinct.values())
         prepare(self.machine)  # LLVM, and below the families: once, before the forks
         families(self.policy)
-        processes = len(os.sched_getaffinity(0)) if len(first) >= PARALLEL_THRESHOLD else 1
+        forks = len(first) >= PARALLEL_THRESHOLD and self._kept is None  # what is kept must be made here
+        processes = len(os.sched_getaffinity(0)) if forks else 1
         launches: Counter[Any] = Counter()
         for key, count in zip(keys, counts, strict=True):
             launches[key] += count
@@ -170,6 +183,8 @@ class CpuTarget(Target):
         """The code of kernels, each under a name that its text decides; none for what is to be split."""
         texts = {id(one.code): print_llvm([one.code], self.machine) for one in built if one is not None}
         symbols = {text: f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}" for text in texts.values()}
+        if self._kept is not None:
+            self._kept |= {symbols[texts[id(one.code)]]: one.code for one in built if one is not None}
         named = [text.replace(_PLACEHOLDER, symbol) for text, symbol in symbols.items()]
         codes = dict(
             zip(symbols, compile_texts(named, self.machine, use_cache=self.use_cache, processes=processes), strict=True)

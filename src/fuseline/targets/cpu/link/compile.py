@@ -59,6 +59,16 @@ def object_key(text: str, machine: Machine) -> str:
 
 def emit_object(text: str, machine: Machine) -> bytes:
     """LLVM text to an ELF object in this process. Raises E0901 when LLVM rejects the text, which is our fault."""
+    return _target_machine(machine).emit_object(_parsed(text, machine))
+
+
+def emit_assembly(text: str, machine: Machine) -> str:
+    """LLVM text to the assembly of what `emit_object` makes, for people. Raises E0901 as that does."""
+    return _target_machine(machine).emit_assembly(_parsed(text, machine))
+
+
+def _parsed(text: str, machine: Machine) -> Any:
+    """The module of LLVM text, for the machine."""
     target_machine = _target_machine(machine)
     try:
         module = llvm.parse_assembly(text)
@@ -66,12 +76,7 @@ def emit_object(text: str, machine: Machine) -> bytes:
         raise FuselineError("E0901", f"LLVM rejects a kernel: {error}") from error
     module.triple = machine.triple
     module.data_layout = str(target_machine.target_data)
-    return target_machine.emit_object(module)
-
-
-def emit_assembly(text: str, machine: Machine) -> str:
-    """LLVM text to assembly, for people."""
-    return _target_machine(machine).emit_assembly(llvm.parse_assembly(text))
+    return module
 
 
 @cache

@@ -63,7 +63,7 @@ ADVICE: dict[str, str] = {
     "unprofitable": (
         "--fusion aggressive accepts more, and `force` in a plan anything legal; compare with bench --per-dispatch"
     ),
-    "walk": "nothing: scatters and ranks are dispatches of their own",
+    "walk": "nothing: a scatter takes only what follows from it point by point, a rank nothing",
 }
 
 

@@ -45,6 +45,7 @@ from fuseline.passes.fusion.streamed_softmax import (
     online_reductions,
     scores_of,
 )
+from fuseline.passes.fusion.walk_epilogue import walk_refusal
 from fuseline.report.records import Decision
 
 Pair = tuple[Group, Group]
@@ -203,7 +204,10 @@ class Driver:
 
     def _structural(self, merge: Merge) -> WhyNot | None:
         return (
-            unmergeable(merge.producer) or unmergeable(merge.consumer) or self._cycle((merge.producer, merge.consumer))
+            unmergeable(merge.producer)
+            or unmergeable(merge.consumer)
+            or walk_refusal(merge)
+            or self._cycle((merge.producer, merge.consumer))
         )
 
     def _cycle(self, parts: Sequence[Group]) -> WhyNot | None:

@@ -93,8 +93,8 @@ class Group:
 
     @cached
     def is_sequential(self) -> bool:
-        """Whether the group is one op that has its dispatch for itself."""
-        return len(self.members) == 1 and self.members[0].is_sequential
+        """Whether a member is made in one walk by a kernel of its own."""
+        return any(node.is_sequential for node in self.members)
 
     @cached
     def heavy(self) -> bool:

@@ -19,7 +19,7 @@ from fuseline.passes.fusion.node import Node, Read
 
 _FACTS = (
     *("size", "key", "root", "heavy", "reduces", "moves", "fusable", "reads_elsewhere", "body_operations"),
-    *("most_points", "root_points", "reducing_count", "placed_roots"),
+    *("most_points", "root_points", "reducing_count", "placed_roots", "is_sequential"),
 )
 """What is asked of the halves of later groups, so that nobody has to ask theirs."""
 
@@ -83,8 +83,8 @@ class JointGroup(Group):
 
     @cached
     def is_sequential(self) -> bool:
-        """It is not: there are several members."""
-        return False
+        """Whether a member is made in one walk by a kernel of its own."""
+        return any([half.is_sequential for half in self._halves])
 
     @cached
     def heavy(self) -> bool:

@@ -110,7 +110,7 @@ class Node:
 
     @cached
     def is_sequential(self) -> bool:
-        """Whether a kernel of its own makes the op in one walk, so that nothing else fits into its dispatch."""
+        """Whether a kernel of its own makes the op in one walk (`walk_epilogue.py` says what may join it)."""
         return isinstance(self.idiom, Scatter | Rank)
 
     @cached

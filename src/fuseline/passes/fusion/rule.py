@@ -159,15 +159,7 @@ def scratch_limit_refusal(scratch: int | None, limit: int, at: str) -> WhyNot | 
 
 def unmergeable(group: Group) -> WhyNot | None:
     """Why nothing can be merged with a group, None where rules may speak about it."""
-    if not group.fusable:
-        return unfusable(group.root)
-    if group.is_sequential:
-        return WhyNot(
-            "walk",
-            f"{group.root.name} is made in one walk over what it combines, by a kernel of its own",
-            group.root.name,
-        )
-    return None
+    return None if group.fusable else unfusable(group.root)
 
 
 def unfusable(node: Node) -> WhyNot:

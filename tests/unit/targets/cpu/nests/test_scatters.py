@@ -25,7 +25,7 @@ def scatter(
     shape: tuple[int | str, ...], axis: int, updates: int | str, combine: tuple[str, str] = SUM, *,
     element: str = "f32", shared: bool = False,
     swapped: bool = False, index: str = "i64", value: str = "%i1", before: str = "", start: str = "",
-    predicate: str = "eq", after: str = "",
+    predicate: str = "eq", after: str = "", result: str = "f32",
 ) -> str:  # fmt: skip
     """The root alone: `value` (made by `before`) of every update goes to the place that the first input names; `shared`
     by a whole slice."""
@@ -50,7 +50,10 @@ def scatter(
     names = sorted({s for s in (*shape, updates) if isinstance(s, str)})
     text = [empty("e", shape), fill("f", start or combine[1], shape, element), op, after]
     return function(
-        [("p", places, index), ("u", given, element)], names, "\n".join(text), [("%z" if after else "%y", t)]
+        [("p", places, index), ("u", given, element)],
+        names,
+        "\n".join(text),
+        [("%z", tensor(shape, result)) if after else ("%y", t)],
     )
 
 
@@ -120,11 +123,35 @@ def test_every_isa(isa: str) -> None:
     assert build(parse(scatter((5, 21), 0, 8, shared=True)), machine(isa)).family.name == "scatter"
 
 
-def _doubled(shape: tuple[int, ...]) -> str:
-    t = tensor(shape)
-    return generic(
-        "%z", [("%y", t)], [("%e", t)], ["d0, d1", "d0, d1"], "pp", "%d = arith.addf %i0, %i0 : f32", [("%d", "f32")]
+def _doubled(shape: tuple[int | str, ...]) -> str:
+    t, loops = tensor(shape), ", ".join(f"d{i}" for i in range(len(shape)))
+    body = "%d = arith.addf %i0, %i0 : f32"
+    return generic("%z", [("%y", t)], [("%e", t)], [loops, loops], "p" * len(shape), body, [("%d", "f32")])
+
+
+def _compared(shape: tuple[int, ...]) -> str:
+    body = "%zero = arith.constant 0.0 : f32\n%d = arith.cmpf ogt, %i0, %zero : f32"
+    made = generic(
+        "%z", [("%y", tensor(shape))], [("%e1", tensor(shape, "i1"))], ["d0, d1", "d0, d1"], "pp", body, [("%d", "i1")]
     )
+    return f"{empty('e1', shape, 'i1')}\n{made}"
+
+
+@pytest.mark.parametrize("combine", [SUM, LAST])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((5, 7, 19), 0), ((5, 7, 19), 1), ((5, 7, 19), 2), ((33,), 0), ((6, 70), 0)]
+)
+def test_what_follows_is_computed_when_the_walk_is_over(
+    shape: tuple[int, ...], axis: int, shared: bool, combine: tuple[str, str]
+) -> None:
+    check(scatter(shape, axis, 11, combine, shared=shared, after=_doubled(shape)), family="scatter")
+
+
+@pytest.mark.parametrize("sizes", [{"n": 1, "m": 1, "k": 1}, {"n": 5, "m": 8, "k": 3}, {"n": 9, "m": 43, "k": 20}])
+def test_an_epilogue_of_any_size(sizes: dict[str, int]) -> None:
+    text = scatter(("n", "m"), 0, "k", shared=True, after=_doubled(("n", "m")))
+    check(text, sizes=sizes, family="scatter")
 
 
 REFUSED = {
@@ -142,7 +169,7 @@ REFUSED = {
     ),
     "halves": (scatter((4, 9), 0, 6, element="f16"), "element-type"),
     "truth": (scatter((4, 9), 0, 6, ("ori", "false"), element="i1"), "element-type"),
-    "an epilogue": (scatter((4, 9), 0, 6, after=_doubled((4, 9))), "epilogue"),
+    "no result for the totals": (scatter((4, 9), 0, 6, after=_compared((4, 9)), result="i1"), "epilogue"),
 }
 
 

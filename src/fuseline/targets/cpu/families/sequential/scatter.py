@@ -2,9 +2,10 @@
 
     out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element[.., e, ..] : 0)
 
-or the last element of each place in the stead of the sum. The result itself holds the running totals. Lanes run along
+or the last element of each place in the stead of the sum. A result itself holds the running totals. Lanes run along
 its innermost axis where every lane has the same place; a workgroup is a block of that axis at one point of the others,
-so no two workgroups write to the same element. Places outside the result are passed over.
+so no two workgroups write to the same element. Places outside the result are passed over. What follows point by point
+(an epilogue) is computed from the totals of a line when its walk is over, and may take their place.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from fuseline.targets.cpu.emit.body_point import BodyPoint
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import Combiner, combiners
+from fuseline.targets.cpu.families.contraction.plan import unsupported_members
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.sequential.lines import LinesPlan, line_loops, walk_lines
+from fuseline.targets.cpu.families.sequential.walk_epilogue import Point, WalkEpilogue, totals_path
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
@@ -34,12 +37,14 @@ from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
 
 @dataclass(frozen=True, kw_only=True)
 class ScatterPlan(LinesPlan):
-    """A scatter, its totals of type `dtype` kept by `combiner` (None: replaced) where `path` puts them."""
+    """A scatter, its totals of type `dtype` kept by `combiner` (None: replaced) where `path` puts them; `epilogue` are
+    the results that are computed from them."""
 
     scatter: Scatter
     combiner: Combiner | None
     dtype: str
     path: ResultPath
+    epilogue: tuple[ResultPath, ...]
 
 
 class _ScatterKernel:
@@ -47,6 +52,7 @@ class _ScatterKernel:
         self.plan, self.scatter, self.kernel = plan, plan.scatter, kernel
         self.emitter = BodyEmitter(kernel, plan.view)
         self.buffers = self.emitter.buffers
+        self.epilogue = WalkEpilogue(self.emitter, plan.scatter.root, plan.path, plan.epilogue)
 
     def emit(self) -> None:
         """Run the workgroups."""
@@ -71,28 +77,40 @@ class _ScatterKernel:
 
         self._start(loops, lanes, active, extent)
         kernel.loop(0, self.buffers.operand(self.plan.extents[reduced]), 1, update)
+        if self.plan.epilogue:
+            self._each_point(loops, lanes, active, extent, self.epilogue.finish)
 
     def _start(self, loops: list[AnyIndex], lanes: int, active: Operand | None, extent: Operand) -> None:
-        """The inits of a line: in vectors along it where no lanes run across."""
-        root, scattered, kernel = self.scatter.root, self.scatter.scattered, self.kernel
+        """The inits of a line."""
+        root = self.scatter.root
 
         def init(here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
             at = self.emitter.through(root.output_maps[0], here, lanes)
             self._store(here, self.emitter.value_at(root.outputs[0], at, lanes, active), active)
 
+        self._each_point(loops, lanes, active, extent, init)
+
+    def _each_point(
+        self, loops: list[AnyIndex], lanes: int, active: Operand | None, extent: Operand, point: Point
+    ) -> None:
+        """Every point of a line: in vectors along it where no lanes run across."""
+        scattered, kernel = self.scatter.scattered, self.kernel
+
         def along(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
-            init(
-                [Index(starts[0], 1 if lanes > 1 else 0) if i == scattered else at for i, at in enumerate(loops)],
-                lanes,
-                active,
-            )
+            step = Index(starts[0], 1 if lanes > 1 else 0)
+            point([step if i == scattered else at for i, at in enumerate(loops)], lanes, active)
             return ()
 
         if self.plan.lane is None and self._is_innermost(scattered):
             masked = max(BITS[self.plan.dtype], 8) in kernel.machine.masked_bits
             LaneLoop(kernel, kernel.machine.lanes(self.plan.dtype), masked=masked).run(0, extent, along)
         else:
-            kernel.loop(0, extent, 1, lambda i: init(self._at(loops, scattered, i), lanes, active))
+
+            def each(i: Operand) -> tuple[()]:
+                point(self._at(loops, scattered, i), lanes, active)
+                return ()
+
+            kernel.loop(0, extent, 1, each)
 
     def _is_innermost(self, loop: int) -> bool:
         """Whether neighbours along the loop are neighbours in the result."""
@@ -121,7 +139,7 @@ class _ScatterKernel:
 
 
 class ScatterFamily(Family):
-    """Takes scatters that are alone in their dispatch, of any element type that keeps its sums."""
+    """Takes scatters of any element type that keeps its sums, with what follows from them point by point."""
 
     name = "scatter"
     kernel_type = _ScatterKernel
@@ -141,13 +159,19 @@ class ScatterFamily(Family):
         paths = result_paths(view)
         if isinstance(paths, Refusal):
             return paths
-        if len(paths) != 1 or paths[0].value is not root.op.results[0]:
-            return Refusal("epilogue", "the totals are not the only result")
-        return self._plan(view, machine, scatter, combiner, paths[0])
+        totals = totals_path(root, paths)
+        if totals is None or unsupported_members(view, root.op):
+            return Refusal("epilogue", "no result could hold the totals meanwhile, or an op reduces beside the root")
+        return self._plan(view, machine, (scatter, combiner), (totals, paths))
 
     def _plan(
-        self, view: DispatchView, machine: Machine, scatter: Scatter, combiner: Combiner | None, path: ResultPath
+        self,
+        view: DispatchView,
+        machine: Machine,
+        form: tuple[Scatter, Combiner | None],
+        ways: tuple[ResultPath, Sequence[ResultPath]],
     ) -> Plan | Refusal:
+        (scatter, combiner), (path, paths) = form, ways
         root, dtype = scatter.root, dtype_of(scatter.root.op.results[0].type)
         extents = root.loops(view.shapes)
         if any(extents[loop] == 0 for loop in root.parallel):
@@ -165,6 +189,7 @@ class ScatterFamily(Family):
             lanes=lanes,
             extents=extents,
             path=path,
+            epilogue=tuple(one for one in paths if one.value is not root.op.results[0]),
         )
         return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
 

@@ -1,0 +1,136 @@
+"""Elementwise readers of a scatter are computed in its dispatch when the walk is over; what does not fit the walk stays
+outside. Values against onnx's own implementation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
+
+import fuseline
+from tests.draws import RNG
+from tests.graphs.onnx_text import attributes_of, onnx_model
+
+Array = NDArray[Any]
+Feeds = dict[str, Array]
+
+
+def check(model: onnx.ModelProto, feeds: Feeds, dispatches: int, **options: Any) -> fuseline.CompiledModel:
+    """On both targets, in so many dispatches on the CPU."""
+    reference: Any = ReferenceEvaluator(model)
+    expected = reference.run(None, feeds)
+    program = fuseline.compile(model, threads=2, **options)
+    assert program.stats["dispatches"] == dispatches, [(d.code, d.detail) for d in program.decisions]
+    for target in (program, fuseline.compile(model, target="interpreter")):
+        for found, wanted in zip(target.run(feeds).values(), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    return program
+
+
+def floats(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def rows(count: int, of: int) -> Array:
+    """Rows, each at most once: the order of updates does not matter."""
+    return RNG.permutation(of)[:count].reshape(count, 1).astype(np.int64)
+
+
+READERS = {
+    "one": ("y = Relu(s)", "y"),
+    "a chain with other operands": ("a = Mul(s, b)  c = Exp(a)  y = Sub(c, b)", "y"),
+    "a broadcast operand": ("a = Mul(s, k)  y = Sigmoid(a)", "y"),
+    "two readers": ("y = Relu(s)  z = Tanh(s)", "y, z"),
+    "the totals as well": ("y = Relu(s)", "y, s"),
+    "a result of another type beside": ("y = Relu(s)  h = Greater(s, b)", "y, h"),
+    "a transposed result": ("t = Transpose<perm=[1, 0]>(s)  y = Neg(t)", "y"),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(("size", "width", "updates"), [(16, 8, 4), (7, 67, 7), (1, 1, 1), (33, 3, 20)])
+def test_readers_of_a_scatter_into_a_fill(name: str, size: int, width: int, updates: int):
+    text, results = READERS[name]
+    model = onnx_model(
+        f"(float[{updates},{width}] u, int64[{updates},1] i, float[{size},{width}] b) => ({results}) {{"
+        f" f = ConstantOfShape(shape)  s = ScatterND(f, i, u)  {text} }}",
+        shape=np.array([size, width]),
+        k=floats(width),
+    )
+    feeds = {"u": floats(updates, width), "i": rows(updates, size), "b": floats(size, width)}
+    check(model, feeds, 1)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_elements_along_any_axis(reduction: str, axis: int):
+    shape, taken = (5, 6, 19), 4
+    given = tuple(taken if i == axis else size for i, size in enumerate(shape))
+    held = attributes_of({"axis": axis, "reduction": reduction})
+    model = onnx_model(
+        f"(float[5,6,19] x, int64[{','.join(map(str, given))}] i, float[{','.join(map(str, given))}] u) => (y)"
+        f" {{ s = ScatterElements{held}(x, i, u)  a = Mul(s, x)  y = Tanh(a) }}"
+    )
+    places = np.stack([RNG.permutation(shape[axis])[:taken] for _ in range(int(np.prod(given)) // taken)])
+    places = np.moveaxis(places.reshape(*(n for i, n in enumerate(given) if i != axis), taken), -1, axis)
+    check(model, {"x": floats(*shape), "i": places.astype(np.int64), "u": floats(*given)}, 1)
+
+
+@pytest.mark.parametrize(("size", "updates"), [(1, 1), (9, 4), (40, 40)])
+def test_symbolic_sizes(size: int, updates: int):
+    model = onnx_model(
+        "(float[k, 8] u, int64[k, 1] i, float[n, 8] b) => (y)"
+        " { shape = Shape(b)  f = ConstantOfShape(shape)  s = ScatterND(f, i, u)  a = Add(s, b)  y = Mul(a, b) }"
+    )
+    check(model, {"u": floats(updates, 8), "i": rows(updates, size), "b": floats(size, 8)}, 1)
+
+
+def test_the_operand_of_an_epilogue_is_not_overwritten_by_the_totals():
+    """The reader's other operand dies here: its place may not hold the totals meanwhile."""
+    model = onnx_model(
+        "(float[4, 8] u, int64[4, 1] i, float[16, 16] b) => (y)"
+        " { m = MatMul(b, w)  f = ConstantOfShape(shape)  s = ScatterND(f, i, u)  a = Mul(s, m)  v = Add(a, m)"
+        "   y = MatMul(v, q) }",
+        shape=np.array([16, 8]),
+        w=floats(16, 8),
+        q=floats(8, 8),
+    )
+    feeds = {"u": floats(4, 8), "i": rows(4, 16), "b": floats(16, 16)}
+    program = fuseline.compile(model, threads=1)
+    reference: Any = ReferenceEvaluator(model)
+    np.testing.assert_allclose(program.run(feeds)["y"], reference.run(None, feeds)[0], rtol=1e-3, atol=1e-3)
+
+
+REFUSED = {
+    "a producer of the updates": ("(y)", "e = Tanh(u)  s = ScatterND(f, i, e)  y = Relu(s)", "walk", "in one walk"),
+    "no result of the type": ("(y)", "s = ScatterND(f, i, u)  y = Greater(s, b)", "walk", "no result has the type"),
+    "a result beside": ("(y, e)", "s = ScatterND(f, i, u)  e = Tanh(b)  y = Mul(s, e)", "walk", "does not follow"),
+    "a reduction behind": ("(y)", "s = ScatterND(f, i, u)  y = ReduceSum<keepdims=0>(s, ax)", "walk", "in one walk"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_the_walk_stays_outside(name: str):
+    results, text, code, detail = REFUSED[name]
+    model = onnx_model(
+        f"(float[4, 8] u, int64[4, 1] i, float[16, 8] b) => {results} {{ f = ConstantOfShape(shape)  {text} }}",
+        shape=np.array([16, 8]),
+        ax=np.array([1]),
+    )
+    program = check(model, {"u": floats(4, 8), "i": rows(4, 16), "b": floats(16, 8)}, 2)
+    assert any(d.code == code and detail in d.detail for d in program.decisions)
+    assert "scatter" in program.stats["families"]
+
+
+def test_a_large_reader_keeps_its_threads():
+    """Blocks of 64 columns are too few for the threads; the reader alone is shared out along the rows, too."""
+    model = onnx_model(
+        "(float[4, 8] u, int64[4, 1] i) => (y) { f = ConstantOfShape(shape)  s = ScatterND(f, i, u)  y = Tanh(s) }",
+        shape=np.array([5000, 8]),
+    )
+    program = check(model, {"u": floats(4, 8), "i": rows(4, 5000)}, 2)
+    assert any(d.code == "parallelism" and "1 parallel iterations" in d.detail for d in program.decisions)

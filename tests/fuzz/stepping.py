@@ -44,8 +44,9 @@ COMPOSITE = frozenset(
 """Operators that subtract inside, where they are written out as others: results have an error relative to the operands,
 or to 1."""
 
-COMPOSITE_IN_DOUBLES = frozenset({"Sigmoid"})
-"""Composite in onnxruntime's f64 only, where the sigmoid of a negative number is 1 less that of its opposite."""
+OF_ONE = frozenset({"Sigmoid"})
+"""Operators with an error relative to 1: onnxruntime's sigmoid of a low number is 1 less that of its opposite in f64,
+and 0 below -18 in f32."""
 
 RESAMPLED = frozenset({"GridSample", "Resize", "Upsample"})
 """Operators that count places along a dimension, of which the fractions are weights: an error relative to the operands
@@ -147,11 +148,11 @@ def reads(node: onnx.NodeProto) -> list[str]:
 
 def _size(node: onnx.NodeProto, given: list[Any]) -> float:
     """How large an error inside a composite operator is, in roundings of 1; 0 for others."""
-    given = [array for array in given if isinstance(array, np.ndarray) and is_float(array.dtype)]
-    in_doubles = COMPOSITE_IN_DOUBLES if any(array.dtype == F64 for array in given) else frozenset[str]()
-    if node.op_type not in COMPOSITE | RESAMPLED | in_doubles:
+    if node.op_type in OF_ONE:
+        return 1.0
+    if node.op_type not in COMPOSITE | RESAMPLED:
         return 0.0
-    floats = [array.astype(np.float64) for array in given]
+    floats = [array.astype(np.float64) for array in given if isinstance(array, np.ndarray) and is_float(array.dtype)]
     with np.errstate(all="ignore"):
         largest = max(
             (float(np.nan_to_num(np.max(np.abs(array), initial=0.0), nan=1.0, posinf=1.0)) for array in floats),

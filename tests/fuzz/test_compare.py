@@ -27,3 +27,13 @@ def _runs(*values: float) -> list[Array]:
 )
 def test_one_element(ours: float, runs: tuple[float, ...], is_explained: bool) -> None:
     assert explained(np.array([ours], np.float32), _runs(*runs), F32) == is_explained
+
+
+@pytest.mark.parametrize(
+    ("ours", "sizes", "is_explained"),
+    [(60, (49, 53, 56), True), (64, (49, 53, 56), False), (50, (49, 49), False), (49, (49, 50), True)],
+)
+def test_a_size_that_depends_on_rounding(ours: int, sizes: tuple[int, ...], is_explained: bool) -> None:
+    runs = [np.ones((4, size), np.int64) for size in sizes]
+    assert explained(np.ones((4, ours), np.int64), runs, np.dtype(np.int64)) == is_explained
+    assert not explained(np.ones((4, ours, 1), np.int64), runs, np.dtype(np.int64))

@@ -13,7 +13,7 @@ window), what is read again later, and what is read at another place (transposed
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
 from fuseline.targets.cpu.kernel_ir.accesses import accesses, in_order
@@ -57,12 +57,27 @@ def _order(overlap: Overlap, reads: Sequence[Place], writes: Sequence[Place]) ->
     if any(place.access.indexed for place in (*reads, *writes)):
         return Refusal("gathered", "elements are read or written where other data says")
     late = False
-    for read, write in product(reads, writes):
-        meeting = overlap.meeting(read, write)
+    for read, write, meeting in _meetings(overlap, reads, writes):
         if meeting == OFTEN:
             return Refusal("unlike-places", "an element is read in another iteration than it is written in")
         late = late or (meeting == ONCE and _is_late(overlap, read, write))
     return Refusal("read-later", "an element is read after it was written") if late else None
+
+
+def _meetings(overlap: Overlap, reads: Sequence[Place], writes: Sequence[Place]) -> Iterator[tuple[Place, Place, str]]:
+    """The reads and writes that may touch the same element, and when."""
+    for some, others in product(_alike(reads), _alike(writes)):
+        meeting = overlap.of_all_alike(some[0], others[0])
+        for read, write in product(some, others) if meeting != NEVER else ():
+            yield read, write, meeting if meeting == ONCE else overlap.of_these_two(read, write)
+
+
+def _alike(places: Sequence[Place]) -> Collection[Sequence[Place]]:
+    """The places by form and branch."""
+    found: dict[tuple[int, int], list[Place]] = {}
+    for place in places:
+        found.setdefault((place.form, place.branch), []).append(place)
+    return found.values()
 
 
 def _is_late(overlap: Overlap, read: Place, write: Place) -> bool:

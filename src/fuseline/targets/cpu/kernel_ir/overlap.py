@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from fuseline.targets.cpu.kernel_ir.accesses import Access, Node, common_nodes
 from fuseline.targets.cpu.kernel_ir.affine import Affine
+from fuseline.targets.cpu.kernel_ir.extents import Extent, modulo, spans_of, terms_of, without
 from fuseline.targets.cpu.kernel_ir.grids import Grid, grid_of
 from fuseline.targets.cpu.kernel_ir.iterations import IterationBounds
 from fuseline.targets.cpu.kernel_ir.types import Loop, Operand, Value, When
@@ -28,13 +29,6 @@ NEVER, ONCE, OFTEN = "never", "once", "often"
 _ROUNDS = 16
 
 PURE_INDEX = frozenset({"add", "sub", "mul", "udiv", "urem", "min", "max", "select", "compare", "cast"})
-
-
-class Extent(NamedTuple):
-    """The elements from `first` up to, not including, `end`."""
-
-    first: Affine
-    end: Affine
 
 
 class Place(NamedTuple):
@@ -64,13 +58,15 @@ class Overlap:
         self._branches: dict[tuple[Node, ...], int] = {}
         self._around: dict[tuple[int, int], Around] = {}
         self._meetings: dict[tuple[Around, tuple[int, ...]], str] = {}
+        self._of_spans: dict[tuple[Around, tuple[int, int]], str] = {}
         self.places = [self._place(access) for access in touched]
         self._wholes = self._of_forms()
+        self._spans = spans_of(known, [whole for whole, _ in self._wholes])
 
     def _place(self, access: Access) -> Place:
         first = self.normal(self.known.form(access.base).plus(Affine(access.offset)))
         end = first.plus(self.known.form(access.lanes if access.active is None else access.active))
-        key = _terms(first), _terms(end), end.constant - first.constant
+        key = terms_of(first), terms_of(end), end.constant - first.constant
         form = self._forms.setdefault(key, len(self._forms))
         branch = self._branches.setdefault(access.nodes, len(self._branches))
         return Place(access, Extent(first, end), form, first.constant, branch)
@@ -84,13 +80,23 @@ class Overlap:
             (Extent(by_at[min(by_at)].first, by_at[max(by_at)].end), grid_of(by_at) or {}) for by_at in by_form.values()
         ]
 
-    def meeting(self, one: Place, other: Place) -> str:
-        """When the same element can be touched by both: `never`, at most `once`, in the same iteration of all loops
-        around both, by the same thread, or `often`. What all places of the two forms together do not do, none does."""
+    def of_all_alike(self, one: Place, other: Place) -> str:
+        """When the same element can be touched by any two places of their forms and branches: `never`, at most `once`,
+        in the same iteration of all loops around both, by the same thread, or `often`. What spans around several forms
+        do not, none does."""
         key = self._loops_around(one, other), (one.form, other.form)
+        if self._spans.joins and (found := self._of_spans_around(*key)) != OFTEN:
+            return found
         if key not in self._meetings:
             self._meetings[key] = self._of_all(*key)
-        return self.of_these_two(one, other) if self._meetings[key] == OFTEN else self._meetings[key]
+        return self._meetings[key]
+
+    def _of_spans_around(self, around: Around, forms: tuple[int, int]) -> str:
+        one, other = (self._spans.number_of[form] for form in forms)
+        key = around, (one, other)
+        if key not in self._of_spans:
+            self._of_spans[key] = self._meeting(around, self._spans.extents[one], self._spans.extents[other])
+        return self._of_spans[key]
 
     def _of_all(self, around: Around, forms: tuple[int, int]) -> str:
         """The same of all places of two forms: of whatever lies between them first."""
@@ -107,7 +113,7 @@ class Overlap:
         return Extent(whole.first.plus(digits), whole.end.plus(digits).plus(Affine(-last)))
 
     def of_these_two(self, one: Place, other: Place) -> str:
-        """`meeting`, whatever other places of the two forms do."""
+        """The same, whatever other places of the two forms do."""
         key = self._loops_around(one, other), (one.form, other.form, one.at - other.at)
         if key not in self._meetings:
             self._meetings[key] = self._meeting(key[0], one.extent, other.extent)
@@ -226,7 +232,7 @@ class _Equal:
             if ranges is not None and max(low for low, _ in ranges) > min(high for _, high in ranges):
                 return False
             count = first.terms[atom]
-            extents = [_without(extent, atom, count) for extent in extents]
+            extents = [without(extent, atom, count) for extent in extents]
             if self.value(atom):
                 continue
             ranges = self._ranges(extents)
@@ -250,7 +256,7 @@ class _Equal:
         """What remains of places after division by what their largest digits have in common, where it is less."""
         counts = {abs(count) for extent in extents for count in extent.first.terms.values()}
         for divisor in set(accumulate(sorted(counts, reverse=True), gcd)):
-            rests = [_modulo(extent, divisor) for extent in extents]
+            rests = [modulo(extent, divisor) for extent in extents]
             ranges = self._ranges(rests)
             if ranges is not None and all(0 <= low and high < divisor for low, high in ranges):
                 yield rests
@@ -274,22 +280,6 @@ class _Equal:
         if isinstance(operand, Value) and operand.op == extreme:
             for arg in operand.args:
                 yield from self._sides(arg, extreme)
-
-
-def _modulo(extent: Extent, divisor: int) -> Extent:
-    """The extent, moved by multiples of `divisor` to begin at a rest of it."""
-    first = extent.first
-    dropped = Affine(first.constant // divisor * divisor, {a: c for a, c in first.terms.items() if c % divisor == 0})
-    return Extent(first.plus(dropped, -1), extent.end.plus(dropped, -1))
-
-
-def _terms(form: Affine) -> frozenset[tuple[Value, int]]:
-    return frozenset(form.terms.items())
-
-
-def _without(extent: Extent, atom: Value, count: int) -> Extent:
-    digit = Affine(0, {atom: count})
-    return Extent(extent.first.plus(digit, -1), extent.end.plus(digit, -1))
 
 
 def _same(a: Affine, b: Affine) -> bool:

@@ -4,6 +4,7 @@ thread first; what is refused says why."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -126,9 +127,18 @@ def _check_runs(kernel: Kernel, orders: Sequence[Sequence[int]]) -> None:
         np.testing.assert_array_equal(shared, apart[1])
 
 
+def _clamped_tile(k: KernelBuilder, x: Any, y: Any, n: Any, beyond: int = 0) -> None:
+    """All rows of a tile are read, those beyond its last one for nothing; as many are written as there are."""
+    last = k.sub(5, k.div(n, 2))
+    rows = [k.load(x, k.add(k.mul(n, 48), k.mul(k.min(k.add(last, beyond), row), 8)), 8) for row in range(7)]
+    k.loop(0, k.add(last, 1), 1, lambda i: k.store(y, k.add(k.mul(n, 48), k.mul(i, 8)), rows[0]))
+    k.store(y, k.mul(n, 48), k.add(rows[5], rows[6]))
+
+
 @pytest.mark.parametrize(
     "body",
     [
+        _clamped_tile,
         _rows,
         _columns,
         _delinearized,
@@ -222,6 +232,7 @@ def _gathered(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
+        (partial(_clamped_tile, beyond=1), "unlike-places"),
         (_halo, "unlike-places"),
         (_transposed, "unlike-places"),
         (_repeated, "unlike-places"),

@@ -28,6 +28,7 @@ from fuseline.gc_pause import gc_paused
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.printed_after import PRINTED_WEIGHT_BYTES, START
 from fuseline.ir.rounds import rounds
+from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.text import print_module
 from fuseline.lowering import STEPS, Lowering
 from fuseline.passes.dispatch.lower_code_limits import MOST_ROUNDS, lowered, too_long
@@ -158,7 +159,7 @@ def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, 
         start = time.perf_counter()
         for step in steps:
             with border(f"{phase}/{step.name}"):
-                _with_options(_make_pass(step.name, options), step.options).apply(ctx, module)
+                _with_options(_make_pass(step.name, options, ctx.target), step.options).apply(ctx, module)
                 if watch is not None:
                     module.verify()
                     verify_loops(module, ctx)
@@ -196,17 +197,17 @@ def _with_options(made: ModulePass, own: Mapping[str, Any]) -> ModulePass:
     return replace(made, **own) if own else made
 
 
-def _make_pass(name: str, options: CompileOptions) -> ModulePass:
+def _make_pass(name: str, options: CompileOptions, target: TargetDescription) -> ModulePass:
     kind = load_pass(name)
-    return kind(**{**_chosen(name, options), **pass_options(name, options.pass_options.get(name, {}))})
+    return kind(**{**_chosen(name, options, target), **pass_options(name, options.pass_options.get(name, {}))})
 
 
-def _chosen(name: str, options: CompileOptions) -> dict[str, Any]:
+def _chosen(name: str, options: CompileOptions, target: TargetDescription) -> dict[str, Any]:
     """What the user's choices mean for one pass."""
     if name == "form-dispatch-regions":
         from fuseline.passes.fusion.user_rules import require_rules, user_rules
 
-        require_rules(options.without_rules, options.rules)
+        require_rules(options.without_rules, [*options.rules, *map(Path, target.rules.files)])
         return {
             "fusion": options.fusion,
             "more_rules": user_rules(options.rules),
@@ -238,7 +239,8 @@ def pipeline_version(passes: str | None = None, options: Mapping[str, Mapping[st
 
 def set_target(ctx: CompilerContext, target: Target) -> None:
     """Tell passes which machine they work for."""
-    ctx.target, ctx.legal, ctx.sharing_price = target.description, target.legal, target.sharing_price
+    ctx.target, ctx.legal, ctx.takes_op = target.description, target.legal, target.takes_op
+    ctx.sharing_price = target.sharing_price
 
 
 def prepare(

@@ -20,6 +20,8 @@ _LOW = ("errors", "border", "buffers", "size_requirement", "weight_layouts", "re
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 
+_DESCRIBED = ("targets.description_file", "targets.file_places", "targets.dispatch_caps", "targets.caps_file")
+
 # What each part may import besides itself. The longest prefix of a module's name picks its row.
 ALLOWED: dict[str, tuple[str, ...]] = {
     "errors": (),
@@ -40,13 +42,17 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "dispatch": (*_LOW, "ir", "analysis"),
     "program": (*_LOW, "ir", "analysis", "dispatch"),
     "targets.target": (*_LOW, "ir", "analysis", "dispatch", "program"),
-    "targets.description_file": (*_LOW, "ir"),
+    "targets.description_file": (*_LOW, "ir", "targets.file_places"),
+    "targets.file_places": (),
+    "targets.dispatch_caps": _MIDDLE,
+    "targets.caps_file": ("errors", "targets.description_file", "targets.dispatch_caps", "targets.file_places"),
+    "targets.target_file": (*_LOW, "ir", *_DESCRIBED),
     "frontends": _MIDDLE,
     "passes": _MIDDLE,
     "targets.runtime_form": (*_MIDDLE, "runtime"),
-    "targets.cpu": (*_MIDDLE, "cache", "runtime", "targets.runtime_form", "targets.description_file"),
+    "targets.cpu": (*_MIDDLE, "cache", "runtime", "targets.runtime_form", *_DESCRIBED, "targets.target_file"),
     "targets.interpreter": (*_MIDDLE, "runtime", "targets.runtime_form", "targets.null"),
-    "targets.null": (*_MIDDLE, "runtime", "targets.runtime_form", "targets.description_file"),
+    "targets.null": (*_MIDDLE, "runtime", "targets.runtime_form", *_DESCRIBED, "targets.target_file"),
     "targets": (*_MIDDLE, "runtime"),
     "branches": _HIGH,
     "fallback": _HIGH,

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -43,7 +44,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
             "format": [_FORMAT, FORMAT_VERSION, sys.version_info[:2], _sources(), _packages(tuple(sys.path))],
             "machine": [machine_name(), sorted(machine_features()), len(allowed_processors())],
             "model": _model(source),
-            "target": [options.target, file_digest(variant) if os.path.isfile(variant) else None],
+            "target": [options.target, *_target_files(variant)],
             "threads": options.threads,
             "shapes": sorted((options.shapes or {}).items()),
             "choices": [options.dedup, options.fusion, options.numerics, options.plan_strict, options.weights],
@@ -54,6 +55,20 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
     except OSError:
         return None
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _target_files(variant: str) -> list[str]:
+    """The digests of a target's description, and of the files with rules that it names; a broken one has none of these:
+    the compile says what is wrong."""
+    if not os.path.isfile(variant):
+        return []
+    try:
+        fusion = tomllib.loads(Path(variant).read_text(encoding="utf-8")).get("fusion")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+        return [file_digest(variant)]
+    rules = fusion.get("rules") if isinstance(fusion, dict) else None
+    named = [name for name in rules if isinstance(name, str)] if isinstance(rules, list) else []
+    return [file_digest(path) for path in (variant, *(Path(variant).parent / name for name in named))]
 
 
 def model_name(source: Any) -> str:

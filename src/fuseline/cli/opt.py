@@ -125,8 +125,8 @@ def run_passes(
     from fuseline.pipeline import PASS_PHASES, set_target
     from fuseline.targets import create_target
 
-    require_rules(without_rules, rules)
     machine = create_target(target) if target is not None else None
+    require_rules(without_rules, [*rules, *map(Path, machine.description.rules.files if machine is not None else ())])
     passes = [with_user_rules(step, rules, without_rules) for step in parse_passes(pipeline, PASS_PHASES)]
     printer = ir_printer(*print_after, {step.name for step in passes})
     printed: list[str] = []

@@ -73,6 +73,11 @@ def _takes_all(candidate: Any) -> None:
     """A target that takes every dispatch."""
 
 
+def _takes_every_op(op: Any, kind: Any) -> Any:
+    """A target that has a way to run every op."""
+    del op, kind
+
+
 def _costs_nothing(entry: Any, constant: Any) -> Any:
     """A target on which sharing code takes no time."""
     del entry, constant
@@ -86,7 +91,8 @@ class CompilerContext(Context):
     hash one whole without need. `symbols`: the sizes that have names, with their bounds. `requirements`: what the
     program takes for granted about sizes. `metadata`: what the model says of itself, for the artifact. `spelled`: names
     of values as the text of the program has them, where the IR's own differ. `target`: what the target says of itself;
-    `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`); `sharing_price`: what an
+    `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`); `takes_op`: about an op
+    wherever it is (`targets.target.OpLegality`); `sharing_price`: what an
     operand in place of a constant costs on it (`targets.target.SharingPrices`). `compared`: dispatches that look
     alike. `to_make`: words of constants that the frontend may still make (`ir.constant_budget`). `evaluated`: the
     program is only evaluated in NumPy, where bodies may be of any length. `taken_equal`: sizes that the frontend takes
@@ -106,6 +112,7 @@ class CompilerContext(Context):
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     target: TargetDescription = field(default_factory=lambda: TargetDescription("null"))
     legal: Callable[[Any], Any] = _takes_all
+    takes_op: Callable[[Any, Any], Any] = _takes_every_op
     sharing_price: Callable[[Any, Any], Any] = _costs_nothing
     compared: list[ComparedCode] = field(default_factory=list[ComparedCode])
     to_make: int = ALWAYS_WORDS

@@ -1,8 +1,9 @@
-"""What passes may know of a target: numbers only, no code."""
+"""What passes may know of a target: numbers and names, no code."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts
 
@@ -10,8 +11,23 @@ TILE_ROLES = ("OH", "OW", "OC", "IC", "M", "N", "K")
 """Height, width and channels of a convolution's result, its input channels; rows, columns and summed loop of a
 contraction."""
 
+TILE_CLASSES = ("pointwise", "depthwise")
+"""Convolutions with multiples of their own: those of one window element, which are products over the loops of an image,
+and those of each channel by itself (`OC` is the channel)."""
+
 NUMERICS = ("strict", "default", "fast")
 """How exact kernels are: every sum as the model has it, within the stated error bounds, or as fast as can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRules:
+    """What a target says of fusion rules: files with more of them, the names of the only ones (empty: all) and of those
+    that are off. `places`: where a name stands in its description."""
+
+    files: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +42,12 @@ class TargetDescription:
     workgroup may run one after the other, over scratch: each is code of its own in the kernel. `code_limit` bounds what
     a dispatch of several ops may have of code, in operations of about 20 bytes; 0: any. `tile_multiples` are loop
     lengths that the matrix unit takes, by role (one of `TILE_ROLES`): loops grow to multiples of them (`pad-to-tile`);
-    none for a target that takes any.
+    none for a target that takes any. `class_multiples`: those of the convolutions in `TILE_CLASSES`, which hold for
+    these in place of the others.
 
     `streamed_points`: a target that evaluates a softmax and the product behind it with a running maximum and sum meets
     so many points of their common loop at a time, at the least; 0 for one that needs all of them at once. `costs`: what
-    work takes on it.
+    work takes on it. `rules`: which fusion rules are asked for it.
     """
 
     name: str
@@ -44,4 +61,12 @@ class TargetDescription:
     streamed_points: int = 0
     numerics: str = "default"
     tile_multiples: tuple[tuple[str, int], ...] = ()
+    class_multiples: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     costs: MachineCosts = ASSUMED_COSTS
+    rules: TargetRules = TargetRules()
+
+    @property
+    def has_tiles(self) -> bool:
+        """Whether any loops grow to whole tiles."""
+        tables = [self.tile_multiples, *(multiples for _, multiples in self.class_multiples)]
+        return any(multiple > 1 for table in tables for _, multiple in table)

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from fuseline.errors import FuselineError
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts
+from fuseline.targets.file_places import place_of
 
 MOST = 1e12
 """No rate or time of a machine is as large as this, nor as small as one over it."""
@@ -32,15 +33,17 @@ def costs_of(value: object, path: Path, assumed: MachineCosts = ASSUMED_COSTS) -
     """The table `[costs]` of a description; what it leaves out is as `assumed`. Raises E0501 naming the entry that no
     machine has."""
     if not isinstance(value, Mapping):
-        raise FuselineError("E0501", f"costs is no table: {value!r}", node=str(path), hint="write a section [costs]")
+        at = place_of(path, "costs")
+        raise FuselineError("E0501", f"costs is no table: {value!r}", node=at, hint="write a section [costs]")
     fields = {field.name: field for field in dataclasses.fields(MachineCosts)}
     given: dict[str, Any] = {}
     for name, number in cast("Mapping[str, object]", value).items():
+        at = place_of(path, "costs", name)
         if name not in fields:
             raise FuselineError(
                 "E0501",
                 f"costs: {name} is nothing that a machine costs",
-                node=str(path),
+                node=at,
                 hint=f"it says {', '.join(fields)}",
             )
         if (
@@ -49,9 +52,9 @@ def costs_of(value: object, path: Path, assumed: MachineCosts = ASSUMED_COSTS) -
             or not isfinite(number)
             or not 1 / MOST < number < MOST
         ):
-            raise FuselineError("E0501", f"costs: {name} is no positive number: {number!r}", node=str(path))
+            raise FuselineError("E0501", f"costs: {name} is no positive number: {number!r}", node=at)
         if fields[name].type == "int" and number != round(number):
-            raise FuselineError("E0501", f"costs: {name} is no whole number: {number!r}", node=str(path))
+            raise FuselineError("E0501", f"costs: {name} is no whole number: {number!r}", node=at)
         given[name] = round(number) if fields[name].type == "int" else float(number)
     return dataclasses.replace(assumed, **given)
 

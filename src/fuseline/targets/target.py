@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
+from fuseline.analysis.structured import Kind
 from fuseline.dispatch.arm_entries import Arm
 from fuseline.dispatch.body_constants import BodyConstant
 from fuseline.dispatch.candidate import DispatchCandidate
@@ -22,7 +24,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
 from fuseline.weight_layouts import PackedLayout, SharedLayout
 
-__all__ = ["CompiledKernel", "KernelArm", "Launch", "Legality", "Refusal", "SharingPrice"]
+__all__ = ["CompiledKernel", "KernelArm", "Launch", "Legality", "OpLegality", "Refusal", "SharingPrice"]
 __all__ += ["SharingPrices", "Target", "TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
 
 
@@ -35,6 +37,9 @@ class Refusal:
     detail: str
     numbers: Mapping[str, float] = field(default_factory=dict[str, float])
 
+
+OpLegality: TypeAlias = Callable[[Operation, Kind], "Refusal | None"]
+"""`Target.takes_op` of some target."""
 
 Legality: TypeAlias = Callable[[DispatchCandidate], "Refusal | None"]
 """`Target.legal` of some target."""
@@ -204,6 +209,14 @@ class Target(ABC):
         everything unless a target says otherwise.
         """
         del candidate
+        return None
+
+    def takes_op(self, op: Operation, kind: Kind) -> Refusal | None:
+        """Why the target has no way to run an op, of this kind, in any dispatch; None where it has.
+
+        Asked by frontends, which run what it refuses on the host. Takes everything unless a target says otherwise.
+        """
+        del op, kind
         return None
 
     def sharing_price(self, entry: FuncOp, constant: BodyConstant) -> SharingPrice | None:

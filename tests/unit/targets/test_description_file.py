@@ -8,9 +8,11 @@ import pytest
 
 from fuseline.errors import FuselineError
 from fuseline.ir.costs import ASSUMED_COSTS
+from fuseline.ir.target_description import TargetDescription
 from fuseline.targets.description_file import MOST, costs_of, is_positive, read_toml
-from fuseline.targets.null.description_file import read_description
-from fuseline.targets.null.limits import ANY_DISPATCH, DispatchCaps
+from fuseline.targets.dispatch_caps import ANY_DISPATCH, DispatchCaps
+from fuseline.targets.null import create
+from fuseline.targets.null.target import NullTarget
 
 PATH = Path("toy.toml")
 
@@ -64,6 +66,12 @@ def test_positive_integers() -> None:
     assert [is_positive(value) for value in (1, 0, -1, True, 1.0, "1", None)] == [True] + [False] * 6
 
 
+def _read(path: Path, threads: int | None = None) -> tuple[TargetDescription, DispatchCaps]:
+    target = create(str(path), threads)
+    assert isinstance(target, NullTarget)
+    return target.description, target.caps
+
+
 def _described(folder: Path, text: str) -> Path:
     path = folder / "toy.toml"
     path.write_text(text, encoding="utf-8")
@@ -74,11 +82,11 @@ def test_a_description_and_its_limits(tmp_path: Path) -> None:
     path = _described(
         tmp_path, 'numerics = "strict"\n[limits]\noperands = 4\nkinds = ["contraction"]\n[costs]\nlaunch_ns = 9'
     )
-    description, caps = read_description(path)
+    description, caps = _read(path)
     assert (description.name, description.numerics, description.costs.launch_ns) == ("toy", "strict", 9.0)
     assert caps == DispatchCaps(operands=4, kinds=("contraction",))
-    assert read_description(_described(tmp_path, ""), threads=3)[1] == ANY_DISPATCH
-    assert read_description(_described(tmp_path, "threads = 2"), threads=3)[0].threads == 3
+    assert _read(_described(tmp_path, ""), threads=3)[1] == ANY_DISPATCH
+    assert _read(_described(tmp_path, "threads = 2"), threads=3)[0].threads == 3
 
 
 @pytest.mark.parametrize(
@@ -97,5 +105,5 @@ def test_a_description_and_its_limits(tmp_path: Path) -> None:
 def test_what_a_description_cannot_say(tmp_path: Path, text: str, said: str) -> None:
     path = _described(tmp_path, text)
     with pytest.raises(FuselineError, match=said) as caught:
-        read_description(path)
-    assert (caught.value.code, caught.value.node) == ("E0501", str(path))
+        _read(path)
+    assert caught.value.code == "E0501" and str(caught.value.node).rpartition(":")[0] == str(path)

@@ -7,7 +7,7 @@ for `fold-constants`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,19 +77,12 @@ def _contents(node: OnnxNode, outputs: Sequence[Value], mark: Mark) -> list[Tens
 def _evaluated(program: Program, values: Sequence[SSAValue], mark: Mark) -> list[Array]:
     scope = Scope(Evaluation(program.ctx.resources))
     with np.errstate(all="ignore"):
-        for op in _since(program, mark):
+        for op in program.since(mark):
             _bind_constants(op, scope)
             run_op(op, scope)
         for value in values:
             _bind(value, scope)
     return [np.array(scope[value]) for value in values]
-
-
-def _since(program: Program, mark: Mark) -> Iterator[Operation]:
-    op = program.block.first_op if mark.last is None else mark.last.next_op
-    while op is not None:
-        yield op
-        op = op.next_op
 
 
 def _bind_constants(op: Operation, scope: Scope) -> None:

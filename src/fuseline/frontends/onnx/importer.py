@@ -36,6 +36,7 @@ from fuseline.frontends.onnx.quantizers import QUANTIZERS
 from fuseline.frontends.onnx.registry import lowering_of
 from fuseline.frontends.onnx.sizes import ShapeOption
 from fuseline.frontends.onnx.subgraphs import captured_names
+from fuseline.frontends.onnx.target_refusals import require_taken
 from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, Tensor, known
 from fuseline.frontends.onnx.unreadable import unreadable
 from fuseline.frontends.onnx.wide_halves import as_sequence, rounded
@@ -186,9 +187,11 @@ class Importer:
         refusal = NoNativeLowering("no-lowering", f"{node.op_type} has no native lowering")
         lowering = lowering_of(domain, node.op_type, version)
         if lowering is not None:
-            mark = self.program.mark()
+            mark, loops = self.program.mark(), len(self.functions)
             try:
-                return settled(node, as_sequence(lowering(node)), mark)
+                outputs = settled(node, as_sequence(lowering(node)), mark)
+                require_taken(self.program, mark, self.functions[loops:])
+                return outputs
             except NoNativeLowering as error:
                 self.program.rollback(mark)
                 refusal = error

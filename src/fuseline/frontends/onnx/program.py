@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -250,6 +250,13 @@ class Program:
     def mark(self) -> Mark:
         """The present state, for `rollback`."""
         return Mark(self.block.last_op, len(self._undo))
+
+    def since(self, mark: Mark) -> Iterator[Operation]:
+        """What was emitted after `mark`."""
+        op = self.block.first_op if mark.last is None else mark.last.next_op
+        while op is not None:
+            yield op
+            op = op.next_op
 
     def on_rollback(self, undo: Callable[[], object]) -> None:
         """Call `undo` when what is emitted now is taken back."""

@@ -61,9 +61,10 @@ from fuseline.passes.fusion.plan import read_plan
 from fuseline.passes.fusion.plan_constraints import PlanMatcher
 from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule
-from fuseline.passes.fusion.rule_choice import ChosenRules, chosen_rules, require_known
+from fuseline.passes.fusion.rule_choice import ChosenRules
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 from fuseline.passes.fusion.streamed_softmax import online_reductions
+from fuseline.passes.fusion.user_rules import rules_asked
 from fuseline.report.records import FusionNodeRecord
 
 FUSION_LEVELS = ("none", "default", "aggressive")
@@ -92,11 +93,10 @@ class FormDispatchRegionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
         level = self._level()
-        require_known("rules", self.rules, self.more_rules, "E0304", self.name)
-        require_known("without", self.without, self.more_rules, "E0304", self.name)
+        found = rules_asked(ctx.target.rules, self.more_rules, self.rules, self.without, self.name)
         matcher = PlanMatcher(read_plan(Path(self.plan))) if self.plan else None
         asked = level != "none" or matcher is not None
-        chosen = chosen_rules(self.more_rules, self.rules, self.without) if asked else ChosenRules()
+        chosen = found if asked else ChosenRules()
         ctx.records.fusion = level
         ctx.records.generic_ops_before = ctx.records.generic_ops_after = 0
         prints, taken = list[str](), dict[str, int]()

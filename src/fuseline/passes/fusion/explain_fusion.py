@@ -18,7 +18,7 @@ from fuseline.passes.dispatch.legality import TargetVeto
 from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.rule import FusionRule
-from fuseline.passes.fusion.rule_choice import chosen_rules, require_known
+from fuseline.passes.fusion.user_rules import rules_asked
 from fuseline.report.records import Decision
 
 
@@ -39,9 +39,7 @@ class ExplainFusionPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
-        require_known("rules", self.rules, self.more_rules, "E0304", self.name)
-        require_known("without", self.without, self.more_rules, "E0304", self.name)
-        chosen = chosen_rules(self.more_rules, self.rules, self.without)
+        chosen = rules_asked(ctx.target.rules, self.more_rules, self.rules, self.without, self.name)
         taken: dict[str, int] = {}
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:

@@ -19,9 +19,10 @@ from typing import Any, TypeVar, cast
 from xdsl.passes import ModulePass
 
 from fuseline.errors import FuselineError
+from fuseline.ir.target_description import TargetRules
 from fuseline.passes.fusion.checked_rule import checked
 from fuseline.passes.fusion.rule import FusionRule, Shape, builtin_rules, order_rules
-from fuseline.passes.fusion.rule_choice import require_known
+from fuseline.passes.fusion.rule_choice import ChosenRules, chosen_rules, require_known
 
 BUILT_IN = "built-in"
 
@@ -78,6 +79,32 @@ def require_rules(names: Sequence[str], paths: Sequence[Path]) -> None:
     """Raises E0501 for the first of the names of `without_rules` that no rule has, those of `paths` included."""
     if names:
         require_known("without_rules", names, user_rules(paths), "E0501")
+
+
+def rules_asked(
+    target: TargetRules, more: Sequence[FusionRule], only: Sequence[str], without: Sequence[str], asker: str
+) -> ChosenRules:
+    """The rules of the tree, `more` and those of the target, as the options `only` and `without` of the pass `asker`
+    and the target's description choose among them.
+
+    Raises E0304 for a name in the options that no rule has, E0501 for one in the description, at its place, and for
+    options that choose nothing that the target has.
+    """
+    more = (*more, *(rule for path in target.files for rule in load_rules(Path(path))))
+    require_known("rules", only, more, "E0304", asker)
+    require_known("without", without, more, "E0304", asker)
+    for name in (*target.only, *target.without):
+        require_known("the target's rules", [name], more, "E0501", target.places.get(name, ""))
+    return chosen_rules(more, _left_by(target, only), (*without, *target.without))
+
+
+def _left_by(target: TargetRules, only: Sequence[str]) -> Sequence[str]:
+    """The names out of `only` (none: all) that the target has."""
+    kept = [name for name in only or target.only if name in target.only] if target.only else only
+    if only and not kept:
+        hint = f"it has {', '.join(target.only)}"
+        raise FuselineError("E0501", f"the target has none of the rules {', '.join(only)}", node=only[0], hint=hint)
+    return kept
 
 
 def list_rules(paths: Sequence[Path] = ()) -> list[RuleInfo]:

@@ -39,7 +39,7 @@ from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.ir.target_description import TILE_ROLES
 from fuseline.passes.layout.rewriting.generics import finish, rebuilt
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
-from fuseline.passes.padding.tile_loops import tile_extents
+from fuseline.passes.padding.tile_loops import ClassMultiples, tile_extents
 
 Shape = tuple[int, ...]
 
@@ -62,13 +62,14 @@ class PadToTilePass(ModulePass):
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         chosen = zip(TILE_ROLES, (self.oh, self.ow, self.oc, self.ic, self.m, self.n, self.k), strict=True)
         multiples = {**dict(ctx.target.tile_multiples), **{role: multiple for role, multiple in chosen if multiple}}
-        if all(multiple <= 1 for multiple in multiples.values()):
+        if all(multiple <= 1 for multiple in multiples.values()) and not ctx.target.has_tiles:
             return
+        of_class = {name: dict(own) for name, own in ctx.target.class_multiples}
         ledger = Ledger(op)
         for function in functions(op):
             scope = Scope(function, ctx)
             scope.lift_sizes()
-            _Grower(scope, multiples).run()
+            _Grower(scope, multiples, of_class).run()
             scope.sweep()
         ledger.close(ctx, self.name)
 
@@ -76,8 +77,8 @@ class PadToTilePass(ModulePass):
 class _Grower:
     """Grows the ops of one function in order. `grown[value]` is the longer tensor that `value` is cut from."""
 
-    def __init__(self, scope: Scope, multiples: Mapping[str, int]) -> None:
-        self.scope, self.multiples = scope, multiples
+    def __init__(self, scope: Scope, multiples: Mapping[str, int], of_class: ClassMultiples) -> None:
+        self.scope, self.multiples, self.of_class = scope, multiples, of_class
         self.grown: dict[SSAValue, SSAValue] = {}
 
     def run(self) -> None:
@@ -91,7 +92,7 @@ class _Grower:
     def _root_extents(self, view: StructuredOp) -> dict[int, int]:
         if "reduction" not in view.iterators or _has_unknown_sizes(view):
             return {}
-        return tile_extents(view, view.loops(self.scope.shapes), self.multiples)
+        return tile_extents(view, view.loops(self.scope.shapes), self.multiples, self.of_class)
 
     def _carried_extents(self, view: StructuredOp) -> dict[int, int]:
         """How long the loops of an elementwise reader of grown tensors become; empty where it cannot follow them."""

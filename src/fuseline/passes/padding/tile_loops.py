@@ -10,6 +10,9 @@ from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import Kind, StructuredOp, kind
 from fuseline.ir.target_description import TILE_ROLES
 
+ClassMultiples = Mapping[str, Mapping[str, int]]
+"""Multiples by role for the classes of convolutions in `TILE_CLASSES`."""
+
 
 def tile_loops(view: StructuredOp) -> dict[str, int]:
     """The loop of each role; of several loops in one role the last, which is the one that walks memory fastest. Empty
@@ -18,6 +21,36 @@ def tile_loops(view: StructuredOp) -> dict[str, int]:
     if what is Kind.CONTRACTION:
         return _contraction_loops(view)
     return _convolution_loops(view) if what is Kind.CONVOLUTION else {}
+
+
+def tile_class(view: StructuredOp, extents: Dims) -> str:
+    """The class of a convolution (of `TILE_CLASSES`), empty for other ops. A product over an image of two loops or more
+    is a convolution of one window element."""
+    what = kind(view.op)
+    if what is Kind.CONTRACTION:
+        return "pointwise" if _pointwise_loops(view) else ""
+    if what is Kind.DEPTHWISE:
+        return "depthwise"
+    dims = convolution_dims(view) if what is Kind.CONVOLUTION else None
+    return "pointwise" if dims is not None and all(extents[loop] == 1 for loop in dims.window_loops) else ""
+
+
+def class_loops(view: StructuredOp) -> dict[str, int]:
+    """The loop of each role of a convolution that has a class."""
+    what = kind(view.op)
+    return _pointwise_loops(view) if what is Kind.CONTRACTION else _convolution_loops(view)
+
+
+def _pointwise_loops(view: StructuredOp) -> dict[str, int]:
+    """The roles of a convolution in a product; none where neither side has two loops of its own."""
+    dims = contraction_dims(view)
+    if dims is None or dims.batch:
+        return {}
+    image, channels = (dims.m, dims.n) if len(dims.m) > 1 else (dims.n, dims.m)
+    if len(image) < 2:
+        return {}
+    groups = (image[-2:-1], image[-1:], channels, dims.k)
+    return {role: loops[-1] for role, loops in zip(TILE_ROLES, groups, strict=False) if loops}
 
 
 def _contraction_loops(view: StructuredOp) -> dict[str, int]:
@@ -34,17 +67,22 @@ def _convolution_loops(view: StructuredOp) -> dict[str, int]:
     if dims is None:
         return {}
     spatial = dims.image_loops
-    groups = (spatial[-2:-1], spatial[-1:], dims.output_channel, dims.input_channel)
+    groups = (spatial[-2:-1], spatial[-1:], dims.output_channel or dims.depth, dims.input_channel)
     return {role: loops[-1] for role, loops in zip(TILE_ROLES, groups, strict=False) if loops}
 
 
-def tile_extents(view: StructuredOp, extents: Dims, multiples: Mapping[str, int]) -> dict[int, int]:
+def tile_extents(
+    view: StructuredOp, extents: Dims, multiples: Mapping[str, int], of_class: ClassMultiples | None = None
+) -> dict[int, int]:
     """The loops of `view` that have to grow, and how long they become; sizes that are not numbers stay as they are.
 
-    Zeros in the operands add nothing to a sum of products, so summed loops may grow too.
+    `multiples` are by role; for a convolution with a class in `of_class`, those of the class count alone. Zeros in the
+    operands add nothing to a sum of products, so summed loops may grow too.
     """
     found: dict[int, int] = {}
-    for role, loop in tile_loops(view).items():
+    own = (of_class or {}).get(tile_class(view, extents) if of_class else "")
+    loops, multiples = (tile_loops(view), multiples) if own is None else (class_loops(view), own)
+    for role, loop in loops.items():
         multiple, size = multiples.get(role, 1), extents[loop]
         if not isinstance(size, int) or multiple <= 1 or size % multiple == 0:
             continue

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
+from fuseline.analysis.structured import Kind
 from fuseline.cache.folder import disabled
 from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.body_constants import BodyConstant
@@ -47,6 +49,7 @@ from fuseline.targets.cpu.link.workers import shared
 from fuseline.targets.cpu.results_in_place import results_in_place
 from fuseline.targets.cpu.shared_kernels import Built, merged
 from fuseline.targets.cpu.sharing import sharing_price
+from fuseline.targets.dispatch_caps import ANY_DISPATCH
 from fuseline.targets.target import CompiledKernel, SharingPrice, Target, TargetDescription, kernel_of_arms
 from fuseline.weight_layouts import SharedLayout
 
@@ -82,14 +85,21 @@ class CpuTarget(Target):
             numerics=numerics,
             costs=self.machine.costs,
         )
+        self.caps = ANY_DISPATCH
         self.policy = Policy(numerics, self.description.threads)
         self._numbers = AttributeNumbers()
         self._made: dict[Any, CompiledKernel] = {}
         self._kept: dict[str, Kernel] | None = None
 
     def legal(self, candidate: DispatchCandidate) -> Refusal | None:
-        """Why no family but the loop nest would take a dispatch that is built around a root."""
-        return refusal_of(candidate)
+        """Why no family but the loop nest would take a dispatch that is built around a root, or what of a description
+        it is beyond."""
+        limited = self.caps.refusal(candidate) if self.caps is not ANY_DISPATCH else None
+        return limited or refusal_of(candidate)
+
+    def takes_op(self, op: Operation, kind: Kind) -> Refusal | None:
+        """Why the limits of a description leave out an op wherever it is."""
+        return self.caps.op_refusal(op, kind) if self.caps is not ANY_DISPATCH else None
 
     def sharing_price(self, entry: FuncOp, constant: BodyConstant) -> SharingPrice | None:
         """What a kernel loses that loads `constant` before its loops."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from fuseline.targets.null.description_file import read_description
+from fuseline.targets.description_file import read_toml
 from fuseline.targets.null.target import NullProgram, NullTarget
 from fuseline.targets.target import Target, TargetDescription
+from fuseline.targets.target_file import description_of
 
 __all__ = ["NullProgram", "NullTarget", "create"]
 
@@ -17,5 +18,8 @@ def create(variant: str | None = None, threads: int | None = None, numerics: str
     that is no description."""
     if variant is None:
         return NullTarget(TargetDescription("null", threads=threads or 1, numerics=numerics))
-    described, caps = read_description(Path(variant), threads)
+    path = Path(variant)
+    described, caps = description_of(read_toml(path), path, TargetDescription(path.stem))
+    if threads is not None:
+        described = replace(described, threads=threads)
     return NullTarget(described if numerics == "default" else replace(described, numerics=numerics), caps)

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
 from fuseline.analysis.extents_key import extents_key
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
+from fuseline.analysis.structured import Kind
 from fuseline.buffers import TensorSpec
 from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.errors import FuselineError
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.program import Program
+from fuseline.targets.dispatch_caps import ANY_DISPATCH, DispatchCaps
 from fuseline.targets.null.counts import counted_kernel
-from fuseline.targets.null.limits import ANY_DISPATCH, DispatchCaps
 from fuseline.targets.runtime_form import host_calls, program_of
 from fuseline.targets.target import CompiledKernel, Refusal, Target, TargetDescription, kernel_of_arms
 
@@ -32,6 +34,10 @@ class NullTarget(Target):
     def legal(self, candidate: DispatchCandidate) -> Refusal | None:
         """The first limit that a dispatch is beyond."""
         return self.caps.refusal(candidate) if self.caps is not ANY_DISPATCH else None
+
+    def takes_op(self, op: Operation, kind: Kind) -> Refusal | None:
+        """Why the limits leave out an op wherever it is."""
+        return self.caps.op_refusal(op, kind) if self.caps is not ANY_DISPATCH else None
 
     def compile_executables(
         self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False

@@ -15,8 +15,8 @@ from fuseline.ir.dim import Dim, add, mul, symbol
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.dispatch.legality import GroupCandidate
 from fuseline.program.schedule import PackedConstants, Schedule
+from fuseline.targets.dispatch_caps import DispatchCaps
 from fuseline.targets.null.counts import counted_kernel
-from fuseline.targets.null.limits import DispatchCaps
 from fuseline.targets.null.target import NullProgram, NullTarget
 from tests.graphs.program import Program
 from tests.unit.passes.dispatch.test_group_candidate import chain

@@ -22,7 +22,7 @@ class SliceEpilogue(FusionRule):
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         producer, consumer = merge.producer, merge.consumer
-        if all(multiple <= 1 for _, multiple in merge.target.tile_multiples):
+        if not merge.target.has_tiles:
             return NotApplicable()
         if any(node.kind is not Kind.SLICE for node in consumer.members) or any(
             read.producer in producer.inlined for read in merge.reads

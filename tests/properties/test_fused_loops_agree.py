@@ -1,5 +1,5 @@
-"""What dispatches say of their loops is what their bodies have: derived afresh after every pass, and by the axes that
-code generation addresses them by."""
+"""What dispatches say of their loops is what their bodies have, derived afresh after every pass; code generation names
+as many classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import ModuleOp
 
 from fuseline.compile_options import CompileOptions
 from fuseline.dispatch.arm_entries import split_arms
-from fuseline.dispatch.axes import Axes, grid_of
 from fuseline.dispatch.derived_loops import derived_loops
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops
 from fuseline.dispatch.loops_attribute import from_attribute
@@ -43,11 +42,10 @@ def _dispatches(module: ModuleOp) -> Iterator[tuple[DispatchView, FusedLoops]]:
             yield view, from_attribute(view.entry.attributes[LOOPS_ATTRIBUTE], view.shapes.symbols)
 
 
-def _check_axes(view: DispatchView, loops: FusedLoops) -> None:
-    """All loops of a grid loop can be one axis to code generation, too, and different ones are different axes."""
+def _check_classes(view: DispatchView, loops: FusedLoops) -> None:
+    """Different grid loops are different classes to code generation, too."""
     if len(loops.grids) == 1:
-        body = view.entry.body.block
-        assert len(set(Axes(body, view.shapes, grid_of(loops, body)).grid)) == _moving(loops), view.entry.sym_name.data
+        assert len(set(view.classes.grid)) == _moving(loops), view.entry.sym_name.data
 
 
 def _check_grid(view: DispatchView, loops: FusedLoops) -> None:
@@ -66,7 +64,7 @@ def test_small_models(name: str, fusion: str):
     found = list(_dispatches(_verified(SMALL_MODELS[name](), fusion)))
     assert found
     for view, loops in found:
-        _check_axes(view, loops)
+        _check_classes(view, loops)
         _check_grid(view, loops)
 
 
@@ -76,9 +74,9 @@ def test_small_models(name: str, fusion: str):
 @example(steps=[(87, 66, 67), (71, 61, 99), (13, 71, 7), (31, 24, 35), (5, 98, 12), (64, 57, 71)], seed=0)  # concats
 def test_random_models(steps: list[tuple[int, int, int]], seed: int):
     for view, loops in _dispatches(_verified(RandomModel(seed).build(steps))):
-        _check_axes(view, loops)
+        _check_classes(view, loops)
         _check_grid(view, loops)
         for arm in (DispatchView(arm.entry) for arm in split_arms(view.entry)):
             if arm.said_loops is not None:
-                _check_axes(arm, arm.said_loops)
+                _check_classes(arm, arm.said_loops)
                 _check_grid(arm, arm.said_loops)

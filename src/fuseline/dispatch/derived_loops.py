@@ -29,7 +29,7 @@ def derived_loops(body: Block, shapes: ShapeAnalysis) -> FusedLoops:
     ops, along = members_of(body), list(_along(body))
     arguments = [op.operands[operand] for op, operand in along]
     placed, inlined = _kept_apart(ops, [place.value for _, place in stored_places(body, shapes)])
-    shared = SharedLoops(placed, inlined, (), shapes, arguments)
+    shared = SharedLoops(placed, inlined, (), shapes, arguments, go_along=True)
     grid = _grid(shared)
     return FusedLoops(
         (tuple(shared.nests[op].loops[loop] for op, loop in grid),),

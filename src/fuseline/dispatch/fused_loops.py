@@ -7,7 +7,8 @@ the entry function made of it (`loops_attribute.py`).
 A member that is `"inlined"` has no loops of its own: it is evaluated where it is read. A `"view"` is a slice that names
 part of a buffer. Dispatches of several arms have a grid for each, and `arms` says which arm a member is in. `online`
 are reductions whose loop may be met block by block. Parts of an arm that share no value may go along one argument
-together: `along` says which, as operand `o` of member `m`.
+together: `along` says which, as operand `o` of member `m`. `classes` number the loops of all members, inner and inlined
+ones too, -1 for those of one step: what has one number has one coordinate.
 
 Members are the ops of a body that do something (`members_of`), in order; what is free is cloned in and out of bodies,
 and does not count.
@@ -15,7 +16,7 @@ and does not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
@@ -81,12 +82,17 @@ class OnlineReduction:
 @dataclass(frozen=True)
 class FusedLoops:
     """`grids[arm]` are the extents of the loops that the placed members of an arm share; `members` are in the order of
-    the body. `along` are `(member, operand)`: the argument that independent parts of an arm go along."""
+    the body. `along` are `(member, operand)`: the argument that independent parts of an arm go along.
+
+    `classes`: per member the class of each of its loops, in the grid or not; loops with one number have the same
+    coordinate. None for a loop of one step; nothing where nobody has said them.
+    """
 
     grids: tuple[tuple[Extent, ...], ...]
     members: tuple[MemberLoops, ...]
     online: tuple[OnlineReduction, ...] = ()
     along: tuple[tuple[int, int], ...] = ()
+    classes: tuple[tuple[int | None, ...], ...] = ()
 
     def renamed(self, names: Mapping[str, Dim]) -> FusedLoops:
         """The same loops where sizes have other names; an extent that depends on a size without one has none any
@@ -103,7 +109,8 @@ class FusedLoops:
         members = [replace(self.members[i], arm=0) if i is not None else MemberLoops((), Role.VIEW) for i in numbers]
         online = [one.renumbered(known) for one in self.online if one.product in known]
         along = [(known[member], operand) for member, operand in self.along if member in known]
-        return FusedLoops((self.grids[arms.pop()],), tuple(members), tuple(online), tuple(along))
+        classes = _renumbered(self.classes[i] if i is not None else () for i in numbers) if self.classes else ()
+        return FusedLoops((self.grids[arms.pop()],), tuple(members), tuple(online), tuple(along), classes)
 
     def canonical(self) -> FusedLoops:
         """The same loops in an order that no decision changes: arms by their first member, grid loops as the last
@@ -127,6 +134,14 @@ class FusedLoops:
             if loop is not None
         ]
         return list(dict.fromkeys([*met, *range(len(self.grids[arm]))]))
+
+
+def _renumbered(classes: Iterable[tuple[int | None, ...]]) -> tuple[tuple[int | None, ...], ...]:
+    """The same classes, numbered in the order in which members have them."""
+    numbers: dict[int, int] = {}
+    return tuple(
+        tuple(None if class_ is None else numbers.setdefault(class_, len(numbers)) for class_ in one) for one in classes
+    )
 
 
 def _reordered(grid_loops: tuple[int | None, ...], order: Sequence[int]) -> tuple[int | None, ...]:

@@ -1,6 +1,6 @@
-"""The name of a loop in a body: that of an op, or the one that a dimension of a value stands for."""
+"""The name of a loop class in a body."""
 
 from typing import Any, TypeAlias
 
-LoopRef: TypeAlias = tuple[Any, int]
-"""A dimension of a value, or a loop of an op."""
+LoopRef: TypeAlias = int | tuple[Any, int]
+"""The number of a class (`FusedLoops.classes`), or a dimension of a value or loop of an op that is one by itself."""

@@ -14,8 +14,8 @@ from fuseline.dispatch.fused_loops import Extent, FusedLoops, MemberLoops, Onlin
 from fuseline.ir.dim import Dim
 from fuseline.ir.dim_json import from_name, to_name
 
-INNER = -1
-"""In the text, a loop that runs inside a workgroup."""
+NO_NUMBER = -1
+"""In the text, a loop that runs inside a workgroup, or one of one step that is in no class."""
 
 UNNAMED = "?"
 """In the text, an extent that the program has no name for."""
@@ -38,16 +38,18 @@ def to_attribute(loops: FusedLoops) -> DictionaryAttr:
         entries["online"] = ArrayAttr([_online_attribute(one) for one in loops.online])
     if loops.along:
         entries["along"] = ArrayAttr([_integers(one) for one in loops.along])
+    if loops.classes:
+        entries["classes"] = ArrayAttr([_loops_attribute(one) for one in loops.classes])
     return DictionaryAttr(entries)
 
 
-@lru_cache(maxsize=1 << 10)
 def _member_attribute(role: Role, grid_loops: tuple[int | None, ...]) -> Attribute:
-    return (
-        _integers(tuple(INNER if loop is None else loop for loop in grid_loops))
-        if role is Role.PLACED
-        else StringAttr(role.value)
-    )
+    return _loops_attribute(grid_loops) if role is Role.PLACED else StringAttr(role.value)
+
+
+@lru_cache(maxsize=1 << 10)
+def _loops_attribute(numbers: tuple[int | None, ...]) -> Attribute:
+    return _integers(tuple(NO_NUMBER if number is None else number for number in numbers))
 
 
 def _online_attribute(one: OnlineReduction) -> DictionaryAttr:
@@ -86,7 +88,7 @@ def from_attribute(attribute: Attribute, symbols: Mapping[str, Dim], node: str |
 
 def _read(attribute: Attribute, symbols: Mapping[str, Dim]) -> FusedLoops:
     entries = _typed(attribute, DictionaryAttr).data
-    unknown = entries.keys() - {"grids", "members", "arms", "online", "along"}
+    unknown = entries.keys() - {"grids", "members", "arms", "online", "along", "classes"}
     if unknown:
         raise ValueError(f"unknown entry {min(unknown)}")
     grids = tuple(tuple(_extent(name, symbols) for name in _items(grid)) for grid in _items(entries["grids"]))
@@ -95,7 +97,8 @@ def _read(attribute: Attribute, symbols: Mapping[str, Dim]) -> FusedLoops:
     found = tuple(_member(member, arm) for member, arm in zip(members, arms, strict=True))
     online = tuple(_online(one) for one in _items(entries["online"])) if "online" in entries else ()
     along = [_numbers(one) for one in _items(entries["along"])] if "along" in entries else []
-    return FusedLoops(grids, found, online, tuple((member, operand) for member, operand in along))
+    classes = tuple(_loops(one) for one in _items(entries["classes"])) if "classes" in entries else ()
+    return FusedLoops(grids, found, online, tuple((member, operand) for member, operand in along), classes)
 
 
 def _member(attribute: Attribute, arm: int) -> MemberLoops:
@@ -104,7 +107,11 @@ def _member(attribute: Attribute, arm: int) -> MemberLoops:
         if role is Role.PLACED:
             raise ValueError("a placed member has loops")
         return MemberLoops((), role, arm)
-    return MemberLoops(tuple(None if loop == INNER else loop for loop in _numbers(attribute)), Role.PLACED, arm)
+    return MemberLoops(_loops(attribute), Role.PLACED, arm)
+
+
+def _loops(attribute: Attribute) -> tuple[int | None, ...]:
+    return tuple(None if number == NO_NUMBER else number for number in _numbers(attribute))
 
 
 def _online(attribute: Attribute) -> OnlineReduction:

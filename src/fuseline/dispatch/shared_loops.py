@@ -9,12 +9,12 @@ fusion's decision.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.disjoint_sets import DisjointSets
@@ -22,8 +22,7 @@ from fuseline.analysis.loop_classes import LoopClasses, StepOf
 from fuseline.analysis.moves import RESHAPES, AffineCoordinates, Coordinate, affine_sources, sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic, loops_of
-from fuseline.dispatch.fused_loops import FusedLoops, OnlineReduction, Role, member_loops, members_of
-from fuseline.errors import FuselineError
+from fuseline.dispatch.fused_loops import FusedLoops, Role, member_loops
 from fuseline.ir.dim import Dim
 
 Loop: TypeAlias = tuple[Operation, int]
@@ -43,8 +42,8 @@ class SharedLoops:
     """The classes of the loops of `placed` members, and of `inlined` ones that depend on them. `views` are looked
     through; all of a value may be read through anything else.
 
-    Where `arguments` are given (any number), loops that step along a dimension of one of them are one, too, and those
-    that step along an inlined value that depends on no placed member; such values may be read in any way.
+    Where they `go_along` arguments, loops that step along a dimension of one of these are one, too, and those that step
+    along an inlined value that depends on no placed member; such values may be read in any way.
     """
 
     def __init__(
@@ -53,25 +52,27 @@ class SharedLoops:
         inlined: Iterable[Operation],
         views: Iterable[Operation],
         shapes: ShapeAnalysis,
-        arguments: Collection[SSAValue] | None = None,
+        arguments: Iterable[SSAValue] = (),
+        go_along: bool = False,
     ) -> None:
         self.placed, self.shapes = placed, shapes
         self.nests = {op: _nest(op, shapes) for op in placed}
         self._views = set(views)
         self._reached: dict[Operation, tuple[OpResult, ...]] = {}
         self._links = DisjointSets[Operation]()
-        self._along: dict[SSAValue, list[list[Loop]]] = {
-            value: [[] for _ in shapes.dims(value)] for value in arguments or ()
-        }
+        self.along: dict[SSAValue, list[list[Loop]]] = {value: [[] for _ in shapes.dims(value)] for value in arguments}
         inlined = list(inlined)
+        self._body = next((op.parent for op in (*placed, *inlined)), None)
         between = [op for op in inlined if self._behind(op)]
-        self._free = set(inlined).difference(between) if arguments is not None else set[Operation]()
+        self._free = set(inlined).difference(between)
         self._reached.clear()
-        wanted = [op for op in inlined if op in self._free or op in between]
-        self.nests |= {op: nest for op in wanted if (nest := _nest(op, shapes)).loops}
+        self.nests |= {op: nest for op in inlined if (nest := _nest(op, shapes)).loops}
+        steps = [step for op in self.nests for step in self._steps(op)]
+        self.kept_steps = [step for step in steps if step[0][0] not in self._free]
+        self.free_steps = [step for step in steps if step[0][0] in self._free]
         reduced = [(loop, None) for op in between if op in self.nests for loop in _reduced(op, self.nests[op])]
-        steps = [*reduced, *(step for op in self.nests for step in self._steps(op))]
-        self.classes = LoopClasses(self.nests, steps, [loops for axes in self._along.values() for loops in axes])
+        alike = [loops for axes in self.along.values() for loops in axes] if go_along else []
+        self.classes = LoopClasses(self.nests, [*reduced, *(steps if go_along else self.kept_steps)], alike)
 
     def parts(self) -> list[list[Operation]]:
         """The placed members that hang together through values."""
@@ -80,13 +81,21 @@ class SharedLoops:
             found.setdefault(self._links.of(op), []).append(op)
         return list(found.values())
 
+    def in_step(self, steps: Iterable[StepOf[Operation]]) -> list[tuple[Loop, Loop]]:
+        """Of `steps`, the loops that are read in step, with the readers' loops; units aside."""
+        return [(made, read) for made, read in steps if read is not None and self._moves(made)]
+
+    def _moves(self, loop: Loop) -> bool:
+        return self.nests[loop[0]].loops[loop[1]] != 1
+
     def _steps(self, reader: Operation) -> Iterator[StepOf[Operation]]:
         """Every loop that writes a dimension of what `reader` reads, with the loop that reads along it; None where that
         is done in another way."""
         for value, coordinates in _reads(reader, self.nests[reader].loops, self.shapes):
             self._go_along(reader, value, coordinates)
             for made, at in self._made(value, coordinates):
-                self._links.join(made.op, reader)
+                if made.op not in self._free:
+                    self._links.join(made.op, reader)
                 for axis, loop in enumerate(_written(made)):
                     step = at[axis] if at is not None else None
                     read = (reader, step.position) if isinstance(step, AffineDimExpr) else None
@@ -98,20 +107,20 @@ class SharedLoops:
 
     def _go_along(self, reader: Operation, value: SSAValue, coordinates: Coordinates) -> None:
         """Note the loops of `reader` that step along an argument, which `value` is or has been moved from."""
-        if not self._along or coordinates is None:
+        if not self.along or coordinates is None:
             return
         sizes = self.shapes.dims(value)
         at = [AffineConstantExpr(0) if size == 1 else step for size, step in zip(sizes, coordinates, strict=True)]
-        for axis, step in enumerate(at) if value in self._along else ():
+        for axis, step in enumerate(at) if value in self.along else ():
             if isinstance(step, AffineDimExpr) and self.nests[reader].loops[step.position] == sizes[axis]:
-                self._along[value][axis].append((reader, step.position))
+                self.along[value][axis].append((reader, step.position))
         if isinstance(value, OpResult) and value.op not in self.nests:
             for one in sources(value.op, at, self.shapes, AffineCoordinates()) or ():
                 self._go_along(reader, one.value, one.at)
 
     def _made(self, value: SSAValue, coordinates: Coordinates) -> Iterator[tuple[OpResult, Coordinates]]:
         """The values of placed members that are read where `value` is."""
-        if not isinstance(value, OpResult):
+        if not isinstance(value, OpResult) or value.op.parent is not self._body:
             return
         if value.op in self.nests:
             yield value, coordinates
@@ -131,7 +140,7 @@ class SharedLoops:
         """The values of placed members that `op`, which is none, depends on."""
         known = self._reached.get(op)
         if known is None:
-            read = [value for value in _tensors(op) if isinstance(value, OpResult)]
+            read = [value for value in _tensors(op) if isinstance(value, OpResult) and value.op.parent is self._body]
             found = [
                 made for value in read for made in ((value,) if value.op in self.nests else self._behind(value.op))
             ]
@@ -180,58 +189,13 @@ def _reads(op: Operation, extents: Sequence[Dim], shapes: ShapeAnalysis) -> Iter
     )
 
 
-# what is claimed ------------------------------------------------------------------------------------------------------
-
-
-def require_shared(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: str, code: str = "E0901") -> None:
-    """Raises FuselineError (`code`) where the members of `body` do not share what the loops of the dispatch `node` say
-    they share."""
-    problem = next(_problems(loops, body, shapes), None)
-    if problem is not None:
-        raise FuselineError(code, f"fusion and the body of the dispatch disagree: {problem}", node=node)
-
-
-def _problems(loops: FusedLoops, body: Block, shapes: ShapeAnalysis) -> Iterator[str]:
-    members = members_of(body)
-    for arm, grid in enumerate(loops.grids):
-        numbers = [i for i, member in enumerate(loops.members) if member.arm == arm]
-        placed = [i for i in numbers if loops.members[i].role is Role.PLACED]
-        inlined, views = (
-            [members[i] for i in numbers if loops.members[i].role is role] for role in (Role.INLINED, Role.VIEW)
-        )
-        shared = SharedLoops([members[i] for i in placed], inlined, views, shapes)
-        for position in (position for position, extent in enumerate(grid) if extent != 1):
-            claimed = {
-                members[i]: loops.members[i].grid_loops.index(position)
-                for i in placed
-                if position in loops.members[i].grid_loops
-            }
-            yield from _grid_loop_problems(shared, claimed, grid[position], f"grid loop {position} of arm {arm}")
-        for one in loops.online:
-            if one.product in placed:
-                yield from _online_problems(shared, members, one)
-
-
-def _grid_loop_problems(
-    shared: SharedLoops, claimed: Mapping[Operation, int], extent: Dim | None, what: str
-) -> Iterator[str]:
-    if len(claimed) != len(shared.placed):
-        yield f"{what} is a loop of {len(claimed)} of {len(shared.placed)} members"
-        return
-    for part in shared.parts():
-        classes = {shared.classes.of((op, claimed[op])) for op in part}
-        if len(classes) > 1 or not all(shared.classes.is_shared(class_, part) for class_ in classes):
-            yield f"{what} is no loop that all members share"
-    for op, loop in claimed.items() if extent is not None else ():
-        if shared.nests[op].loops[loop] != extent:
-            yield f"{what} runs to {extent}, a loop of {op.name} to {shared.nests[op].loops[loop]}"
-
-
-def _online_problems(shared: SharedLoops, members: Sequence[Operation], one: OnlineReduction) -> Iterator[str]:
-    claimed = {(members[member], loop) for member, loop in one.loops}
-    classes = {shared.classes.of(loop) for loop in claimed}
-    found = {(op, loop) for op in shared.placed for class_ in classes for loop in shared.classes.along(op, class_)}
-    reduced = {op for op, loop in found if shared.nests[op].iterators[loop] == "reduction"}
-    reductions = {members[member] for member in one.roles.reductions}
-    if classes & shared.classes.broken or found != claimed or not reductions <= reduced:
-        yield "the loop of an online reduction is not what the members have along it"
+def shared_of_arm(
+    loops: FusedLoops, members: Sequence[Operation], arm: int, shapes: ShapeAnalysis, carried: Iterable[SSAValue] = ()
+) -> SharedLoops:
+    """What the members of an arm share. `carried`: values that are gone along as arguments are."""
+    mine = [(op, one.role) for op, one in zip(members, loops.members, strict=True) if one.arm == arm]
+    placed, inlined, views = (
+        [op for op, has in mine if has is role] for role in (Role.PLACED, Role.INLINED, Role.VIEW)
+    )
+    along = [members[member].operands[operand] for member, operand in loops.along if loops.members[member].arm == arm]
+    return SharedLoops(placed, inlined, views, shapes, [*along, *carried])

@@ -11,8 +11,8 @@ from xdsl.ir import Attribute, Block, Operation
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, require_match
+from fuseline.dispatch.loop_claims import require_shared
 from fuseline.dispatch.loops_attribute import from_attribute
-from fuseline.dispatch.shared_loops import require_shared
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import DispatchRegionOp

@@ -13,11 +13,13 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from fuseline.analysis.idioms import Idiom, idiom_of
 from fuseline.analysis.shapes import ShapeAnalysis, argument_attribute
 from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
+from fuseline.dispatch.body_classes import BodyClasses
 from fuseline.dispatch.derived_loops import derived_loops
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, require_match
+from fuseline.dispatch.loop_claims import require_shared
 from fuseline.dispatch.loops_attribute import from_attribute
+from fuseline.dispatch.member_classes import with_classes
 from fuseline.dispatch.result_places import returned
-from fuseline.dispatch.shared_loops import require_shared
 from fuseline.ir.dim import Dim, symbol
 from fuseline.weight_layouts import SharedLayout
 
@@ -64,8 +66,14 @@ class DispatchView:
     def loops(self) -> FusedLoops:
         """The loops that the members share, as those of one arm: as the entry says, or derived where it says nothing,
         or several arms of what is one here."""
-        said = self.said_loops
-        return said if said is not None and len(said.grids) == 1 else derived_loops(self.entry.body.block, self.shapes)
+        said, body = self.said_loops, self.entry.body.block
+        found = said if said is not None and len(said.grids) == 1 else derived_loops(body, self.shapes)
+        return found if found.classes else with_classes(found, body, self.shapes, self.entry.sym_name.data)
+
+    @cached_property
+    def classes(self) -> BodyClasses:
+        """The classes of the loops, by op and by value."""
+        return BodyClasses(self.loops, self.entry.body.block, self.shapes)
 
     @cached_property
     def said_loops(self) -> FusedLoops | None:

@@ -10,7 +10,7 @@
 // others read leaves it. Its unknown size is read off the argument. Without fusion each op has its own region.
 // CHECK-LABEL: func.func @chain
 // CHECK: %[[N:.*]] = tensor.dim %x
-// CHECK: %b = flow.dispatch.region -> (tensor<?x4xf32>{%[[N]]}) attributes {fuseline.members = ["elementwise.{{.*}}", "elementwise.{{.*}}"], fuseline.loops = {grids = {{\[\[}}"{{.*}}", "4"]], members = [array<i64: 0, 1>, array<i64: 0, 1>]}}
+// CHECK: %b = flow.dispatch.region -> (tensor<?x4xf32>{%[[N]]}) attributes {fuseline.members = ["elementwise.{{.*}}", "elementwise.{{.*}}"], fuseline.loops = {grids = {{\[\[}}"{{.*}}", "4"]], members = [array<i64: 0, 1>, array<i64: 0, 1>], classes = [array<i64: 0, 1>, array<i64: 0, 1>]}}
 // CHECK: %a = linalg.generic
 // CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%a {{.*}} {fuseline.root}
 // CHECK: flow.return %[[B]] : tensor<?x4xf32> loc(fused["a", "b"])
@@ -38,7 +38,7 @@ func.func @chain(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
 // CHECK: %c = flow.dispatch.region
 // CHECK: %flat = tensor.collapse_shape %c
 // CHECK-NEXT: %wide = tensor.expand_shape %flat
-// CHECK: flow.dispatch.region {{.*}} fuseline.loops = {grids = {{\[\[}}"4", "2"]], members = ["inlined", array<i64: 0, 1>]}
+// CHECK: flow.dispatch.region {{.*}} fuseline.loops = {grids = {{\[\[}}"4", "2"]], members = ["inlined", array<i64: 0, 1>], classes = [array<i64: 0, 1>, array<i64: 2, 1>]}
 // CHECK: linalg.generic {{.*}} ins(%wide
 // CHECK: tensor.extract_slice
 // CHECK: func.return %c, %{{.*}} :

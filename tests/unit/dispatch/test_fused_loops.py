@@ -33,6 +33,7 @@ VALUES = {
     ),
     "online": replace(ROWS, online=(OnlineReduction(((0, 1), (1, 1)), ROLES, 32),)),
     "along": replace(ROWS, along=((2, 0), (0, 1))),
+    "classes": replace(ROWS, classes=((0, 1), (0, None), ())),
 }
 
 
@@ -70,6 +71,7 @@ def test_the_text_is_readable():
     assert 'members = [array<i64>, "inlined", "view"]' in str(to_attribute(VALUES["no-loops"]))
     assert "arms = array<i64: 1, 1, 0>" in str(to_attribute(VALUES["arms"]))
     assert "along = [array<i64: 2, 0>, array<i64: 0, 1>]" in str(to_attribute(VALUES["along"]))
+    assert "classes = [array<i64: 0, 1>, array<i64: 0, -1>, array<i64>]" in str(to_attribute(VALUES["classes"]))
 
 
 def test_a_renamed_size_keeps_its_place_and_one_without_a_name_loses_it():
@@ -211,6 +213,11 @@ def test_an_arm_has_its_own_members_in_the_order_of_its_code():
     assert two.of_arm((2, None, 0)) == FusedLoops(
         ((4,),), (last, view, rows), (OnlineReduction(((2, 1),), SoftmaxRoles(2, (2,), 2, 0), 64),)
     )
+    numbered = replace(two, classes=((0, 1), (2, 3), (0, None)))
+    assert [one.classes for at in ((2, None, 0), (1,)) if (one := numbered.of_arm(at))] == [
+        ((0, None), (), (0, 1)),
+        ((0, 1),),
+    ]
     assert two.of_arm((1,)) == FusedLoops(((6, 5),), (MemberLoops((0, 1)),))
     along = replace(two, along=((2, 1), (1, 0)))
     assert [one.along for numbers in ((2, 0), (1,)) if (one := along.of_arm(numbers))] == [((0, 1),), ((0, 0),)]

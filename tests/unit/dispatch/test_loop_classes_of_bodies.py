@@ -12,7 +12,8 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role
-from fuseline.dispatch.shared_loops import SharedLoops, require_shared
+from fuseline.dispatch.loop_claims import require_shared
+from fuseline.dispatch.shared_loops import SharedLoops
 from fuseline.errors import FuselineError
 from fuseline.ir.build import Body, dims_map, identity_map
 from fuseline.ir.dim import symbol
@@ -30,7 +31,14 @@ def _loops(
     views: Sequence[SSAValue] = (),
     arguments: Sequence[SSAValue] | None = None,
 ) -> SharedLoops:
-    return SharedLoops(list(map(_op, placed)), map(_op, inlined), map(_op, views), ShapeAnalysis(), arguments)
+    return SharedLoops(
+        list(map(_op, placed)),
+        map(_op, inlined),
+        map(_op, views),
+        ShapeAnalysis(),
+        arguments or (),
+        arguments is not None,
+    )
 
 
 def _shared(loops: SharedLoops, class_: tuple[Operation, int]) -> bool:

@@ -132,9 +132,9 @@ def _side_by_side() -> Program:
 def test_parts_that_no_value_joins_may_share_any_loops_that_run_equally_far():
     module, ctx, region = _formed(_side_by_side())
     said = from_attribute(region.attributes[LOOPS_ATTRIBUTE], {})
-    assert said == FusedLoops(((80,),), (ROW, ROW), along=((0, 0),))
+    assert said == FusedLoops(((80,),), (ROW, ROW), along=((0, 0),), classes=((0, 1),) * 2)
     for first in (ROW, COLUMN):
-        region.attributes[LOOPS_ATTRIBUTE] = to_attribute(replace(said, members=(first, ROW)))
+        region.attributes[LOOPS_ATTRIBUTE] = to_attribute(replace(said, members=(first, ROW), classes=()))
         verify_loops(module, ctx)
 
 

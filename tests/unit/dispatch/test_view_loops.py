@@ -63,13 +63,15 @@ def test_rows_are_derived_and_what_is_not_kept_is_evaluated_in_place():
     e = p.unary(p.x[0])
     p.done(p.binary(e, p.reduce(e), dims_map(2, [0])))
     row = MemberLoops((0, None))
-    assert _derived(p) == FusedLoops(((6,),), (MemberLoops((), Role.INLINED), row, row))
+    assert _derived(p) == FusedLoops(((6,),), (MemberLoops((), Role.INLINED), row, row), classes=((0, 1),) * 3)
 
 
 def test_a_product_is_derived_to_run_over_what_it_does_not_sum():
     p = Program((6, 8), (8, 5))
     p.done(p.unary(p.matmul(p.x[0], p.x[1])))
-    assert _derived(p) == FusedLoops(((6, 5),), (MemberLoops((0, 1, None)), MemberLoops((0, 1))))
+    assert _derived(p) == FusedLoops(
+        ((6, 5),), (MemberLoops((0, 1, None)), MemberLoops((0, 1))), classes=((0, 1, 2), (0, 1))
+    )
 
 
 def test_what_is_read_at_other_places_is_in_no_derived_grid():
@@ -83,7 +85,7 @@ def test_what_reads_one_argument_side_by_side_is_derived_to_go_along_it():
     p = Program((70, 5))
     p.done(p.unary(p.x[0]), p.reduce(p.x[0]))
     row = MemberLoops((0, None))
-    assert _derived(p) == FusedLoops(((70,),), (row, row), along=((0, 0),))
+    assert _derived(p) == FusedLoops(((70,),), (row, row), along=((0, 0),), classes=((0, 1),) * 2)
     p = Program((70, 5))
     e = p.unary(p.x[0])
     p.done(p.binary(e, p.x[0]), p.reduce(e))
@@ -95,7 +97,7 @@ def test_what_reads_one_inlined_value_is_derived_to_share_its_loops():
     e = p.unary(p.x[0])
     p.done(p.unary(e), p.reduce(e))
     row = MemberLoops((0, None))
-    assert _derived(p) == FusedLoops(((70,),), (MemberLoops((), Role.INLINED), row, row))
+    assert _derived(p) == FusedLoops(((70,),), (MemberLoops((), Role.INLINED), row, row), classes=((0, 1),) * 3)
 
 
 def test_a_product_of_no_softmax_is_not_met_block_by_block():

@@ -27,6 +27,7 @@ from fuseline.analysis.structured import captured, is_generic
 from fuseline.analysis.views import is_view
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of
 from fuseline.dispatch.loops_attribute import to_attribute
+from fuseline.dispatch.member_classes import with_classes
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
@@ -204,7 +205,7 @@ def _wrap(group: Group, finished_group: Group, sizes: SizeBuilder, streams: Sequ
     region = DispatchRegionOp([value.type for value in results], dims, Region(body))
     region.attributes[MEMBERS_ATTRIBUTE] = ArrayAttr([StringAttr(node.name) for node in group.members])
     loops = loops_of_group(finished_group, members_of(body), sizes.shapes.unnamed, streams)
-    region.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops)
+    region.attributes[LOOPS_ATTRIBUTE] = to_attribute(with_classes(loops, body, sizes.shapes))
     block.add_op(region)
     carry([node.op for node in group.members], [region])
     for value, result in zip(results, region.results, strict=True):

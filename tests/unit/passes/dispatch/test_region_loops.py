@@ -45,7 +45,7 @@ def test_members_share_the_rows_and_keep_the_columns_to_themselves():
     p = Program((6, 5))
     e = p.unary(p.x[0])
     p.done(p.binary(e, p.reduce(e), dims_map(2, [0])))
-    expected = FusedLoops(((6,),), (MemberLoops((0, None)),) * 3)
+    expected = FusedLoops(((6,),), (MemberLoops((0, None)),) * 3, classes=((0, 1),) * 3)
     assert _formed(p) == [expected]
     assert _outlined(p) == [expected]
 

@@ -28,7 +28,7 @@ from fuseline.analysis.structured import (
     splat_value,
     tensor_operands,
 )
-from fuseline.dispatch.axes import Axes, Grid, grid_of
+from fuseline.dispatch.body_classes import BodyClasses
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.result_places import unreshaped
 from fuseline.dispatch.view import DispatchView
@@ -47,7 +47,7 @@ class BlockedDispatch:
     """
 
     view: DispatchView
-    axes: Axes
+    axes: BodyClasses
     placed: tuple[linalg.ops.GenericOp, ...]
     moved: frozenset[Operation]
     carried: frozenset[SSAValue] = frozenset()
@@ -91,10 +91,10 @@ class BlockedDispatch:
 
 
 def blocked_dispatch(
-    view: DispatchView, carried: frozenset[SSAValue] = frozenset(), grid: Grid | None = None
+    view: DispatchView, carried: frozenset[SSAValue] = frozenset(), classes: BodyClasses | None = None
 ) -> BlockedDispatch:
-    """The parts of a dispatch; `carried` are its values that blocks fill for each other, `grid` the loops that the
-    placed ops share (those of the view, unless given)."""
+    """The parts of a dispatch; `carried` are its values that blocks fill for each other, `classes` those of its loops
+    (those of the view, unless given)."""
     results = {unreshaped(result) for result in view.results}
     placed: list[linalg.ops.GenericOp] = []
     moved: set[Operation] = set()
@@ -109,9 +109,7 @@ def blocked_dispatch(
         elif depends:
             moved.add(op)
     moved = _read_by(placed, moved)
-    body = view.entry.body.block
-    axes = Axes(body, view.shapes, grid if grid is not None else grid_of(view.loops, body), carried)
-    return BlockedDispatch(view, axes, tuple(placed), frozenset(moved), carried)
+    return BlockedDispatch(view, classes or view.classes, tuple(placed), frozenset(moved), carried)
 
 
 def _computes(op: linalg.ops.GenericOp, results: set[SSAValue]) -> bool:

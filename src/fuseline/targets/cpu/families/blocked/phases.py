@@ -69,9 +69,7 @@ class StreamedPhases:
 
 def streamed_phases(found: Streamed) -> StreamedPhases | None:
     """The sub-kernels of a rewritten dispatch, None where some op needs more of the streamed axis than a block."""
-    dispatch = blocked_dispatch(found.view, frozenset(one.state for one in found.carried), found.grid)
-    op, loop = found.loops[0]
-    dispatch.axes.join(((op, loop), other) for other in found.loops[1:])
+    dispatch = blocked_dispatch(found.view, frozenset(one.state for one in found.carried), found.classes)
     axes = {dispatch.axes.of_op(op)[loop] for op, loop in found.loops}
     axis = next(iter(axes))
     if len(axes) > 1 or axis is None or not _runs_in_blocks(dispatch, axis, found.reductions):

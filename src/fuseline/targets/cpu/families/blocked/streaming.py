@@ -17,7 +17,7 @@ the empty sum. What reads the total or the product otherwise gets what they stan
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import nan
 
 import numpy as np
@@ -29,11 +29,12 @@ from xdsl.ir.affine import AffineMap
 from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, TensorDim, Weighing, online_softmax_of, through
 from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.analysis.structured import StructuredOp, is_generic
-from fuseline.dispatch.axes import Grid, grid_of
+from fuseline.dispatch.body_classes import BodyClasses
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of, mismatch
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, Emitter, dims_map, element_of, shape_of
 from fuseline.ir.fast.create import create_generic
+from fuseline.targets.cpu.families.blocked.rewritten_classes import rewritten_classes
 
 NO_ELEMENTS = -1.0
 """The total of a softmax over nothing, until the end."""
@@ -57,12 +58,13 @@ class Carried:
 
 @dataclass(frozen=True)
 class Streamed:
-    """The rewritten dispatch, its states, for each op of the chain the streamed one among its loops, and the grid."""
+    """The rewritten dispatch, its states, for each op of the chain the streamed one among its loops, and the classes of
+    all its loops."""
 
     view: DispatchView
     carried: tuple[Carried, ...]
     loops: tuple[tuple[Generic, int], ...]
-    grid: Grid
+    classes: BodyClasses
     reductions: frozenset[Operation]
 
 
@@ -77,12 +79,15 @@ def streamed(view: DispatchView) -> Iterator[Streamed]:
         entry.attributes.pop(LOOPS_ATTRIBUTE, None)
         for old, new in zip(view.entry.walk(), entry.walk(), strict=True):
             new.location = old.location
-        members, grid = members_of(entry.body.block), grid_of(view.loops, entry.body.block)
+        members = members_of(entry.body.block)
         chain = _chain_of(members, one.roles, view.entry.sym_name.data)
         carried = _Rewriting(chain).run()
-        loops = [(op, loop) for member, loop in one.loops if is_generic(op := members[member]) and _is_left(op)]
-        left = replace(grid, loops=[[node for node in nodes if _is_left(node[0])] for nodes in grid.loops])
-        yield Streamed(DispatchView(entry), carried, tuple(loops), left, frozenset(chain.reductions))
+        loops = [
+            (op, loop) for member, loop in one.loops if is_generic(op := members[member]) and op.parent is not None
+        ]
+        new = DispatchView(entry)
+        classes = rewritten_classes(view.loops, one, members, new, [value.state for value in carried])
+        yield Streamed(new, carried, tuple(loops), classes, frozenset(chain.reductions))
 
 
 def _chain_of(members: Sequence[Operation], roles: SoftmaxRoles[int], node: str) -> OnlineSoftmax:
@@ -93,12 +98,6 @@ def _chain_of(members: Sequence[Operation], roles: SoftmaxRoles[int], node: str)
     if chain.roles != roles.mapped(members.__getitem__):
         raise mismatch(f"the softmax of member {roles.maximum} is not that of members {list(roles.all)}", node)
     return chain
-
-
-def _is_left(owner: Operation | SSAValue) -> bool:
-    """Whether an op, or that of a value, is still in its block."""
-    op = owner.owner if isinstance(owner, SSAValue) else owner
-    return isinstance(op, Operation) and op.parent is not None
 
 
 class _Rewriting:

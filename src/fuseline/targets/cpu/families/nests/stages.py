@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, linalg, math
+from xdsl.dialects import arith, func, linalg, math
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, is_reduction, splat_value, tensor_operands
-from fuseline.dispatch.axes import Axes, grid_of
 from fuseline.dispatch.derived_loops import live_ops
 from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.loop_ref import LoopRef
@@ -67,11 +66,12 @@ class Staging:
 
     def __init__(self, view: DispatchView) -> None:
         self.view = view
-        self.axes = Axes(view.entry.body.block, view.shapes, grid_of(view.loops, view.entry.body.block))
+        self.axes = view.classes
+        self.ops = [op for op in view.entry.body.block.ops if not isinstance(op, func.ReturnOp)]
         self.destinations = _destinations(view)
         self.live = live_ops(self.destinations)
         self.stored = self._stored()
-        self.loose = non_identity_reads(self.axes.ops, self.axes.shapes, self.stored)
+        self.loose = non_identity_reads(self.ops, self.view.shapes, self.stored)
         self.stages = self._stages()
         self._find_hosts()
 
@@ -79,7 +79,7 @@ class Staging:
 
     def _stored(self) -> set[SSAValue]:
         stored = set(self.destinations)
-        for op in self.axes.ops:
+        for op in self.ops:
             if op not in self.live or not is_generic(op):
                 continue
             needed = [r for r in op.results if r in stored or _readers(r, self.live)]
@@ -182,7 +182,7 @@ class Staging:
 
     def _recompute(self, value: SSAValue) -> None:
         self.stored.remove(value)
-        self.loose = non_identity_reads(self.axes.ops, self.axes.shapes, self.stored)
+        self.loose = non_identity_reads(self.ops, self.view.shapes, self.stored)
         self.stages = self._stages()
 
     # stages -----------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Staging:
         for value in self.destinations:
             if not (isinstance(value, OpResult) and is_internal(value)):
                 stages.append(self._element_stage(value))
-        for op in self.axes.ops:
+        for op in self.ops:
             held = tuple(r for r in op.results if r in self.stored and is_internal(r))
             if op not in self.live or not held:
                 continue

@@ -17,6 +17,7 @@ from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis, static_numbers
 from fuseline.analysis.structured import FREE, kind
 from fuseline.ir.dim import Dim, add
+from fuseline.ir.flow import ReturnOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,9 @@ def place_of(shapes: ShapeAnalysis, result: SSAValue) -> ResultBox:
 
 
 def returned(body: Block) -> tuple[SSAValue, ...]:
-    """What an entry function returns."""
+    """What an entry function, or a dispatch region, returns."""
     last = body.last_op
-    return tuple(last.operands) if isinstance(last, func.ReturnOp) else ()
+    return tuple(last.operands) if isinstance(last, func.ReturnOp | ReturnOp) else ()
 
 
 def stored_places(body: Block, shapes: ShapeAnalysis) -> Iterator[tuple[int, ResultBox]]:

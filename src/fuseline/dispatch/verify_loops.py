@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, require_match
 from fuseline.dispatch.loop_claims import require_shared
 from fuseline.dispatch.loops_attribute import from_attribute
-from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView
+from fuseline.dispatch.region_names import region_name
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import DispatchRegionOp
 
@@ -36,12 +37,6 @@ def _claims(module: ModuleOp, ctx: CompilerContext) -> Iterator[tuple[str, Attri
             continue
         if isinstance(op, DispatchRegionOp):
             shapes = shapes or ShapeAnalysis(ctx.symbols)
-            yield _name(op), attribute, op.body.block, shapes
+            yield region_name(op), attribute, op.body.block, shapes
         elif isinstance(op, FuncOp):
             yield op.sym_name.data, attribute, op.body.block, DispatchView(op).shapes
-
-
-def _name(region: Operation) -> str:
-    members = region.attributes.get(MEMBERS_ATTRIBUTE)
-    names = [name.data for name in members if isinstance(name, StringAttr)] if isinstance(members, ArrayAttr) else []
-    return names[-1] if names else region.name

@@ -46,7 +46,8 @@ def decision_line(decision: Decision) -> str:
     if first == second:  # several ops of one node
         first, second = f"{first} ({decision.producer_op})", f"{second} ({decision.consumer_op})"
     edge = f"{first} {link} {second}"
-    why = f"[{decision.rule}]" if decision.verdict == "fused" else f"[{decision.rule}] {decision.code}"
+    rule = decision.rule if decision.round == 1 else f"{decision.rule}, round {decision.round}"
+    why = f"[{rule}]" if decision.verdict == "fused" else f"[{rule}] {decision.code}"
     detail = f": {decision.detail}" if decision.detail else ""
     numbers = ", ".join(f"{key} {quantity(value)}" for key, value in decision.numbers.items())
     return f"{decision.verdict:<10} {edge}  {why}{detail}" + (f" ({numbers})" if numbers else "")

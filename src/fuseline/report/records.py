@@ -23,6 +23,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     `numbers` holds what the decision weighed: `bytes_saved` and `scratch_bytes` in bytes, `recompute` as a factor,
     `gain` in bytes-equivalents. `arms`: no edge lies between the two; they are independent and were put side by side in
     one dispatch. Verdict `side-by-side`: they are arms of one dispatch, and `code` says why they are not one arm.
+    `round`: which run of the region former decided it, the first is 1; 0 where the region came with the program.
     """
 
     rule: str
@@ -39,6 +40,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     numbers: dict[str, float] = {}
     dispatch: str = ""
     arms: bool = False
+    round: int = 1
 
 
 class SharingDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +206,8 @@ class QuantizationRecord(msgspec.Struct, frozen=True, kw_only=True):
 class CompileRecord(msgspec.Struct, kw_only=True):
     """Everything one compile decided and counted. `statistics` holds the keys of `stats --json`.
 
-    `groups` is the partition: the members of every group by structural id. `pipeline` identifies the passes that ran.
+    `groups` is the partition: the members of every group by structural id; `fusion_rounds`: how many runs of the region
+    former made it. `pipeline` identifies the passes that ran.
     `dedup` is how much dispatches may share, `sharing` what was decided about those that look alike,
     `layouts` about constants that are read in several layouts. `quantize_nodes` are the source nodes that quantise or
     dequantise, `quantization` those of them that stayed, and why.
@@ -229,6 +232,7 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     quantization: list[QuantizationRecord] = msgspec.field(default_factory=list[QuantizationRecord])
     quantize_nodes: list[str] = msgspec.field(default_factory=list[str])
     source_nodes: list[str] = msgspec.field(default_factory=list[str])
+    fusion_rounds: int = 0
     generic_ops_before: int = 0
     generic_ops_after: int = 0
     eliminated: dict[str, str] = msgspec.field(default_factory=dict[str, str])

@@ -17,17 +17,18 @@ from dataclasses import dataclass
 import msgspec
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, ROOT_ATTRIBUTE
+from fuseline.dispatch.region_names import member_ids
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.provenance import provenance
+from fuseline.passes.dispatch.open_regions import dissolve
 from fuseline.program.concat_in_place import ConcatsInPlace
 from fuseline.report.records import CompileRecord, Decision
 
@@ -56,8 +57,8 @@ def _elide_all(ctx: CompilerContext, block: Block, elided: list[tensor.ConcatOp]
         if concat is None or places.claim(concat) is None or concat is op:
             continue
         assert isinstance(op, DispatchRegionOp)
-        members.update(_members(op))
-        _dissolve(op)
+        members.update(member_ids(op))
+        dissolve(op)
         elided.append(concat)
 
 
@@ -67,28 +68,6 @@ def _only_concat(op: Operation) -> tensor.ConcatOp | None:
     concats = [inner for inner in inside if isinstance(inner, tensor.ConcatOp)]
     plain = all(isinstance(inner, (*RESHAPES, tensor.ConcatOp, ReturnOp)) for inner in inside)
     return concats[0] if plain and len(concats) == 1 else None
-
-
-def _dissolve(region: DispatchRegionOp) -> None:
-    """Put the ops of a region in its place."""
-    block, end = region.parent, region.body.block.last_op
-    assert block is not None and isinstance(end, ReturnOp)
-    for old, new in zip(region.res, end.operands, strict=True):
-        old.replace_all_uses_with(new)
-    for op in list(region.body.block.ops):
-        op.detach()
-        if op is end:
-            op.erase()
-        else:
-            op.attributes.pop(ROOT_ATTRIBUTE, None)
-            block.insert_op_before(op, region)
-    region.detach()
-    region.erase()
-
-
-def _members(region: DispatchRegionOp) -> set[str]:
-    names = region.attributes.get(MEMBERS_ATTRIBUTE)
-    return {name.data for name in names if isinstance(name, StringAttr)} if isinstance(names, ArrayAttr) else set()
 
 
 # records --------------------------------------------------------------------------------------------------------------

@@ -6,13 +6,13 @@
                                                   flow.return %y
                                                 }
 The region says which loops its members share (`fuseline.loops`, see `dispatch/fused_loops.py`). Decisions go to
-`ctx.records.decisions`. Ops that are in a region already stay there, and concats that need none stay outside, so the
-pass may run again.
+`ctx.records.decisions`. The pass may run again, with other rules and other passes between: a round starts from the
+regions that it finds, and extends or merges them. One that changes nothing leaves the program as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,10 +48,13 @@ from fuseline.ir.fast.direct import (
 from fuseline.ir.fast.nesting import within
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.provenance import carry, provenance
+from fuseline.passes.dispatch.earlier_rounds import with_earlier
+from fuseline.passes.dispatch.function_round import FunctionRound
 from fuseline.passes.dispatch.legality import TargetVeto
 from fuseline.passes.dispatch.region_loops import loops_of_group
 from fuseline.passes.dispatch.region_order import ordered_regions
 from fuseline.passes.dispatch.sizes import SizeBuilder
+from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.finished import finished
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
@@ -63,10 +66,11 @@ from fuseline.passes.fusion.plan_constraints import PlanMatcher
 from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule
 from fuseline.passes.fusion.rule_choice import ChosenRules
+from fuseline.passes.fusion.starting_groups import StartingGroup
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 from fuseline.passes.fusion.streamed_softmax import online_reductions
 from fuseline.passes.fusion.user_rules import rules_asked
-from fuseline.report.records import FusionNodeRecord
+from fuseline.report.records import CompileRecord, Decision, FusionNodeRecord
 
 FUSION_LEVELS = ("none", "default", "aggressive")
 
@@ -94,18 +98,18 @@ class FormDispatchRegionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         assert isinstance(ctx, CompilerContext)
         level = self._level()
-        found = rules_asked(ctx.target.rules, self.more_rules, self.rules, self.without, self.name)
+        known = rules_asked(ctx.target.rules, self.more_rules, self.rules, self.without, self.name)
         matcher = PlanMatcher(read_plan(Path(self.plan))) if self.plan else None
         asked = level != "none" or matcher is not None
-        chosen = found if asked else ChosenRules()
-        ctx.records.fusion = level
-        ctx.records.generic_ops_before = ctx.records.generic_ops_after = 0
+        chosen = known if asked else ChosenRules()
+        _begin_records(ctx.records, level, op)
         prints, taken = list[str](), dict[str, int]()
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
+                found = FunctionRound.of(function, ctx.symbols)
                 graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken, self.code_limits)
                 prints.append(graph.fingerprint())
-                _form(ctx, function, graph, chosen, level, matcher)
+                _form(ctx, found, graph, chosen, level, matcher)
         ctx.records.fingerprint = prints[0] if len(prints) == 1 else digest("program", *prints)
         if matcher is not None:
             ctx.records.warnings += matcher.check(ctx.records, strict=self.plan_strict)
@@ -122,9 +126,17 @@ class FormDispatchRegionsPass(ModulePass):
         return self.level or self.fusion
 
 
+def _begin_records(records: CompileRecord, level: str, module: ModuleOp) -> None:
+    """What every round says anew; a program without regions is in its first."""
+    again = any(type(inner) is DispatchRegionOp for op in module.ops for inner in op.walk())
+    records.fusion, records.fusion_rounds = level, records.fusion_rounds + 1 if again else 1
+    records.generic_ops_before = records.generic_ops_after = 0
+    records.groups.clear()
+
+
 def _form(
     ctx: CompilerContext,
-    function: FuncOp,
+    found: FunctionRound,
     graph: FusionGraph,
     chosen: ChosenRules,
     level: str,
@@ -133,26 +145,47 @@ def _form(
     guide = matcher.guide(graph, only=level == "none") if matcher is not None else None
     veto = TargetVeto(ctx.legal, graph.shapes)
     weighed = level if level != "none" else "default"
-    result = guided_partition(graph, chosen.rules, ctx.target, weighed, guide, veto, chosen.joins)
-    ctx.records.decisions.extend(result.decisions)
+    streams = online_reductions(graph, ctx.target)
+    start = found.starting_groups(graph, streams)
+    result = guided_partition(graph, chosen.rules, ctx.target, weighed, guide, veto, chosen.joins, start)
     groups = sorted((group for group in result.groups if group.fusable), key=lambda group: group.members[0].position)
-    veto.require(groups)
-    ctx.records.groups.extend(tuple(node.name for node in group.members) for group in groups)
-    ctx.records.generic_ops_before += sum(is_generic(node.op) for node in graph.nodes)
-    ctx.records.generic_ops_after += sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
-    ctx.records.remarks.extend(near_idiom_remarks(graph.nodes))
-    ctx.records.remarks.extend(near_stream_remarks(graph, result) if ctx.target.streamed_points else ())
-    ctx.records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})
-    ends = {group: finished(group, graph.shapes) for group in result.groups if group.fusable}
-    ctx.records.decisions.extend(decision for _, decisions in ends.values() for decision in decisions)
-    sizes, streams = SizeBuilder(function, graph.shapes), online_reductions(graph, ctx.target)
-    for unit in ordered_regions(function.body.block, result, graph.shapes):
+    veto.require(group for group in groups if not found.had(group))
+    ends = {group: finished(group, graph.shapes) for group in groups}
+    _record(ctx, graph, result, start, [one for _, decisions in ends.values() for one in decisions])
+    if found.changes_nothing(groups):
+        found.restore()
+        return
+    sizes = SizeBuilder(found.function, graph.shapes)
+    for unit in ordered_regions(graph.block, result, graph.shapes):
         if isinstance(unit, Group):
             _wrap(unit, ends[unit][0], sizes, streams)
         else:
             _move_to_end(unit)
-    _put_terminator_last(function.body.block)
-    _erase_dead_views(ctx, function.body.block, {name for node in graph.nodes for name in node.nodes})
+    _put_terminator_last(graph.block)
+    _erase_dead_views(ctx, graph.block, {name for node in graph.nodes for name in node.nodes})
+
+
+def _record(
+    ctx: CompilerContext,
+    graph: FusionGraph,
+    result: Partition,
+    start: Sequence[StartingGroup],
+    finishing: Iterable[Decision],
+) -> None:
+    """Write down what the round decided about one function, `finishing` at the last."""
+    records = ctx.records
+    names = {node.name for node in graph.nodes}
+    earlier = [one for one in records.decisions if start and {one.producer, one.consumer} <= names]
+    decisions = [*result.decisions, *finishing]
+    records.decisions[:] = [one for one in records.decisions if one not in earlier]
+    records.decisions.extend(with_earlier(earlier, decisions, start, records.fusion_rounds))
+    groups = sorted((group for group in result.groups if group.fusable), key=lambda group: group.members[0].position)
+    records.groups.extend(tuple(node.name for node in group.members) for group in groups)
+    records.generic_ops_before += sum(is_generic(node.op) for node in graph.nodes)
+    records.generic_ops_after += sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
+    streamed = near_stream_remarks(graph, result) if ctx.target.streamed_points else ()
+    records.remarks[:] = dict.fromkeys([*records.remarks, *near_idiom_remarks(graph.nodes), *streamed])
+    records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})
 
 
 def _erase_dead_views(ctx: CompilerContext, block: Block, placed: set[str]) -> None:

@@ -22,6 +22,7 @@ WHY_NOT_CODES: dict[str, str] = {
     "no-rule": "no fusion rule covers this pair of ops",
     "parallelism": "too few parallel iterations would be left for the target's threads",
     "recompute": "elements of the producer would be computed more than once",
+    "region": "one side is a dispatch region that stays as it is",
     "reshape-between": "a reshape that regroups dimensions lies between the two",
     "roots-limit": "the dispatch would have more roots than the target runs one after the other",
     "scratch": "the fused dispatch needs more scratch than the target allows",

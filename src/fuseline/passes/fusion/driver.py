@@ -36,6 +36,7 @@ from fuseline.passes.fusion.profit import (
 )
 from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
 from fuseline.passes.fusion.rule_choice import JOINS
+from fuseline.passes.fusion.starting_groups import StartingGroup, no_more_groups, with_single_nodes
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 from fuseline.passes.fusion.streamed_softmax import (
     STREAMED_SOFTMAX,
@@ -49,6 +50,11 @@ from fuseline.passes.fusion.walk_epilogue import walk_refusal
 from fuseline.report.records import Decision
 
 Pair = tuple[Group, Group]
+
+REGION = "region"
+"""What stands for a rule where ops are in one region from before the round."""
+
+IN_A_REGION = Outcome(REGION, Legal())
 
 
 @dataclass
@@ -65,7 +71,8 @@ class Partition:
 class Driver:
     """Partitions one fusion graph under `rules` for `target`; `level` is `default` or `aggressive`.
 
-    `joins`: those of `rule_choice.JOINS` that are done; None for all where there are rules.
+    `joins`: those of `rule_choice.JOINS` that are done; None for all where there are rules. `start`: the regions of an
+    earlier round, which this one extends or merges.
     """
 
     def __init__(
@@ -76,12 +83,15 @@ class Driver:
         level: str = "default",
         veto: Veto = no_veto,
         joins: Collection[str] | None = None,
+        start: Sequence[StartingGroup] = (),
     ) -> None:
         self.graph, self.rules, self.target, self.level = graph, rules, target, level
         self.limits = DispatchLimits(graph, target, veto)
         self.joins = joins if joins is not None else JOINS if rules else ()
         self.forbidding = Forbidding(rules, graph, target)
-        groups = [Group.of(node) for node in graph.nodes]
+        self.start = start
+        self.closed = frozenset(group for region in start if region.closed for group in region.groups)
+        groups = with_single_nodes(graph, start)
         self.group_of = GroupOwners(groups)
         self.alive = set(groups)
         self.order = GroupOrder(groups, self.group_of)
@@ -93,10 +103,11 @@ class Driver:
 
     def run(self) -> Partition:
         """Merge to the fixed point."""
-        for node in self.graph.nodes:
-            self._examine_consumers(self.group_of[node])
+        for group in sorted(self.alive, key=lambda group: group.members[0].position):
+            self._examine_consumers(group)
         self._drain()
         self._stream_softmaxes()
+        self._join_regions()
         self._join_arms()
         groups = [group.plain for group in sorted(self.alive, key=lambda group: group.key)]
         group_of = {node: group for group in groups for node in group.members}
@@ -204,11 +215,17 @@ class Driver:
 
     def _structural(self, merge: Merge) -> WhyNot | None:
         return (
-            unmergeable(merge.producer)
+            self._complete_region(merge)
+            or unmergeable(merge.producer)
             or unmergeable(merge.consumer)
             or walk_refusal(merge)
             or self._cycle((merge.producer, merge.consumer))
         )
+
+    def _complete_region(self, merge: Merge) -> WhyNot | None:
+        """The refusal of a region that stays as it is."""
+        whole = next((group for group in (merge.producer, merge.consumer) if group in self.closed), None)
+        return WhyNot("region", "it is a region of several arms already", whole.root.name) if whole else None
 
     def _cycle(self, parts: Sequence[Group]) -> WhyNot | None:
         """The refusal of groups with a node outside of them on a path between them."""
@@ -292,6 +309,21 @@ class Driver:
 
     # arms -------------------------------------------------------------------------------------------------------------
 
+    def _join_regions(self) -> None:
+        """What was one dispatch before this round is one again, whatever its arms have merged with."""
+        for region in self.start:
+            pieces = list(dict.fromkeys(self.group_of[group.members[0]] for group in region.groups))
+            arms = tuple(arm for piece in pieces for arm in (piece.arms or (piece,)))
+            if len(pieces) > 1 and self._rejoins(arms, pieces, region):
+                self._join(HorizontalMerge(REGION, arms))
+
+    def _rejoins(self, arms: tuple[Group, ...], pieces: Sequence[Group], region: StartingGroup) -> bool:
+        """Whether the arms that a region has come to may be one dispatch: those that it had may."""
+        if set(arms) <= set(region.groups):
+            return True
+        few = len(arms) <= max(len(region.groups), self.target.arms_limit)
+        return few and self._cycle(pieces) is None and self._refused_whole(HorizontalMerge(REGION, arms)) is None
+
     def _join_arms(self) -> None:
         """Groups that do not depend on each other become arms: first those that write into one concat, then level by
         level."""
@@ -300,7 +332,7 @@ class Driver:
             if isinstance(join, WhyNot):
                 self._tell(group, Outcome(CONCAT_SLICES, join))
             elif join is not None:
-                refused = self._refused_concat(join)
+                refused = self._refused_whole(join)
                 if refused is None:
                     self._join(join)
                 else:
@@ -310,8 +342,9 @@ class Driver:
             if isinstance(kept, HorizontalMerge) and (kept is join or self._takes_arms(kept)):
                 self._join(kept)
 
-    def _refused_concat(self, join: HorizontalMerge) -> Outcome | None:
-        """Why the parts of a concat cannot write into it, None where they can."""
+    def _refused_whole(self, join: HorizontalMerge) -> Outcome | None:
+        """Why the parts of a concat, or of a region whose arms have grown, cannot be one dispatch, None where they
+        can."""
         whole = joined(join.groups)
         refusal = self.limits.bindings(whole) or self.limits.arms(join) or self.limits.refusal(whole)
         return Outcome(join.rule, refusal) if refusal is not None else self.forbidding.together(join.groups)
@@ -327,7 +360,7 @@ class Driver:
 
     def _joinable(self) -> list[Group]:
         """The groups that may become arms, in canonical order."""
-        return sorted(self.alive, key=lambda group: group.key)
+        return sorted(self.alive - self.closed, key=lambda group: group.key)
 
     def _restricted(self, join: HorizontalMerge | WhyNot | None) -> HorizontalMerge | WhyNot | None:
         """What of a join a plan permits: all of it where there is none."""
@@ -362,7 +395,8 @@ class Driver:
         for node in self.graph.nodes:
             for consumer in dict.fromkeys(read.consumer for read in node.readers):
                 together = self.group_of[node] is self.group_of[consumer]
-                records.append(edge_record(node, consumer, self.edge_words[node, consumer], together=together))
+                words = self.edge_words.get((node, consumer), IN_A_REGION)
+                records.append(edge_record(node, consumer, words, together=together))
         return sorted(records, key=lambda record: (record.producer, record.consumer))
 
 
@@ -373,7 +407,8 @@ def partition(
     level: str = "default",
     veto: Veto = no_veto,
     joins: Collection[str] | None = None,
+    start: Sequence[StartingGroup] = (),
 ) -> Partition:
     """Partition `graph`; equal graphs written in another order give equal partitions. `veto`: what the target refuses
-    for reasons of its own; `joins`: see `Driver`."""
-    return Driver(graph, rules, target, level, veto, joins).run()
+    for reasons of its own; `joins`, `start`: see `Driver`."""
+    return no_more_groups(lambda start: Driver(graph, rules, target, level, veto, joins, start).run(), graph, start)

@@ -27,6 +27,7 @@ from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.plan_constraints import PlanConstraints, PlannedSet
 from fuseline.passes.fusion.rule import FusionRule, Merge, unfusable
+from fuseline.passes.fusion.starting_groups import StartingGroup, no_more_groups
 from fuseline.passes.fusion.streamed_softmax import Candidate
 
 PLAN = "plan"
@@ -45,8 +46,9 @@ class PlannedDriver(Driver):
         constraints: PlanConstraints,
         veto: Veto = no_veto,
         joins: Collection[str] | None = None,
+        start: Sequence[StartingGroup] = (),
     ) -> None:
-        super().__init__(graph, rules, target, level, veto, joins)
+        super().__init__(graph, rules, target, level, veto, joins, start)
         self.constraints = constraints
         self.paid_for: frozenset[Node] = frozenset()
 
@@ -252,9 +254,31 @@ def guided_partition(
     constraints: PlanConstraints | None = None,
     veto: Veto = no_veto,
     joins: Collection[str] | None = None,
+    start: Sequence[StartingGroup] = (),
 ) -> Partition:
-    """Partition `graph` as `constraints` ask, by default where it is None or silent. Raises E0703 for a set that cannot
-    be one group."""
+    """Partition `graph` as `constraints` ask, by default where it is None or silent.
+
+    Raises E0702 where `start`, the regions of an earlier round, has ops together that the plan keeps apart, E0703 for a
+    set that cannot be one group.
+    """
     if constraints is None:
-        return partition(graph, rules, target, level, veto, joins)
-    return PlannedDriver(graph, rules, target, level, constraints, veto, joins).run()
+        return partition(graph, rules, target, level, veto, joins, start)
+    for region in start:
+        _require_one_home(region, constraints)
+    return no_more_groups(
+        lambda start: PlannedDriver(graph, rules, target, level, constraints, veto, joins, start).run(), graph, start
+    )
+
+
+def _require_one_home(region: StartingGroup, constraints: PlanConstraints) -> None:
+    """Raises E0702 for a region that crosses what the plan draws: the plan was made before the round that formed it."""
+    nodes = sorted(region.nodes, key=lambda node: node.position)
+    for first, second in combinations(nodes, 2):
+        refusal = constraints.refusal(Group.of(first), Group.of(second))
+        if refusal is not None:
+            raise FuselineError(
+                "E0702",
+                f"an earlier round put {first.name} and {second.name} into one dispatch region: {refusal.detail}",
+                node=second.name,
+                hint="make a plan of the program as it is now: fuseline compile MODEL --emit plan",
+            )

@@ -19,6 +19,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 
 from fuseline.analysis.evaluation.program import lookup
 from fuseline.errors import FuselineError
+from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.decision import Answer, WhyNot
@@ -168,6 +169,8 @@ def unfusable(node: Node) -> WhyNot:
         callee = lookup(node.op, node.op.callee.root_reference.data)
         if isinstance(callee, FuncOp) and not callee.is_declaration:
             return WhyNot("loop", f"@{callee.sym_name.data} repeats steps of its own", node.name)
+    if isinstance(node.op, DispatchRegionOp):
+        return WhyNot("region", "the region holds ops that no fusion rule covers", node.name)
     return WhyNot("host-op", f"{node.op.name} runs on the host", node.name)
 
 

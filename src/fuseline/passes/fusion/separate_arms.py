@@ -34,6 +34,12 @@ def with_separate_arms(group: Group) -> Group:
     return joined([*arms, *(Group.of(seam) for seam in group.members if seam in seams)])
 
 
+def independent_parts(group: Group) -> list[Group]:
+    """The parts of a group without arms that share no value, each over all loops that its members share."""
+    parts = _parts(group, frozenset())
+    return [_arm(group, part, frozenset()) for part in parts] if len(parts) > 1 else [group]
+
+
 def seams_of(group: Group) -> frozenset[Node]:
     """The concats of a group that nobody inside reads but other such concats: they only say where values lie."""
     found = set[Node]()

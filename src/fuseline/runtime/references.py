@@ -42,10 +42,11 @@ def check_references(
         "output": len(program.outputs),
         "boxed": program.slots,
     }
+    arena = _arena_limit(program)
     for ref in (ref for step in program.steps for ref in _refs(step)):
         if not 0 <= ref.number < counts[ref.segment]:
             raise ValueError(f"{ref.segment} {ref.number} does not exist")
-        limit = _limit(program, ref, constant_bytes)
+        limit = constant_bytes[ref.number] if ref.segment == "constant" else arena if ref.segment == "arena" else None
         if isinstance(ref.offset, int) and (ref.offset < 0 or (limit is not None and ref.offset > limit)):
             raise ValueError(f"offset {ref.offset} lies outside {ref.segment} {ref.number}")
     for step in program.steps:
@@ -66,14 +67,10 @@ def check_same_border(program: Program, other: Program) -> None:
         raise ValueError("the fallback has other inputs or outputs")
 
 
-def _limit(program: Program, ref: BufferRef, constant_bytes: Sequence[int]) -> int | None:
-    """Bytes of the segment where they are known."""
-    if ref.segment == "constant":
-        return constant_bytes[ref.number]
+def _arena_limit(program: Program) -> int | None:
+    """Bytes of the arena where they are known before a run."""
     grows = any(isinstance(step, HostCall) and step.arena_bytes != 0 for step in program.steps)
-    return (
-        program.arena_bytes if ref.segment == "arena" and isinstance(program.arena_bytes, int) and not grows else None
-    )
+    return program.arena_bytes if isinstance(program.arena_bytes, int) and not grows else None
 
 
 def _check_code(program: Program, code_bytes: int, entries: Mapping[str, int], kernels: Collection[int] | None) -> None:

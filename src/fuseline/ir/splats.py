@@ -44,6 +44,8 @@ def single_value(array: NDArray[Any]) -> Any:
         tuple(slice(0, 1) if stride == 0 else slice(None) for stride in array.strides)
     ]  # along these all are the same
     first: Any = array[(0,) * array.ndim]
+    if array[(-1,) * array.ndim] != first:  # so it is of most weights
+        return None
     places = (
         np.unravel_index(np.linspace(0, array.size - 1, min(SAMPLES, array.size)).astype(np.int64), array.shape)
         if array.ndim

@@ -30,6 +30,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
 from fuseline.ir.dim_order import never_less
 from fuseline.ir.fast.direct import set_operand
+from fuseline.ir.fast.nesting import ops_inside
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class ClampUnprovenPlacesPass(ModulePass):
         """Look at every read in a body."""
         assert isinstance(ctx, CompilerContext)
         for function in op.body.block.ops:
-            for inner in list(function.walk()) if isinstance(function, FuncOp) else ():
+            for inner in ops_inside(function) if isinstance(function, FuncOp) else ():
                 if isinstance(inner, tensor.ExtractOp) and isinstance(
                     generic := inner.parent_op(), linalg.ops.GenericOp
                 ):

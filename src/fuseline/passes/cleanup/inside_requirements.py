@@ -14,6 +14,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim
 from fuseline.ir.dim_order import never_less
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import node_names
 from fuseline.size_requirement import SizeRequirement
 
@@ -21,7 +22,9 @@ from fuseline.size_requirement import SizeRequirement
 def operations(module: ModuleOp) -> Iterator[Operation]:
     """Every op inside the module's functions, nested ones included."""
     for function in module.body.block.ops:
-        yield from function.walk() if isinstance(function, FuncOp) else ()
+        if isinstance(function, FuncOp):
+            yield function
+            yield from ops_inside(function)
 
 
 def require_inside(

@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import argument_attribute
 from fuseline.errors import OutOfMemoryError
+from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import node_names
 
 LARGEST = 1 << 47
@@ -33,7 +34,7 @@ class RequireAddressableSizesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Look at every type once."""
         seen: dict[int, object] = {}
-        for inner in op.walk():
+        for inner in (op, *ops_inside(op)):
             for value in (
                 *inner.results,
                 *(argument for region in inner.regions for block in region.blocks for argument in block.args),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,3 +133,61 @@ def test_convolutions_of_one_form_compute_what_they_compute_alone(numerics: str)
 def test_every_access_of_convolutions_of_one_form_is_proved():
     model, given = convolutions(RNG)
     assert ProvedProgram(model, dedup="shapes").run(given)
+
+
+def squeezes(rng: np.random.Generator) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Images that are pooled, widened, seen through a window channel by channel and narrowed again, of several sizes;
+    and what to feed them."""
+    sizes = [(int(rng.integers(15, 40)), 16 * int(rng.integers(1, 4)), 16 * int(rng.integers(3, 9))) for _ in "abc"]
+    return squeezes_of(rng, sizes)
+
+
+def squeezes_of(
+    rng: np.random.Generator, sizes: Sequence[tuple[int, int, int]]
+) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """The same for images of so many pixels a side, channels, and channels when they are widened."""
+    lines: list[str] = []
+    weights: dict[str, np.ndarray] = {}
+    given: dict[str, tuple[int, ...]] = {}
+    for i, (size, channels, wide) in enumerate(sizes):
+        given[f"x{i}"] = (1, channels, size, size)
+        shapes = {"a": (wide, channels, 1, 1), "b": (wide, 1, 3, 3), "c": (channels, wide, 1, 1)}
+        weights |= {f"{name}{i}": rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+        lines += [
+            f"p{i} = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(x{i})",
+            f"q{i} = Conv(p{i}, a{i})",
+            f"r{i} = Relu(q{i})",
+            f"s{i} = Conv<group = {wide}, pads = [1, 1, 1, 1]>(r{i}, b{i})",
+            f"t{i} = Relu(s{i})",
+            f"y{i} = Conv(t{i}, c{i})",
+        ]
+    inputs = ", ".join(f"float[{', '.join(map(str, shape))}] {name}" for name, shape in given.items())
+    outputs = ", ".join(f"float[1, {s[1]}, {(s[2] - 1) // 2}, {(s[2] - 1) // 2}] y{n[1:]}" for n, s in given.items())
+    feeds = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in given.items()}
+    return onnx_model(f"({inputs}) => ({outputs}) {{ " + "\n".join(lines) + " }", weights), feeds
+
+
+@pytest.mark.usefixtures("any_price")
+@pytest.mark.parametrize("fusion", ["none", "aggressive"])
+def test_windows_and_blocks_of_one_form_compute_what_they_compute_alone(fusion: str):
+    model, given = squeezes(RNG)
+    own, shared = (fuseline.compile(model, fusion=fusion, dedup=level) for level in ("exact", "shapes"))
+    assert shared.stats["executables"] <= own.stats["executables"]
+    for a, b in zip(own.run(given).values(), shared.run(given).values(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_windows_of_many_lengths_share_executables():
+    model, _ = squeezes_of(RNG, [(29, 32, 96), (57, 16, 48), (113, 16, 64)])
+    programs = {
+        level: fuseline.compile(model, target="cpu:avx512", threads=1, fusion="none", dedup=level)
+        for level in ("exact", "shapes")
+    }
+    exact, shared = (program.stats["executables"] for program in programs.values())
+    assert shared <= exact - 5
+
+
+@pytest.mark.usefixtures("any_price")
+def test_every_access_of_windows_and_blocks_of_one_form_is_proved():
+    model, given = squeezes(RNG)
+    assert ProvedProgram(model, fusion="aggressive", dedup="shapes").run(given)

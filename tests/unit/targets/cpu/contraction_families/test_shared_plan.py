@@ -82,13 +82,19 @@ def test_long_sums_keep_their_parts():
     [
         [],
         [(196, 256, 64)],
-        [(196, 256, 64), (196, 250, 64)],  # columns that are no whole vectors
         [(196, 256, 64), (196, 256, 63)],  # steps that are no pairs
         [(196, 256, 64), (1, 256, 64)],  # rows that are no tiles of a common height
     ],
 )
 def test_others_stay_alone(products: list[tuple[int, int, int]]):
     assert shared(*products) == []
+
+
+def test_columns_that_are_no_whole_vectors_are_the_last_panel_of_a_form():
+    (found,) = shared((196, 256, 64), (196, 24, 64), (784, 40, 64))
+    form = contractions(found)[0].form
+    assert form is not None and found.members == (0, 1, 2)
+    assert {columns % contractions(found)[0].width for columns in (256, 24, 40)} - {0} == set(form.rests)
 
 
 def test_columns_that_only_the_run_knows_stay_alone():

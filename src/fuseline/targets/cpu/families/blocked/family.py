@@ -20,6 +20,8 @@ have any length.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fuseline.analysis.structured import kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
@@ -36,10 +38,11 @@ from fuseline.targets.cpu.families.blocked.plan import (
     scratch_elements,
     write_sub_kernels,
 )
+from fuseline.targets.cpu.families.blocked.shared_plan import shared_blocked_plans
 from fuseline.targets.cpu.families.blocked.streaming import Streamed, streamed
 from fuseline.targets.cpu.families.blocked.sub_kernels import live_ranges, sub_kernels_of
 from fuseline.targets.cpu.families.blocked.tiles import Tiling
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
 from fuseline.targets.cpu.isa.description import Machine
 
 
@@ -137,6 +140,10 @@ class BlockedFamily(Family):
                 return family, plan
             why[family.name] = f"{plan.code}: {plan.detail}"
         raise AssertionError("the loop nest accepts everything")
+
+    def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
+        """Plans whose sub-kernels have forms in common."""
+        return shared_blocked_plans([plan for plan in plans if isinstance(plan, BlockedPlan)], machine)
 
 
 EXPORT = BlockedFamily

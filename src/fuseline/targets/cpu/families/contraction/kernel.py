@@ -108,12 +108,11 @@ class ContractionKernel(RootKernel):
         plan, kernel, (first, last) = self.plan, self.kernel, block.panels
         assert isinstance(plan.loops.column.extent, int)
         whole, rest = divmod(plan.loops.column.extent, plan.width)
-        runs = [(0, whole, plan.tile.vectors)]
-        runs += [(whole, whole + (rest == vectors * plan.lanes), vectors) for vectors in form.rests]
-        for begin, end, vectors in runs:
+        runs = [(0, whole, plan.width), *((whole, whole + (rest == columns), columns) for columns in form.rests)]
+        for begin, end, columns in runs:
 
-            def one(number: Operand, vectors: int = vectors) -> tuple[()]:
-                panel(number, vectors * plan.lanes)
+            def one(number: Operand, columns: int = columns) -> tuple[()]:
+                panel(number, columns)
                 return ()
 
             kernel.loop(kernel.max(first, begin), kernel.min(last, end), 1, one)

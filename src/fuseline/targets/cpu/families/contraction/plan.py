@@ -154,7 +154,9 @@ class ContractionPlan(Plan):
         """Extents of the grid of workgroups, slowest first: outer axes, then line, tile and panel blocks (panels first
         if columns are outer)."""
         lines = d.ceil_div(self.lines.extent, self.blocks.lines) if self.lines is not None else 1
-        tiles = d.ceil_div(self.tile_count, self.blocks.tiles)
+        most = d.upper_bound(self.tile_count) if self.form is not None else None
+        is_one = most is not None and most <= self.blocks.tiles  # said alike, whatever the number is made of
+        tiles = 1 if is_one else d.ceil_div(self.tile_count, self.blocks.tiles)
         panels = d.ceil_div(self.panel_count, self.blocks.panels)
         inner = (panels, lines, tiles) if self.blocks.columns_outer else (lines, tiles, panels)
         return (*(axis.extent for axis in self.outer), *inner)

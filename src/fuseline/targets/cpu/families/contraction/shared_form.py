@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class SharedForm:
     """What kernels have in common that are the same code up to numbers: tiles of `height` rows, and of one less where
-    `short`; behind the whole panels one of so many vectors as one of `rests` says; whether there are partial sums;
+    `short`; behind the whole panels one of so many columns as one of `rests` says; whether there are partial sums;
     whether accumulators go through scratch."""
 
     height: int

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
+from fuseline.ir import dim as d
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
 from fuseline.targets.cpu.emit.microkernel import MOST_STEPS, STEPS_PER_ITERATION, part_of
@@ -30,8 +31,8 @@ from fuseline.targets.cpu.tiles import Tile, fits, is_in_tiles, split_in_tiles, 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """A dispatch: its number among those asked about, its own plan, rows, columns and steps of its root,
-    and those of a partial sum."""
+    """A dispatch: its number among those asked about, its own plan, rows, columns and steps of its root, those of a
+    partial sum, or, where there is one sum (not `in_parts`), what each run of them is whole times."""
 
     number: int
     plan: ContractionPlan
@@ -39,18 +40,26 @@ class _Site:
     columns: int
     steps: int
     part: int
+    in_parts: bool
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the rows are known, and so cut into tiles of two heights."""
+        return self.plan.split is not None
 
 
 def shared_plans(plans: Sequence[ContractionPlan], machine: Machine) -> list[Shared]:
     """Groups of two or more of the plans with a form that fits all of a group."""
     sites = [site for number, plan in enumerate(plans) if (site := _site(number, plan)) is not None]
     found: list[Shared] = []
-    for _ in rounds("forms of products", most=len(sites)):
-        best = max(_groups(sites, machine), key=_merit, default=None)
-        if best is None:
-            break
-        found.append(best)
-        sites = [site for site in sites if site.number not in best.members]
+    for known in (True, False):
+        left = [site for site in sites if site.is_known is known]
+        for _ in rounds("forms of products", most=len(left)):
+            best = max(_groups(left, machine), key=_merit, default=None)
+            if best is None:
+                break
+            found.append(best)
+            left = [site for site in left if site.number not in best.members]
     return found
 
 
@@ -62,24 +71,32 @@ def _merit(group: Shared) -> tuple[int, float]:
 def _site(number: int, plan: ContractionPlan) -> _Site | None:
     """A dispatch whose loops are known, of whole vectors, that reads its rows where they are and pads nothing."""
     loops = plan.loops
-    extents = [plan.tiled.extent if plan.tiled is not None else 1, loops.column.extent, loops.steps]
-    rows, columns, steps = (extent if isinstance(extent, int) else 0 for extent in extents)
+    rows = estimated(plan.tiled.extent) if plan.tiled is not None else 1
+    columns, steps = (extent if isinstance(extent, int) else 0 for extent in (loops.column.extent, loops.steps))
     padded = any(segment.access.bounds for segment in loops.segments)
-    whole = rows and columns and steps and columns % plan.lanes == 0
-    if not whole or padded or (plan.lhs_mode, plan.rhs_mode) != ("linear", "constant") or len(loops.reduction) != 1:
+    if (
+        not (rows and columns and steps)
+        or padded
+        or (plan.lhs_mode, plan.rhs_mode) != ("linear", "constant")
+        or len(loops.reduction) != 1
+    ):
         return None
-    in_parts = steps >= MOST_STEPS and not loops.narrow
-    return _Site(
-        number, plan, rows, columns, steps, part_of(steps, 1, plan.prefetch.period or 1) if in_parts else steps
-    )
+    runs = [run for segment in loops.segments for axis in segment.reduction if isinstance(run := axis.extent, int)]
+    in_parts = max(runs) >= MOST_STEPS and not loops.narrow
+    if len(runs) != len(loops.segments) or (in_parts and len(runs) > 1):
+        return None
+    part = part_of(steps, 1, plan.prefetch.period or 1) if in_parts else gcd(*runs)
+    return _Site(number, plan, rows, columns, steps, part, in_parts)
 
 
 def _groups(sites: Sequence[_Site], machine: Machine) -> Iterator[Shared]:
     for in_parts in (False, True):
         for tile in _tiles(sites, machine) if len(sites) > 1 else ():
-            members = [site for site in sites if _takes(site, tile, machine, in_parts=in_parts)]
-            if len(members) > 1:
-                yield _shared(members, tile, machine, in_parts=in_parts)
+            able = [site for site in sites if _takes(site, tile, machine, in_parts=in_parts)]
+            for said in {_said(site, tile.rows) for site in able}:
+                members = [site for site in able if _said(site, tile.rows) == said]
+                if len(members) > 1:
+                    yield _shared(members, tile, machine, in_parts=in_parts)
 
 
 FEWER_ROWS = 3
@@ -102,17 +119,26 @@ def _takes(site: _Site, tile: Tile, machine: Machine, *, in_parts: bool) -> bool
     if (
         odd
         or site.steps % site.part
-        or (site.part < site.steps and not in_parts)
+        or (site.in_parts and not in_parts)
+        or (in_parts and len(site.plan.loops.segments) > 1)
         or (in_parts and site.plan.loops.narrow)
     ):
         return False
     lost = _lost(site, tile, in_parts=in_parts)
-    return is_in_tiles(site.rows, tile.rows) and lost <= machine.costs.sharing_loss
+    return (not site.is_known or is_in_tiles(site.rows, tile.rows)) and lost <= machine.costs.sharing_loss
+
+
+def _said(site: _Site, height: int) -> tuple[object, ...]:
+    """How the number of tiles is said where only the run knows it: of which summands. 13 n rows are n tiles of 13 rows,
+    and (13 n + 11) / 12 of 12."""
+    extent = site.plan.tiled.extent if site.plan.tiled is not None else 1
+    count = d.ceil_div(extent, height)
+    return tuple(tuple(map(type, atoms)) for atoms, _ in count.terms) if isinstance(count, d.Expr) else ()
 
 
 def _lost(site: _Site, tile: Tile, *, in_parts: bool) -> float:
     """The share of its modelled time that a site loses."""
-    own = _cycles(site, site.plan.tile, in_parts=site.part < site.steps)
+    own = _cycles(site, site.plan.tile, in_parts=site.in_parts)
     return max(0.0, _cycles(site, tile, in_parts=in_parts) / own - 1)
 
 
@@ -125,13 +151,15 @@ TOTAL_CYCLES = 3
 
 def _cycles(site: _Site, tile: Tile, *, in_parts: bool) -> float:
     own = site.plan.tile == tile
-    split = split_rows(site.rows, tile.rows) if own else split_in_tiles(site.rows, tile.rows)
+    known = site.is_known and not own
+    split = split_in_tiles(site.rows, tile.rows) if known else split_rows(site.rows, tile.rows)
     lanes, total = site.plan.lanes, 0.0
     whole, rest = divmod(site.columns, tile.vectors * lanes)
     for count, vectors in ((whole, tile.vectors), (1 if rest else 0, -(-rest // lanes))):
         for tiles, height in ((split.tall, split.height), (split.short, split.height - 1)):
             if count and tiles and height:
-                sums = site.steps // site.part * TOTAL_CYCLES * height * vectors if in_parts else 0
+                parts = site.steps // site.part if site.in_parts else 1
+                sums = parts * TOTAL_CYCLES * height * vectors if in_parts else 0
                 total += count * tiles * (site.steps * _step_cycles(site, height, vectors) + TILE_CYCLES + sums)
     return total
 
@@ -144,9 +172,8 @@ def _step_cycles(site: _Site, height: int, vectors: int) -> float:
 
 
 def _shared(members: Sequence[_Site], tile: Tile, machine: Machine, *, in_parts: bool) -> Shared:
-    splits = [split_in_tiles(site.rows, tile.rows) for site in members]
-    lanes = members[0].plan.lanes
-    rests = {site.columns // lanes % tile.vectors for site in members} - {0}
+    splits = [split_in_tiles(site.rows, tile.rows) for site in members if site.is_known]
+    rests = {site.columns % (tile.vectors * site.plan.lanes) for site in members} - {0}
     form = SharedForm(
         height=tile.rows,
         short=any(split.short for split in splits),
@@ -166,7 +193,7 @@ def _shared(members: Sequence[_Site], tile: Tile, machine: Machine, *, in_parts:
 def _planned(site: _Site, tile: Tile, form: SharedForm, machine: Machine) -> ContractionPlan:
     plan = plan_contraction(site.plan.loops, machine, tile, form)
     assert isinstance(plan, ContractionPlan)
-    return replace(plan, part=site.part if form.in_parts else 0)
+    return replace(plan, part=(site.part if site.in_parts else site.steps) if form.in_parts else 0)
 
 
 def _prefetches(plans: Sequence[ContractionPlan], sites: Sequence[_Site]) -> list[Prefetch]:

@@ -4,9 +4,11 @@ by side in one vector."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
 from fuseline.targets.cpu.families.window.copied_kernel import CopiedWindowKernel
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, uncrowded
 from fuseline.targets.cpu.families.window.groups import grouped_window_loops, plan_groups
@@ -14,6 +16,7 @@ from fuseline.targets.cpu.families.window.kernel import WindowKernel
 from fuseline.targets.cpu.families.window.loops import window_loops
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
 from fuseline.targets.cpu.families.window.planes import PlanesKernel, PlanesPlan, plan_planes
+from fuseline.targets.cpu.families.window.shared_plan import shared_plans
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 
@@ -45,6 +48,11 @@ class WindowFamily(Family):
             PlanesKernel(plan, kernel).emit()
         else:
             WindowKernel(plan, kernel).emit()
+
+    def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
+        """Plans with tiles of common numbers of pixels, of images that are read where they are."""
+        found = [plan for plan in plans if type(plan) is WindowPlan]
+        return shared_plans(found, machine) if len(found) == len(plans) else ()
 
 
 EXPORT = WindowFamily

@@ -72,8 +72,12 @@ class WindowKernel(RootKernel):
         if self.plan.split is None:
             self._runtime_line(self.pixels(outer, 1), panels)
             return
-        for tiles in split_tiles(self.plan.split):
-            one = self.pixels(outer, tiles.height, tiles.start_range)
+        form, pixel = self.plan.form, self.loops.pixel
+        for tiles in split_tiles(self.plan.split, both=form is not None and form.short):
+            starts = tiles.start_range
+            if form is not None and pixel is not None and isinstance(pixel.extent, int):
+                starts = form.starts(tiles, pixel.extent)
+            one = self.pixels(outer, tiles.height, starts)
             tiles.each(self.kernel, lambda t, start, one=one: self.panels(one.of(start=start), panels))
 
     def pixels(self, outer: dict[Axis, Operand], pixels: int, start_range: tuple[int, int] | None = None) -> Tile:

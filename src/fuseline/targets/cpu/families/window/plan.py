@@ -24,9 +24,10 @@ from fuseline.targets.cpu.families.contraction.plan import unsupported_members
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.window.loops import WindowLoops, lies_along
+from fuseline.targets.cpu.families.window.shared_form import SharedForm
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import BlockedWork, Blocks, RowSplit, choose_blocks, split_rows
+from fuseline.targets.cpu.tiles import BlockedWork, Blocks, RowSplit, choose_blocks, split_in_tiles, split_rows
 from fuseline.targets.target import Refusal
 from fuseline.weight_layouts import PackedLayout
 
@@ -46,7 +47,8 @@ neighbours in memory."""
 class WindowPlan(Plan):
     """The loops with their tile (`pixels` by `vectors` of `lanes` channels) and blocks (`lines`, 1, channel panels).
 
-    `columns_first`: columns of the window are combined once for all pixels that see them (`columns.py`).
+    `columns_first`: columns of the window are combined once for all pixels that see them (`columns.py`). `form`: what
+    the kernel has in common with others that are the same code.
     """
 
     loops: WindowLoops
@@ -57,6 +59,7 @@ class WindowPlan(Plan):
     packed: PackedColumns | None
     paths: tuple[ResultPath, ...]
     columns_first: bool = False
+    form: SharedForm | None = None
 
     @property
     def width(self) -> int:
@@ -77,7 +80,9 @@ class WindowPlan(Plan):
         """Tiles along the line; None where its length is only known at run time."""
         pixel = self.loops.pixel
         extent = pixel.extent if pixel is not None else 1
-        return split_rows(extent, self.pixels) if isinstance(extent, int) else None
+        if not isinstance(extent, int):
+            return None
+        return split_rows(extent, self.pixels) if self.form is None else split_in_tiles(extent, self.form.height)
 
     @property
     def stages_filter(self) -> bool:
@@ -228,16 +233,16 @@ def shares_columns(loops: WindowLoops, machine: Machine) -> bool:
     if across is None or loops.filter is not None or not loops.any_order or not _overlaps(loops):
         return False
     taps, pixels = estimated(across.extent), _pixels_by_columns(loops, machine)
-    return _columns(loops, pixels) * down + pixels * (taps - 1) < pixels * taps * down
+    return columns_seen(loops, pixels) * down + pixels * (taps - 1) < pixels * taps * down
 
 
 def _pixels_by_columns(loops: WindowLoops, machine: Machine) -> int:
     """The most pixels whose columns stay in registers, beside what a maximum takes."""
     room = machine.vector_registers - 3
-    return max([2, *(n for n in range(2, MOST_PIXELS + 1) if _columns(loops, n) <= room)])
+    return max([2, *(n for n in range(2, MOST_PIXELS + 1) if columns_seen(loops, n) <= room)])
 
 
-def _columns(loops: WindowLoops, pixels: int) -> int:
+def columns_seen(loops: WindowLoops, pixels: int) -> int:
     """Columns of the image that so many pixels see."""
     assert loops.pixel is not None and loops.across is not None
     access, taps = loops.images[0].access, estimated(loops.across.extent)

@@ -37,6 +37,10 @@ def check_all(case: Case, stage: Stage = lambda _: None) -> Iterator[tuple[Choic
         yield choices, _check(case.replace(choices=choices), references, stage)
 
 
+OURS = frozenset({"E0301", "E0302", "E0303", "E0304", "E0305", "E0901"})
+"""Codes of defects, of IR that is not well formed and of passes: no ONNX graph may meet them."""
+
+
 def _check(case: Case, references: References, stage: Stage) -> Finding | None:
     found = _found(case, references, stage)
     return None if found is None else replace(found, choices=case.choices)
@@ -49,7 +53,7 @@ def _found(case: Case, references: References, stage: Stage) -> Finding | None:
         stage(f"run {case.choices.combination}")
         runs, problem = _run(case, program)
     except FuselineError as error:
-        return Finding("internal" if error.code == "E0901" else "refused", str(error))
+        return Finding("internal" if error.code in OURS else "refused", str(error))
     except Exception:  # noqa: BLE001
         return Finding("traceback", traceback.format_exc(limit=-4))
     stage("compare")

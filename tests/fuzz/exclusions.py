@@ -26,8 +26,8 @@ EXCLUSIONS = {
     "`stash_type` says by default; fuseline "
     "keeps them in f64.",
     "hard-swish-of-doubles": "`HardSwish` in f64: peers multiply by the f32 next to a sixth.",
-    "infinite-half-as-integer": "`Cast` of infinite halves and NaN to uint32: nothing says what they are; onnxruntime "
-    "makes 0 of them, and 2^31 of the same number in f32.",
+    "infinity-as-uint32": "`Cast` of infinities and NaN to uint32: nothing says what they are; onnxruntime makes 0, "
+    "2^31 or 2^32 - 1 of them, by type and by where in the tensor they stand.",
     "infinity-clipped-by-nothing": (
         "`Clip` of infinities without one of its bounds: onnxruntime makes the largest finite number of them."
     ),

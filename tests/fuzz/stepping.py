@@ -180,7 +180,7 @@ def _noisy(array: Any, rng: np.random.Generator, scale: float, size: float = 0.0
     wide = array.astype(np.float64)
     with np.errstate(all="ignore"):
         noise = scale * EPSILON[array.dtype] * rng.uniform(-1, 1, array.shape)
-        return np.asarray(wide + noise * (np.abs(wide) + size / 4)).astype(array.dtype)
+        return np.asarray(wide + noise * (np.abs(wide) + size / 2)).astype(array.dtype)
 
 
 def _noisy_operand(op_type: str, at: int, array: Any, rng: np.random.Generator, scale: float) -> Any:

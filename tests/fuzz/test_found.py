@@ -119,6 +119,18 @@ def test_reads_of_nothing_from_nothing():
     assert check(case.replace(feeds=[{"x": np.ones(shape, np.float32)} for shape in shapes])) is None
 
 
+def test_arms_that_read_one_number_that_is_known_when_they_run_read_no_argument_in_common():
+    """The size is filled into tensors of one element, which each dispatch does for itself."""
+    text = (
+        "(int8[M,N,13] x) => (int64 y, int64[?] z) <int64[1] i = {0}, int64[1] one = {-1}, int64[2] j = {0, 2}> { "
+        "s = Shape (x)  m = Gather (s, i)  c = Concat <axis = 0> (one, m)  y = ReduceMax <keepdims = 0> (c, one)  "
+        "z = Gather (s, j) }"
+    )
+    for fusion in ("none", "default", "aggressive"):
+        case = _case(text, 20, fusion=fusion)
+        assert check(case.replace(feeds=[{"x": np.ones((m, 3, 13), np.int8)} for m in (1, 5)])) is None
+
+
 @pytest.mark.parametrize("op", ["Softplus", "Mish"])
 def test_small_results_are_relatively_exact(op: str):
     text = f"(float[40] x) => (float[?] y) {{ y = {op} (x) }}"

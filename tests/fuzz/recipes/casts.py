@@ -9,7 +9,22 @@ import numpy as np
 from tests.fuzz.exclusions import exclude
 from tests.fuzz.graph import Graph
 from tests.fuzz.recipe import recipe
-from tests.fuzz.tensors import BF16, BOOL, F16, F32, F64, I32, I64, INTEGERS, NUMBERS, U8, U32, Value, onnx_type
+from tests.fuzz.tensors import (
+    BF16,
+    BOOL,
+    F16,
+    F32,
+    F64,
+    I32,
+    I64,
+    INTEGERS,
+    NUMBERS,
+    U8,
+    U32,
+    Value,
+    is_float,
+    onnx_type,
+)
 
 TARGETS = (F32, F32, F64, F16, I32, I64, BOOL, U8, *INTEGERS, BF16)
 
@@ -18,7 +33,7 @@ TARGETS = (F32, F32, F64, F16, I32, I64, BOOL, U8, *INTEGERS, BF16)
 def cast(g: Graph, op: str) -> None:
     """Between any two types."""
     x, to = g.pick((*NUMBERS, BOOL)), g.choose(TARGETS)
-    _exclude_lost_halves(x, to)
+    _exclude_infinities(x, to)
     g.add(op, x, to=onnx_type(to))
 
 
@@ -26,10 +41,10 @@ def cast(g: Graph, op: str) -> None:
 def cast_like(g: Graph, op: str) -> None:
     """To the type of another value."""
     x, like = g.pick((*NUMBERS, BOOL)), g.pick((*NUMBERS, BOOL))
-    _exclude_lost_halves(x, like.dtype)
+    _exclude_infinities(x, like.dtype)
     g.add(op, x, like)
 
 
-def _exclude_lost_halves(x: Value, to: np.dtype[Any]) -> None:
-    lost = x.dtype in (F16, BF16) and not all(np.isfinite(array.astype(np.float64)).all() for array in x.arrays)
-    exclude("infinite-half-as-integer", lost and to == U32)
+def _exclude_infinities(x: Value, to: np.dtype[Any]) -> None:
+    lost = is_float(x.dtype) and not all(np.isfinite(array.astype(np.float64)).all() for array in x.arrays)
+    exclude("infinity-as-uint32", lost and to == U32)

@@ -21,7 +21,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.cost import num_bytes
 from fuseline.analysis.moves import affine_sources
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import splat_value
+from fuseline.analysis.structured import Kind, kind, splat_value
 from fuseline.analysis.views import is_view
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
@@ -130,12 +130,15 @@ def _arguments(group: Group) -> list[SSAValue]:
 
 
 def _is_made(value: SSAValue, made: Collection[int]) -> bool:
-    """Whether a dispatch of the ops `made` has a value of its own: made inside, without contents, or one number."""
+    """Whether a dispatch of the ops `made` has a value of its own: made inside, without contents, or one number (known
+    or not) everywhere."""
     if splat_value(value) is not None:
         return True
     while isinstance(value, OpResult) and is_view(value.op):
         value = value.op.operands[0]
-    return isinstance(value, OpResult) and (id(value.op) in made or isinstance(value.op, tensor.EmptyOp))
+    if not isinstance(value, OpResult):
+        return False
+    return id(value.op) in made or isinstance(value.op, tensor.EmptyOp) or kind(value.op) is Kind.FILL
 
 
 def _traversal(arm: Group, arguments: Sequence[SSAValue], shapes: ShapeAnalysis) -> Traversal:

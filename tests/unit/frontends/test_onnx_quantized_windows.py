@@ -49,3 +49,34 @@ def test_windows_of_quantised_images(name: str, symbolic: bool):
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
         else:
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("element", ["uint8", "int8"])
+def test_two_windows_over_one_quantised_image_whose_channels_come_first(element: str, symbolic: bool):
+    """The caller's integers are read as they lie, by a convolution and a pooling in one dispatch. Both make their
+    results channel by channel again, whatever order their loops have in between."""
+    batch, height, width = (int(RNG.integers(low, high)) for low, high in ((1, 3), (8, 40), (8, 40)))
+    sizes = "H,W" if symbolic else f"{height},{width}"
+    model = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17]>
+        g ({element}[{batch},{CHANNELS},{sizes}] q)
+        => (float[{batch},{CHANNELS},H1,W1] y, float[{batch},{CHANNELS},H2,W2] m)
+        <float s = {{{SCALE}}}, {element} z = {{{RNG.integers(0, 128)}}}> {{
+          d = DequantizeLinear(q, s, z)
+          c = Conv<group={CHANNELS}, pads=[1,1,1,1]>(d, w)
+          y = Relu(c)
+          m = MaxPool<kernel_shape=[2,2], strides=[2,2]>(d)
+        }}""")
+    values = RNG.standard_normal((CHANNELS, 1, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(values, "w"))
+    info = np.iinfo(element)
+    q = RNG.integers(info.min, info.max + 1, (batch, CHANNELS, height, width)).astype(element)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    expected = session.run(None, {"q": q})
+    for threads in (1, 2, 3):
+        program = fuseline.compile(model, target="cpu", threads=threads)
+        found = program.run({"q": q})
+        np.testing.assert_allclose(found["y"], np.asarray(expected[0]), rtol=1e-4, atol=1e-3)
+        np.testing.assert_array_equal(found["m"], np.asarray(expected[1]))
+        assert program.stats["dispatches"] <= 2
+        assert symbolic or "loop-nest" not in program.stats["families"]

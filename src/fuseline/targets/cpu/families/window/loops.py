@@ -14,7 +14,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
+from fuseline.analysis.operand_access import Bound, LinearAccess
 from fuseline.analysis.structured import Kind, StructuredOp, dims_of, kind, multiply_add_operands, used_dims, yielded
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
@@ -22,11 +22,9 @@ from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.contraction.access import access_segments, linear_access
 from fuseline.targets.cpu.families.contraction.loops import Axis, Operand, estimated
+from fuseline.targets.cpu.families.window.lanes import as_written, channel_lane, pixel_lane
 from fuseline.targets.cpu.families.window.widened import widened_image
 from fuseline.targets.target import Refusal
-
-MOST_LANE_STEP = 4
-"""Elements of the image between two lanes: up to so many, vectors that hold them all are loaded and picked from."""
 
 UNROLLED_WINDOW = 9
 """A window wider than this along the line is a loop, and its pixels share no columns."""
@@ -185,7 +183,9 @@ def _with_operands(
     moving = [loop for loop in written if extents[loop] != 1]
     if not moving or set(written) != set(root.parallel):
         return Refusal("no-channels", "nothing runs along the lanes")
-    channel = _pixel_lane(found, moving) if planes else _channel(found, moving)
+    if planes and pixel_lane(found, moving) is None:
+        moving = as_written(view, moving)
+    channel = pixel_lane(found, moving) if planes else channel_lane(found, moving)
     if channel is None:
         return Refusal("channels-not-contiguous", "no loop of the result walks the image element by element")
     filter_ = _operand(view, root, other, extents) if other is not None else None
@@ -198,25 +198,6 @@ def window_along(root: StructuredOp, image: int, lane: int) -> list[int]:
     """The loops of the window in the coordinate of the image that loop `lane` runs along."""
     coordinates = [dims_of(expr) for expr in root.input_maps[image].results]
     return [loop for loop in root.reduction if any(lane in loops and loop in loops for loops in coordinates)]
-
-
-def _channel(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
-    """The loop for the lanes: contiguous in the image, never in its padding, the one that a concat cuts; innermost if
-    there is a choice."""
-    padded = {loop for segment in found for bound in segment.access.bounds for loop in bound.coordinate.terms}
-    lanes = [
-        loop
-        for loop in moving
-        if loop not in padded and all(s.loop in (None, loop) and s.access.stride(loop) == 1 for s in found)
-    ]
-    return lanes[-1] if lanes else None
-
-
-def _pixel_lane(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
-    """The loop for the lanes of planes: the innermost of the result, where it steps over the image by a few elements;
-    it may be in its padding."""
-    stride = found[0].access.stride(moving[-1])
-    return moving[-1] if isinstance(stride, int) and 0 < stride <= MOST_LANE_STEP else None
 
 
 def _image_of(root: StructuredOp, used: Sequence[int]) -> int:

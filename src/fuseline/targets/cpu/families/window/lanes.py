@@ -1,0 +1,41 @@
+"""The loop of a window's result that runs along the lanes: the channels of an image, or, where those come first, the
+pixels of a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fuseline.analysis.operand_access import Segment
+from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.contraction.results import Coordinates, result_paths
+from fuseline.targets.target import Refusal
+
+MOST_LANE_STEP = 4
+"""Elements of the image between two lanes: up to so many, vectors that hold them all are loaded and picked from."""
+
+
+def channel_lane(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
+    """The loop for the lanes: contiguous in the image, never in its padding, the one that a concat cuts; innermost if
+    there is a choice."""
+    padded = {loop for segment in found for bound in segment.access.bounds for loop in bound.coordinate.terms}
+    lanes = [
+        loop
+        for loop in moving
+        if loop not in padded and all(s.loop in (None, loop) and s.access.stride(loop) == 1 for s in found)
+    ]
+    return lanes[-1] if lanes else None
+
+
+def pixel_lane(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
+    """The loop for the lanes of planes: the innermost of the result, where it steps over the image by a few elements;
+    it may be in its padding."""
+    stride = found[0].access.stride(moving[-1])
+    return moving[-1] if isinstance(stride, int) and 0 < stride <= MOST_LANE_STEP else None
+
+
+def as_written(view: DispatchView, moving: Sequence[int]) -> list[int]:
+    """The loops in the order of the results, where an epilogue turns all in the same way on their way out."""
+    paths = result_paths(view)
+    orders = {path.coordinates for path in paths} if not isinstance(paths, Refusal) else set[Coordinates]()
+    written = [loop for loop in next(iter(orders)) if loop in moving] if len(orders) == 1 else []
+    return [loop for loop in written if isinstance(loop, int)] if len(written) == len(moving) else list(moving)

@@ -27,7 +27,7 @@ def code_listing(record: CompileRecord, target: Target, form: str, dispatch: str
 def find_dispatch(record: CompileRecord, word: str) -> DispatchRecord:
     """The dispatch whose name or number `word` is. Raises E0501 where there is none."""
     for number, dispatch in enumerate(record.dispatches):
-        if word == dispatch.name or (word.isdecimal() and int(word) == number):
+        if dispatch.is_called(word, number):
             return dispatch
     hint = f"the numbers are 0 to {len(record.dispatches) - 1}; `fuseline stats MODEL --dispatches` lists the names"
     raise FuselineError("E0501", f"no dispatch is called {word!r}", node=word, hint=hint)
@@ -38,5 +38,5 @@ def _heading(symbol: str, dispatches: Sequence[DispatchRecord]) -> tuple[str, ..
     users = [one for one in dispatches if symbol in one.kernels]
     families = " ".join(dict.fromkeys(one.family for one in users))
     executables = " ".join(dict.fromkeys(f"@{one.executable}" for one in users))
-    names = " ".join(one.name for one in users)
+    names = " ".join(one.label for one in users)
     return (f"{symbol}: {families}", f"executable {executables}", f"dispatch {names}")

@@ -31,7 +31,7 @@ def dispatches_table(record: CompileRecord) -> Table:
     for dispatch in record.dispatches:
         moved = dispatch.bytes_read + dispatch.bytes_written
         table.add_row(
-            dispatch.name,
+            dispatch.label,
             dispatch.root,
             shortened(member_nodes(dispatch)),
             dispatch.family,

@@ -174,7 +174,7 @@ def _explain_dispatch(record: CompileRecord, subject: Subject, dispatch: Dispatc
     form = f", {dispatch.form} code" if dispatch.form not in ("", "full") else ""
     lines = [
         (
-            f"{dispatch.name}: root {dispatch.root}{family}{form}{arms}, {quantity(dispatch.flops)} flops, executable "
+            f"{dispatch.label}: root {dispatch.root}{family}{form}{arms}, {quantity(dispatch.flops)} flops, executable "
             f"{dispatch.executable}"
         )
     ]

@@ -149,8 +149,9 @@ class ArmRecord(msgspec.Struct, kw_only=True):
 
 
 class DispatchRecord(msgspec.Struct, kw_only=True):
-    """One launch: `executable` names the shared code; `flops` and `bytes_*` are per launch at the upper bound of
-    symbolic sizes.
+    """One launch: `executable` names the shared code, `name` what it does, `shape` sizes and type of its first result
+    (`1x56x56x64_f32`; `D` is a size that only the run tells). `flops` and `bytes_*` are per launch at the upper bound
+    of symbolic sizes.
 
     `arms` are its parts where it has several; `root` then counts their kinds (`contraction x3`, `convolution x2 +
     copy`). `predicted_ns` is what the profit model of fusion expects of a launch. `form` says how its code was kept
@@ -180,7 +181,17 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     code_bytes: int = 0
     unshared: tuple[str, ...] = ()
     sharing_loss: float = 0.0
+    shape: str = ""
     fallback: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+
+    @property
+    def label(self) -> str:
+        """The name with sizes, as lists of dispatches have it: `003_contraction_1x56x56x64_f32`."""
+        return f"{self.name}_{self.shape}" if self.shape else self.name
+
+    def is_called(self, word: str, number: int) -> bool:
+        """Whether a user means this dispatch, the launch of that number, by a name, a label or a number."""
+        return word in (self.name, self.label) or (word.isdecimal() and int(word) == number)
 
 
 class HostOpRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,8 @@ _ORDER = (
     "fills",
     "copies",
     "standalone_transposes",
+    "gathers",
+    "inside",
     "code_bytes",
     "fallbacks",
     "idioms",

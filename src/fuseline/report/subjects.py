@@ -1,5 +1,5 @@
 """What a user means by a name: an ONNX node, a structural id (`convolution.96eabbfb` or `96eabbfb`), or a dispatch
-(`012_convolution`, `12`)."""
+(`012_convolution`, `012_convolution_1x56x56x64_f32`, `12`)."""
 
 from __future__ import annotations
 
@@ -62,9 +62,7 @@ def _structural(record: CompileRecord, name: str) -> Subject | None:
 
 
 def _dispatch(record: CompileRecord, name: str) -> Subject | None:
-    found = next(
-        (d for i, d in enumerate(record.dispatches) if name == d.name or (name.isdecimal() and int(name) == i)), None
-    )
+    found = next((d for i, d in enumerate(record.dispatches) if d.is_called(name, i)), None)
     return (
         Subject(found.name, frozenset(member.id for member in found.members), (found,), found)
         if found is not None

@@ -26,7 +26,7 @@ def _symbols(model: onnx.ModelProto, **choices: Any) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for dispatch in fuseline.compile(model, **choices).record.dispatches:
         for symbol in dispatch.kernels:
-            found.setdefault(symbol, []).append(dispatch.name)
+            found.setdefault(symbol, []).append(dispatch.label)
     return found
 
 

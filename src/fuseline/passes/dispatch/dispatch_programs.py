@@ -16,8 +16,9 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IndexType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.structured import is_constant, kind
+from fuseline.analysis.structured import is_constant
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
+from fuseline.dispatch.naming import shape_label, what_it_does
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, ROOT_ATTRIBUTE, DispatchView
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import CompilerContext
@@ -69,15 +70,16 @@ def _is_call(op: Any) -> bool:
 
 def _program(call: DispatchOp, entry: FuncOp, number: int, ctx: CompilerContext) -> DispatchProgram:
     view = DispatchView(entry)
-    root = kind(view.root).value if view.root is not None else "empty"
+    what = what_it_does(view.members, view.root)
     outputs = [_described(f"output{i}", value, view) for i, value in enumerate(view.results)]
-    name = f"{number:03d}_{root}_{_label(view.results[0], view)}.mlir" if outputs else f"{number:03d}_{root}.mlir"
+    label = f"_{shape_label(view.results[0], view.shapes)}" if outputs else ""
+    name = f"{number:03d}_{what}{label}.mlir"
     main = standalone(call, entry)
     given = main.body.block.args
     names = _argument_names(main)
     own = DispatchView(main)
     about = {
-        "dispatch": f"{number:03d}_{root}",
+        "dispatch": f"{number:03d}_{what}",
         "file": name,
         "executable": call.executable,
         "nodes": list(provenance(call)),
@@ -151,9 +153,3 @@ def _described(name: str, value: SSAValue, view: DispatchView) -> dict[str, Any]
         return {"name": name, "dtype": "index", "shape": []}
     shape = [size if isinstance(size, int) else to_name(size) for size in view.shapes.dims(value)]
     return {"name": name, "dtype": dtype_name(tensor_type(value)), "shape": shape}
-
-
-def _label(value: SSAValue, view: DispatchView) -> str:
-    """A shape and a type as in IREE's names of dispatches: `1x56x56x64_f32`, `D` for a size that only the run tells."""
-    sizes = [str(size) if isinstance(size, int) else "D" for size in view.shapes.dims(value)]
-    return "_".join([*(["x".join(sizes)] if sizes else []), str(tensor_type(value).element_type)])

@@ -26,9 +26,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import captured, is_constant, kind
+from fuseline.analysis.structured import captured, is_constant
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, require_match
 from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
+from fuseline.dispatch.naming import what_it_does
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, ROOT_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir import flow
@@ -77,7 +78,7 @@ def _outline_all(module: ModuleOp, function: FuncOp, shapes: ShapeAnalysis) -> N
 
 
 class _Names:
-    """Fresh executable names: `<function>_dispatch_<n>_<kind of root>`."""
+    """Fresh executable names: `<function>_dispatch_<n>_<what it does>`."""
 
     def __init__(self, module: ModuleOp, function: str) -> None:
         self.function = function
@@ -87,7 +88,7 @@ class _Names:
     def next(self, region: flow.DispatchRegionOp) -> str:
         ops = ops_of(body_of(region))
         root = next((op for op in ops if ROOT_ATTRIBUTE in op.attributes), ops[0] if ops else None)
-        label = kind(root).value if root is not None else "empty"
+        label = what_it_does(ops, root)
         while True:
             name = f"{self.function}_dispatch_{self.count}_{label}"
             self.count += 1

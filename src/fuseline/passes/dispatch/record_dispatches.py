@@ -19,6 +19,7 @@ from fuseline.analysis.cost import flops, num_bytes
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value
 from fuseline.dispatch.arms import Subgrid, subgrids
+from fuseline.dispatch.naming import shape_label, what_it_does
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView, root_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, sum_of, to_text, upper_bound
@@ -94,6 +95,7 @@ class _Code:
     the members of each."""
 
     kinds: tuple[str, ...]
+    does: str
     root: str
     roots: frozenset[int]
     arms: tuple[tuple[str, tuple[int, ...]], ...]
@@ -113,6 +115,7 @@ class _Code:
         arms = [_arm(part, ops, at) for part, ops in zip(parts, mine, strict=True)] if len(parts) > 1 else []
         return cls(
             kinds=tuple(kind(op).value for op in members),
+            does=what_it_does(mine[0] if arms and root is not None else members, root),
             root=kind(root).value if root is not None else "",
             roots=frozenset(at[op] for op in roots if op is not None and op in at),
             arms=tuple(arms),
@@ -132,7 +135,8 @@ def _record(ctx: CompilerContext, call: DispatchOp, code: _Code, shapes: ShapeAn
     read = _number(sum_of(num_bytes(value, shapes) for value in dict.fromkeys(call.arguments)))
     written = _number(sum_of(num_bytes(value, shapes) for value in call.res))
     return DispatchRecord(
-        name=f"{number:03d}_{code.root or 'empty'}",
+        name=f"{number:03d}_{_told(ctx, code, names)}",
+        shape=shape_label(call.res[0], shapes) if call.res else "",
         executable=call.executable,
         root=_label(code) if code.arms else code.root,
         members=_members(ctx, code, names),
@@ -143,6 +147,13 @@ def _record(ctx: CompilerContext, call: DispatchOp, code: _Code, shapes: ShapeAn
         arms=[ArmRecord(root=root, members=tuple(names[i] for i in members)) for root, members in code.arms],
         predicted_ns=round(launch_ns(code.flops, read + written, ctx.target)),
     )
+
+
+def _told(ctx: CompilerContext, code: _Code, names: Sequence[str]) -> str:
+    """What a dispatch does: where its root is made in one walk and not as it is written, that."""
+    known = (ctx.records.fusion_nodes.get(names[i]) for i in sorted(code.roots, reverse=True))
+    idiom = next((node.idiom for node in known if node is not None and node.idiom), "")
+    return idiom if idiom and not code.arms and code.does == Kind.REDUCTION.value else code.does
 
 
 def _names(call: DispatchOp, code: _Code) -> list[str]:

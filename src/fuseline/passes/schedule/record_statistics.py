@@ -19,6 +19,9 @@ from fuseline.targets.target import CompiledKernel
 TRANSPOSES, COPIES, FILLS = ("transpose",), ("copy", "slice", "concat", "pad"), ("fill", "broadcast")
 """Roots of dispatches, and of arms, that only move data: what a perfect fusion leaves none of."""
 
+GATHER = "gather"
+"""What reads by index, and is not counted among what a perfect fusion leaves none of."""
+
 _MOVING = (*TRANSPOSES, *COPIES, *FILLS)
 _ROOTS = ("contraction", "convolution", "depthwise", "pooling")
 
@@ -58,6 +61,8 @@ def record_statistics(
         "fills": sum(moving[kind] for kind in FILLS),
         "copies": figures.copies + sum(moving[kind] for kind in COPIES),
         "standalone_transposes": sum(moving[kind] for kind in TRANSPOSES),
+        "gathers": sum(_gathers(dispatch) for dispatch in record.dispatches),
+        "inside": _inside(record.dispatches),
         "code_bytes": sum(len(code) for code in _emitted(bodies, shared)),
         "bytes_moved": _number(d.sum_of(d.mul(trips, _moved(step, kernels)) for trips, step in _repeated(schedule))),
         **_memory(schedule, scratch, threads),
@@ -167,6 +172,24 @@ def _moves(dispatch: DispatchRecord) -> Iterator[str]:
         yield from (arm.root for arm in arms)
     elif all(member.kind in _MOVING for member in dispatch.members):
         yield arms[0].root if arms else dispatch.root
+
+
+def _gathers(dispatch: DispatchRecord) -> bool:
+    """Whether a dispatch reads by index and computes nothing."""
+    kinds = {member.kind for member in dispatch.members}
+    return GATHER in kinds and kinds <= {GATHER, *_MOVING}
+
+
+def _inside(dispatches: Sequence[DispatchRecord]) -> dict[str, int]:
+    """The ops that move data inside of dispatches that compute, by what `stats` calls dispatches of nothing else."""
+    kinds = Counter(
+        member.kind
+        for dispatch in dispatches
+        if any(member.kind not in (GATHER, *_MOVING) for member in dispatch.members)
+        for member in dispatch.members
+    )
+    groups = {"fills": FILLS, "copies": COPIES, "transposes": TRANSPOSES, "gathers": (GATHER,)}
+    return {name: sum(kinds[kind] for kind in group) for name, group in groups.items()}
 
 
 def _moved(step: DispatchStep, kernels: Mapping[str, CompiledKernel]) -> Dim:

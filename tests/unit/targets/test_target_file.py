@@ -213,6 +213,22 @@ def test_rules_by_name(tmp_path: Path, target: str):
     )
 
 
+def test_rules_of_the_command_line_are_asked_besides_those_that_a_target_names(tmp_path: Path):
+    rules = tmp_path / "more.py"
+    rules.write_text(NO_EPILOGUE.format(code="besides"))
+    path = _file(tmp_path, '[fusion]\nonly = ["elementwise-epilogue", "row-chain"]\n')
+    record = fuseline.compile(_layers(), target=f"null:{path}", rules=[rules]).record
+    assert "besides" in {decision.code for decision in record.decisions}
+
+
+def test_options_that_choose_nothing_of_a_target(tmp_path: Path):
+    path = _file(tmp_path, '[fusion]\nonly = ["row-chain"]\n')
+    with pytest.raises(FuselineError, match="E0501.*the target has none of the rules root-chain"):
+        fuseline.compile(
+            _layers(), target=f"null:{path}", pass_options={"form-dispatch-regions": {"rules": ["root-chain"]}}
+        )
+
+
 def test_a_program_from_the_cache_knows_the_rules_of_its_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FUSELINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("FUSELINE_NO_CACHE", raising=False)

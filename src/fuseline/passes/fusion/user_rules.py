@@ -90,17 +90,22 @@ def rules_asked(
     Raises E0304 for a name in the options that no rule has, E0501 for one in the description, at its place, and for
     options that choose nothing that the target has.
     """
+    besides = [rule.name for rule in more]
     more = (*more, *(rule for path in target.files for rule in load_rules(Path(path))))
     require_known("rules", only, more, "E0304", asker)
     require_known("without", without, more, "E0304", asker)
     for name in (*target.only, *target.without):
         require_known("the target's rules", [name], more, "E0501", target.places.get(name, ""))
-    return chosen_rules(more, _left_by(target, only), (*without, *target.without))
+    return chosen_rules(more, _left_by(target, only, besides), (*without, *target.without))
 
 
-def _left_by(target: TargetRules, only: Sequence[str]) -> Sequence[str]:
-    """The names out of `only` (none: all) that the target has."""
-    kept = [name for name in only or target.only if name in target.only] if target.only else only
+def _left_by(target: TargetRules, only: Sequence[str], besides: Sequence[str]) -> Sequence[str]:
+    """The names out of `only` (none: all) that the target has; it has those `besides`, which its description does not
+    know."""
+    if not target.only:
+        return only
+    known = [*target.only, *besides]
+    kept = [name for name in only or known if name in known]
     if only and not kept:
         hint = f"it has {', '.join(target.only)}"
         raise FuselineError("E0501", f"the target has none of the rules {', '.join(only)}", node=only[0], hint=hint)

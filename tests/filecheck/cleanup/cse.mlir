@@ -117,3 +117,43 @@ func.func @bodies(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8x
   } -> tensor<8xf32>
   return %a, %b, %c : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// One value however it is written: operands of what commutes in another order, loops in another. What is subtracted has an order.
+// CHECK-LABEL: func.func @rewritten
+// CHECK: %[[SUM:.*]] = linalg.generic
+// CHECK: arith.addf
+// CHECK: } -> tensor<4x6xf32> loc(fused["a", "b"])
+// CHECK-NEXT: %[[DIFFERENCE:.*]] = linalg.generic
+// CHECK: arith.subf
+// CHECK: } -> tensor<4x6xf32> loc("c")
+// CHECK-NEXT: %[[OTHER:.*]] = linalg.generic
+// CHECK: } -> tensor<4x6xf32> loc("d")
+// CHECK-NEXT: func.return %[[SUM]], %[[SUM]], %[[DIFFERENCE]], %[[OTHER]]
+#rows = affine_map<(i, j) -> (i, j)>
+#columns = affine_map<(i, j) -> (j, i)>
+func.func @rewritten(%x: tensor<4x6xf32>, %y: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>) {
+  %e = tensor.empty() : tensor<4x6xf32>
+  %a = linalg.generic {indexing_maps = [#rows, #rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%x, %y : tensor<4x6xf32>, tensor<4x6xf32>) outs(%e : tensor<4x6xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %v = arith.addf %p, %q : f32
+    linalg.yield %v : f32
+  } -> tensor<4x6xf32> loc("a")
+  %b = linalg.generic {indexing_maps = [#columns, #columns, #columns], iterator_types = ["parallel", "parallel"]} ins(%y, %x : tensor<4x6xf32>, tensor<4x6xf32>) outs(%e : tensor<4x6xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %v = arith.addf %p, %q : f32
+    linalg.yield %v : f32
+  } -> tensor<4x6xf32> loc("b")
+  %c = linalg.generic {indexing_maps = [#rows, #rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%x, %y : tensor<4x6xf32>, tensor<4x6xf32>) outs(%e : tensor<4x6xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %v = arith.subf %p, %q : f32
+    linalg.yield %v : f32
+  } -> tensor<4x6xf32> loc("c")
+  %d = linalg.generic {indexing_maps = [#columns, #columns, #columns], iterator_types = ["parallel", "parallel"]} ins(%y, %x : tensor<4x6xf32>, tensor<4x6xf32>) outs(%e : tensor<4x6xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %v = arith.subf %p, %q : f32
+    linalg.yield %v : f32
+  } -> tensor<4x6xf32> loc("d")
+  return %a, %b, %c, %d : tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>
+}

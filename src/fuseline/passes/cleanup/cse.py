@@ -5,8 +5,9 @@ others.
     %b = math.exp %x    =>
     use(%a, %b)               use(%a, %a)
 
-Works within one block at a time: bodies and dispatch regions keep values of their own, so that ops which were cloned
-into a region on purpose stay there.
+What a generic computes counts, not in which order its loops and the operands of what commutes are written
+(`generic_key.py`). Works within one block at a time: bodies and dispatch regions keep values of their own, so that ops
+which were cloned into a region on purpose stay there.
 """
 
 from __future__ import annotations

@@ -11,8 +11,10 @@ from collections.abc import Hashable
 from xdsl.ir import Operation, Region
 
 from fuseline.analysis.structural_key import AttributeNumbers
+from fuseline.analysis.structured import is_generic
 from fuseline.ir.fast.direct import operands_of, ops_of
 from fuseline.ir.scalar_ops import COMMUTATIVE_ON_INTEGERS
+from fuseline.passes.cleanup.generic_key import GenericKeys
 
 
 class ValueNumbering:
@@ -22,14 +24,17 @@ class ValueNumbering:
     def __init__(self) -> None:
         self._numbers = AttributeNumbers()
         self._number = self._numbers.number
+        self._generics = GenericKeys(self._numbers)
 
     def key(self, op: Operation) -> Hashable:
-        """A key of `op` by its name, operands, attributes, result types and regions; locations do not enter."""
-        return self._key(op, {})
+        """A key of `op` by its name, operands, attributes, result types and regions; locations do not enter, and
+        neither does the order of a generic's loops and operands (`generic_key.py`)."""
+        found = self._generics.key(op) if is_generic(op) else None
+        return found if found is not None else self._key(op, {})
 
     def outside(self, op: Operation) -> Hashable:
         """The part of the key that is not in regions; ops with different ones are different."""
-        return self._outside(op, {})
+        return self._generics.outside(op) if is_generic(op) else self._outside(op, {})
 
     def region(self, region: Region) -> Hashable:
         """A key of everything in `region`."""

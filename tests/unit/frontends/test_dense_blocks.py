@@ -55,3 +55,13 @@ def test_images_of_any_size():
     for _ in range(3):
         shape = (1, 3, int(RNG.integers(3, 30)), int(RNG.integers(3, 30)))
         check(model, RNG.standard_normal(shape).astype(np.float32), 2)
+
+
+def test_what_a_concat_turns_is_told_as_its_own():
+    """The input is turned for the sake of the concats, not of the convolution whose result lies as they want it."""
+    model = dense_block(4, 8, (64, 64), 3)
+    for node in model.graph.node:
+        node.name = node.output[0]
+    program = fuseline.compile(model, target="null", fusion="none")
+    turned = [m.nodes for d in program.record.dispatches for m in d.members if m.kind == "transpose"]
+    assert turned and all(set(nodes) <= {"k1", "k2"} for nodes in turned)

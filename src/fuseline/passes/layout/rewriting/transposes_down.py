@@ -173,8 +173,8 @@ def gathered(permutation: Permutation, groups: Sequence[Sequence[int]]) -> tuple
 
 
 def _concat(scope: Scope, op: Operation) -> SSAValue | None:
-    """Moves the layout that carries most bytes; the other pieces get the inverse transpose, and so does what the caller
-    is given."""
+    """Moves the layout that carries most bytes; the other pieces get the inverse transpose, which is the concat's own,
+    and so does what the caller is given."""
     assert type(op) is tensor.ConcatOp
     votes: dict[Permutation, int] = {}
     if is_returned(op.result):
@@ -191,10 +191,15 @@ def _concat(scope: Scope, op: Operation) -> SSAValue | None:
         return None
     at, moved = _emitters(op, tops[best])
     back = inverse(best)
-    pieces = [transpose(scope, moved, piece, back) for piece in op.inputs]
+    pieces = [transpose(scope, moved if _has_layout(piece, best) else at, piece, back) for piece in op.inputs]
     axis = best[op.dim.value.data]
     type_ = attributes.tensor_type(element_of(op.result), tuple(apply(back, shape_of(op.result))))
     return transpose(scope, moved, at.add(create_concat(pieces, axis, type_)).result, best)
+
+
+def _has_layout(piece: SSAValue, layout: Permutation) -> bool:
+    found = transposed_input(piece)
+    return found is not None and found[2] == layout
 
 
 def _weight(scope: Scope, value: SSAValue) -> int:

@@ -48,6 +48,7 @@ ADVICE: dict[str, str] = {
     "recompute": (
         "let one reader take each element once, or store the value: it is cheaper unless the arithmetic is trivial"
     ),
+    "region": "form the regions in one run, or leave out the earlier one: `opt -p` says which runs there are",
     "reshape-between": (
         "reshape elsewhere in the model (before the producer or after the consumer), so that dimensions stay apart"
     ),

@@ -95,7 +95,7 @@ def test_a_stage_is_printed_or_written(stage: str, model: Path, tmp_path: Path) 
         (("MODEL", "--emit", "input", "--sign", "k"), 2, "leaves nothing for --sign"),
         (("MODEL", "--emit", "nothing"), 2, "nothing"),
         (("MODEL", "--emit", "nothing"), 2, "use one of input, cleanup, "),
-        (("MODEL", "--emit", "nothing"), 2, "plan, object"),
+        (("MODEL", "--emit", "nothing"), 2, "plan, kernel, llvm, asm, object"),
     ],
 )
 def test_a_compile_that_is_refused(arguments: tuple[str, ...], code: int, words: str, model: Path) -> None:
@@ -195,7 +195,8 @@ def test_statistics_with_tables(model: Path) -> None:
     assert full["edges"]["fused"] == sum(item["verdict"] == "fused" for item in full["decisions"])
     short, long = _invoke(stats, model, *NULL), _invoke(stats, model, "--dispatches", "--decisions", *NULL)
     assert "dispatches" in short and full["dispatch_table"][0]["name"] not in short.split()
-    assert full["dispatch_table"][0]["name"] in long.split() and "product" in long
+    first = full["dispatch_table"][0]
+    assert f"{first['name']}_{first['shape']}" in long.split() and "product" in long
 
 
 def test_answers_about_nodes(model: Path) -> None:

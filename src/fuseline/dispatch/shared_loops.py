@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
@@ -70,9 +71,15 @@ class SharedLoops:
         steps = [step for op in self.nests for step in self._steps(op)]
         self.kept_steps = [step for step in steps if step[0][0] not in self._free]
         self.free_steps = [step for step in steps if step[0][0] in self._free]
-        reduced = [(loop, None) for op in between if op in self.nests for loop in _reduced(op, self.nests[op])]
-        alike = [loops for axes in self.along.values() for loops in axes] if go_along else []
-        self.classes = LoopClasses(self.nests, [*reduced, *(steps if go_along else self.kept_steps)], alike)
+        self._reduced = [(loop, None) for op in between if op in self.nests for loop in _reduced(op, self.nests[op])]
+        self._go_together = go_along
+
+    @cached_property
+    def classes(self) -> LoopClasses[Operation]:
+        """The classes that a grid is chosen from."""
+        steps = [*self._reduced, *self.kept_steps, *(self.free_steps if self._go_together else ())]
+        alike = [loops for axes in self.along.values() for loops in axes] if self._go_together else []
+        return LoopClasses(self.nests, steps, alike)
 
     def parts(self) -> list[list[Operation]]:
         """The placed members that hang together through values."""

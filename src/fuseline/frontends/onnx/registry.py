@@ -24,7 +24,13 @@ _TABLE: dict[tuple[str, str], list[tuple[int, Lowering]]] = {}
 
 
 def onnx_op(
-    op_type: str, *, since: int = 1, domain: str = "", ranks: Sequence[int] = (), in_f32: bool = False
+    op_type: str,
+    *,
+    since: int = 1,
+    domain: str = "",
+    ranks: Sequence[int] = (),
+    least_ranks: Sequence[int] = (),
+    in_f32: bool = False,
 ) -> Callable[[LoweringT], LoweringT]:
     """Register a function as the lowering of an operator from operator-set version `since` on (until a later
     registration).
@@ -32,6 +38,7 @@ def onnx_op(
     Args:
         ranks: how many dimensions the standard gives each input, where it fixes them; the function is only called with
         such inputs.
+        least_ranks: how many dimensions each input has at least, likewise.
         in_f32: whether it computes more than sums of halves, which it gets as f32; its results are rounded once
         (`wide_halves.py`).
 
@@ -43,7 +50,7 @@ def onnx_op(
         versions = _TABLE.setdefault((domain, op_type), [])
         if any(version == since for version, _ in versions):
             raise KeyError(f"two lowerings for {op_type} since {since}")
-        lowering = _with_ranks(function, ranks) if ranks else function
+        lowering = _with_ranks(function, ranks, least_ranks) if ranks or least_ranks else function
         versions.append((since, _in_f32(lowering, domain) if in_f32 else lowering))
         versions.sort(key=lambda entry: entry[0])
         return function
@@ -51,18 +58,22 @@ def onnx_op(
     return register
 
 
-def _with_ranks(function: Lowering, ranks: Sequence[int]) -> Lowering:
+def _with_ranks(function: Lowering, ranks: Sequence[int], least: Sequence[int]) -> Lowering:
     def checked(node: OnnxNode) -> Value | Sequence[Value | None]:
         for index, (t, rank) in enumerate(zip(node.inputs, ranks, strict=False)):
             if t is not None and t.rank != rank:
-                raise FuselineError(
-                    "E0107",
-                    f"input {index} of {node.op_type} has {t.rank} dimensions, must have {rank}",
-                    node=node.label,
-                )
+                raise _wrong_rank(node, index, t.rank, f"{rank}")
+        for index, (t, rank) in enumerate(zip(node.inputs, least, strict=False)):
+            if t is not None and t.rank < rank:
+                raise _wrong_rank(node, index, t.rank, f"at least {rank}")
         return function(node)
 
     return checked
+
+
+def _wrong_rank(node: OnnxNode, index: int, rank: int, wanted: str) -> FuselineError:
+    found = f"input {index} of {node.op_type} has {rank} dimensions, must have {wanted}"
+    return FuselineError("E0107", found, node=node.label)
 
 
 def _in_f32(function: Lowering, domain: str) -> Lowering:

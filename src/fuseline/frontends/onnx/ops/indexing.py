@@ -118,7 +118,7 @@ def gather_elements(node: OnnxNode) -> Tensor:
     return gather_at(node, data, [(indices, list(range(indices.rank)))], indices.dims, place)
 
 
-@onnx_op("GatherND")
+@onnx_op("GatherND", least_ranks=(1, 1))
 def gather_nd(node: OnnxNode) -> Tensor:
     """Slices of the data at the places that the last axis of the indices spells."""
     data, indices = node[0], node[1]

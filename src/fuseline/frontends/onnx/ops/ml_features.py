@@ -98,7 +98,7 @@ def normalizer(node: OnnxNode) -> Tensor:
     return elementwise(node, [x, size], FLOAT32, body)
 
 
-@onnx_op("Imputer", domain=ML)
+@onnx_op("Imputer", domain=ML, least_ranks=(1,))
 def imputer(node: OnnxNode) -> Tensor:
     """Another number in the stead of one that stands for what is missing."""
     x = node[0]
@@ -122,7 +122,7 @@ def imputer(node: OnnxNode) -> Tensor:
     return elementwise(node, [x, row], x.dtype, body)
 
 
-@onnx_op("ArrayFeatureExtractor", domain=ML)
+@onnx_op("ArrayFeatureExtractor", domain=ML, least_ranks=(1,))
 def array_feature_extractor(node: OnnxNode) -> Tensor:
     """The features with the numbers given, along the last axis."""
     x, picked = node[0], node[1]

@@ -37,7 +37,7 @@ MOST_PLACES = 1 << 20
 """Elements (or slices) of a table; larger ones would be more constants than they are worth."""
 
 
-@onnx_op("ScatterND", since=11)
+@onnx_op("ScatterND", since=11, least_ranks=(1, 1))
 def scatter_nd(node: OnnxNode) -> Tensor:
     """Updates of slices at positions given for the leading axes."""
     data, indices, updates = node[0], node[1], node[2]

@@ -154,7 +154,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch):
 
     def install(name: str, problem: BaseException) -> None:
         monkeypatch.setattr(
-            pipeline, "_make_pass", lambda pass_, options: _Broken(problem) if pass_ == name else make(pass_, options)
+            pipeline, "_make_pass", lambda pass_, *rest: _Broken(problem) if pass_ == name else make(pass_, *rest)
         )
 
     return install

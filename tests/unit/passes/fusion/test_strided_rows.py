@@ -1,0 +1,117 @@
+"""Which loops of a grid may become serial, by how rows then lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+from xdsl.dialects.builtin import f16
+from xdsl.dialects.math import ExpOp
+
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.ir.build import dims_map, identity_map
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.decision import WhyNot
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.strided_rows import COLUMNS, LINE_BYTES, strided_rows
+
+from .programs import TARGET, Program
+
+CACHED, SERIAL = TARGET.costs.cached_bytes, TARGET.costs.serial_elements
+
+
+def _group(p: Program) -> tuple[FusionGraph, Group]:
+    graph = FusionGraph(p.function.body.block, ShapeAnalysis())
+    (node,) = graph.nodes
+    return graph, Group.of(node)
+
+
+def _exp(*shape: int | str) -> tuple[FusionGraph, Group]:
+    p = Program(shape)
+    return _group(p.done(p.unary(p.x[0])))
+
+
+def _asked(
+    made: tuple[FusionGraph, Group], demoted: Collection[int], target: TargetDescription = TARGET
+) -> WhyNot | None:
+    graph, group = made
+    return strided_rows(group, frozenset(demoted), graph, target)
+
+
+def test_rows_along_memory_may_be_serial_however_long():
+    assert _asked(_exp(1000, CACHED), {1}) is None
+    assert _asked(_exp(1000, 1000, 1000), {1, 2}) is None
+    assert _asked(_exp(1000, CACHED), {0, 1}) is None
+    assert _asked(_exp(1000, CACHED), ()) is None
+
+
+def test_columns_that_stay_in_the_cache_may_be_walked_side_by_side():
+    rows = CACHED // 4 // 256
+    assert _asked(_exp(rows, 256), {0}) is None
+    graph, group = _exp(rows + 1, 256)
+    refusal = _asked((graph, group), {0})
+    assert refusal is not None and (refusal.code, refusal.at) == ("strided-inner", group.root.name)
+    assert refusal.detail == f"{group.root.name} would walk {CACHED + 1024:,} bytes across rows, again"
+    assert refusal.numbers == {"block_bytes": CACHED + 1024.0, "cached_bytes": float(CACHED)}
+
+
+@pytest.mark.parametrize("columns", [LINE_BYTES // 4, LINE_BYTES // 4 + 1])
+def test_rows_of_one_line_of_memory_are_walked_in_any_order(columns: int):
+    one_thread = replace(TARGET, threads=1)
+    refused = _asked(_exp(CACHED, columns), {0}, one_thread) is not None
+    assert refused == (columns * 4 > LINE_BYTES)
+
+
+def test_lines_are_counted_in_bytes():
+    p = Program((CACHED, LINE_BYTES // 2), element=f16)
+    assert _asked(_group(p.done(p.unary(p.x[0]))), {0}, replace(TARGET, threads=1)) is None
+
+
+def test_there_are_blocks_of_columns_for_all_threads():
+    assert _asked(_exp(500, COLUMNS + 1), {0}) is None
+    graph, group = _exp(500, COLUMNS)
+    refusal = _asked((graph, group), {0})
+    assert refusal is not None and (refusal.code, refusal.at) == ("parallelism", group.root.name)
+    assert refusal.detail == "1 blocks of columns for 2 threads"
+    assert refusal.numbers == {"workgroups": 1.0, "threads": 2.0}
+    assert _asked(_exp(500, COLUMNS), {0}, replace(TARGET, threads=1)) is None
+    assert _asked(_exp(2, 500, COLUMNS), {1}) is None
+
+
+def test_few_elements_need_one_thread():
+    assert _asked(_exp(SERIAL // COLUMNS, COLUMNS), {0}) is None
+    assert _asked(_exp(SERIAL // COLUMNS + 1, COLUMNS), {0}) is not None
+
+
+def test_a_loop_between_serial_ones_is_across_memory():
+    graph, group = _exp(4, 8, 4)
+    refusal = _asked((graph, group), {0, 2})
+    assert refusal == WhyNot("strided-inner", f"{group.root.name} would walk its rows across memory", group.root.name)
+
+
+def test_loops_inside_already_are_serial_too():
+    graph, group = _exp(8, 300, 300)
+    assert _asked((graph, group), {1}) is None
+    inside = Group(group.members, (300, 300), {group.root: (None, 0, 1)})
+    refusal = _asked((graph, inside), {0})
+    assert refusal is not None and refusal.numbers["block_bytes"] == 8 * 300 * 300 * 4
+
+
+def test_what_is_read_in_place_and_loops_of_one_do_not_count():
+    graph, group = _exp(4, 8, 4)
+    inlined = Group(group.members, group.grid, {}, set(group.members))
+    assert _asked((graph, inlined), {0, 2}) is None
+    assert _asked(_exp(SERIAL * 2, 1), {0}) is None
+
+
+def test_rows_lie_as_the_result_is_written():
+    p = Program((300, 3000))
+    maps = [identity_map(2), dims_map(2, [1, 0])]
+    turned = _group(
+        p.done(p.elementwise([p.x[0]], p.empty(3000, 300), lambda b: b.op(ExpOp, b.args[0]), maps)),
+    )
+    assert _asked(turned, {0}) is None
+    refusal = _asked(turned, {1})
+    assert refusal is not None and refusal.code == "strided-inner"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pytest
+from xdsl.ir.affine import AffineExpr, AffineMap
+
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, Role
 from fuseline.ir.build import dims_map
@@ -120,10 +123,14 @@ def test_what_runs_over_part_of_the_grid_stays_where_it_is_read():
     assert made.inlined == {row}
 
 
-def test_a_group_that_reads_out_of_step_is_left_as_it_is():
+FIRST_COLUMN = AffineMap(2, 0, (AffineExpr.dimension(0), AffineExpr.constant(0)))
+
+
+@pytest.mark.parametrize("again", [dims_map(2, [1, 0]), FIRST_COLUMN])
+def test_a_group_that_reads_out_of_step_is_left_as_it_is(again: AffineMap):
     p = Program((16, 16))
     e = p.unary(p.x[0])
-    _, (exp, both) = _graph(p.done(p.binary(e, e, dims_map(2, [1, 0]))))
+    _, (exp, both) = _graph(p.done(p.binary(e, e, again)))
     group = Group([exp, both], (16, 16), {both: (0, 1)}, {exp})
     (made,) = in_step(StartingGroup((group,))).groups
     assert made is group

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
+from fuseline.frontends.onnx.weight_bytes import weight_bytes
 
 ROWS, COLUMNS = 96, 33
 
@@ -49,3 +52,43 @@ def test_initializers_of_one_place_in_a_file_count_once(tmp_path: Path):
     assert program.stats["constant_bytes"]["original"] == table.nbytes
     index = np.random.default_rng().integers(0, ROWS, 5)
     np.testing.assert_allclose(program.run({"index": index})["scores"], table[index] @ table.T, rtol=1e-3, atol=1e-4)
+
+
+def _held(*tensors: ir.TensorProtocol) -> int:
+    values = [ir.Value(name=f"w{i}", const_value=tensor) for i, tensor in enumerate(tensors)]
+    return weight_bytes(ir.Model(ir.Graph([], [], nodes=[], initializers=values), ir_version=9))
+
+
+def _placed(location: str, offset: int | None) -> ir.ExternalTensor:
+    return ir.ExternalTensor(location, offset, 24, ir.DataType.FLOAT, shape=ir.Shape([2, 3]), name="t")
+
+
+def test_types_count_with_their_widths_and_strings_not_at_all():
+    wide, narrow = ir.tensor(np.ones((3, 5), np.float64)), ir.tensor(np.ones(7, np.int8))
+    assert _held() == 0
+    assert _held(wide, narrow) == 3 * 5 * 8 + 7
+    assert _held(narrow, ir.StringTensor([b"some", b"words"], shape=ir.Shape([2]))) == 7
+
+
+def test_equal_tensors_that_are_not_one_count_each():
+    one, other = ir.tensor(np.ones(7, np.int8)), ir.tensor(np.ones(7, np.int8))
+    assert _held(one, one) == 7
+    assert _held(one, other) == 14
+
+
+@pytest.mark.parametrize(
+    ("location", "offset", "count"), [("w", None, 1), ("w", 0, 1), ("w", 24, 2), ("another", None, 2)]
+)
+def test_a_place_is_a_file_and_an_offset(location: str, offset: int | None, count: int):
+    assert _held(_placed("w", None), _placed(location, offset)) == 24 * count
+
+
+def test_weights_of_subgraphs_count():
+    held = numpy_helper.from_array(np.ones(5, np.float32), "inner")
+    nodes = [helper.make_node("Identity", ["inner"], ["b"])]
+    branch = helper.make_graph(
+        nodes, "branch", [], [helper.make_tensor_value_info("b", TensorProto.FLOAT, [5])], [held]
+    )
+    choice = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
+    graph = helper.make_graph([choice], "g", [helper.make_tensor_value_info("c", TensorProto.BOOL, [])], [])
+    assert weight_bytes(ir.from_proto(helper.make_model(graph, ir_version=9))) == 2 * 5 * 4

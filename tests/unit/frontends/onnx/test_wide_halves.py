@@ -6,9 +6,16 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 import fuseline
+from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.program import Program
+from fuseline.frontends.onnx.tensors import Tensor, known
+from fuseline.frontends.onnx.wide_halves import as_sequence, rounded, with_wide_inputs
+from fuseline.ir.context import new_context
+from tests.graphs.onnx_text import onnx_model
 from tests.one_node import feeds_of, one_node
 
 HALVES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -87,3 +94,53 @@ def test_an_operator_rounds_once(name: str, dtype: str) -> None:
         assert found.dtype == HALVES[dtype]
         difference = np.abs(found.astype(np.float64) - wanted)
         assert (difference <= near).all(), (numerics, target, difference.max())
+
+
+def _node(text: str, *inputs: Tensor | None, opset: int = 18) -> OnnxNode:
+    source = next(iter(ir.from_proto(onnx_model(text)).graph))
+    return OnnxNode(None, Program(new_context()), source, "node", list(inputs), source.attributes, opset)  # pyright: ignore[reportArgumentType]
+
+
+def test_halves_become_wide_and_all_else_stays() -> None:
+    half = known(np.array([0.1, -65504.0, 6e-8], np.float16), name="weight")
+    single, whole = known(np.array([0.1], np.float32)), known(np.array([3]))
+    node = _node("(float16[3] a, float16[3] b) => (y) { y = Sum(a, b) }", half, None, single, whole)
+    first, *others = with_wide_inputs(node).inputs
+    assert first is not None and first.name == "weight" and first.dtype == np.float32
+    np.testing.assert_array_equal(first.numbers(), half.numbers().astype(np.float32))
+    assert others == [None, single, whole]
+    assert node.inputs[0] is half
+
+
+def test_a_node_without_halves_is_left_as_it_is() -> None:
+    node = _node("(float[3] a) => (y) { y = Relu(a) }", known(np.ones(3, np.float32)))
+    outputs = [known(np.ones(3, np.float32))]
+    assert with_wide_inputs(node) is node and rounded(node, "", outputs) is outputs
+
+
+@pytest.mark.parametrize(
+    ("call", "domain", "kinds", "found", "wanted"),
+    [
+        ("Relu(a)", "", ["float16"], "float32", "float16"),
+        ("Relu(a)", "", ["bfloat16"], "float32", "bfloat16"),
+        ("Cast <to = 1> (a)", "", ["float16"], "float32", "float32"),  # a type variable of its own
+        ("Shape(a)", "", ["float16"], "int64", "int64"),
+        ("Mine(a, b)", "nowhere", ["float16", "float32"], "float32", "float16"),
+        ("Mine(a, b)", "nowhere", ["float32", "float16"], "float32", "float32"),
+        ("Mine(a, b)", "nowhere", ["int64", "float16"], "float32", "float16"),
+    ],
+)
+def test_an_output_is_rounded_to_the_type_that_the_standard_gives_it(
+    call: str, domain: str, kinds: list[str], found: str, wanted: str
+) -> None:
+    types = {**HALVES, "float32": np.dtype(np.float32), "int64": np.dtype(np.int64)}
+    inputs = [known(np.ones(3, types[kind])) for kind in kinds]
+    node = _node(f"(float16[3] a, float16[3] b) => (y) {{ y = {call} }}", *inputs)
+    (out,) = rounded(node, domain, [known(np.ones(3, types[found]))])
+    assert isinstance(out, Tensor) and out.dtype == types[wanted]
+
+
+def test_a_single_output_and_several_are_sequences() -> None:
+    one = known(np.ones(3, np.float32))
+    several = [one, None]
+    assert as_sequence(one) == [one] and as_sequence(several) is several

@@ -15,6 +15,8 @@ PERIODIC = ("Sin", "Cos", "Tan")
 LEAST_STEPS = 64
 """How many numbers of a type lie between one and the next whole number, at the least, where a period has digits."""
 
+ONE = np.ones(())
+
 EXACT: Mapping[str, Callable[..., Any]] = {
     "Mul": np.multiply,
     "Div": np.divide,
@@ -44,6 +46,7 @@ def require_digits(op_type: str, operands: Sequence[Any]) -> None:
     if not floats:
         return
     exclude("period-beyond-the-digits", op_type in PERIODIC and _beyond(floats[0]))
+    exclude("period-beyond-the-digits", op_type == "Mod" and len(floats) == 2 and _beyond(*floats))
     exclude("smaller-than-normal", op_type == "ReduceProd" and _small_product(floats[0]))
     exclude("smaller-than-normal", op_type in EXACT and len(floats) == len(operands) and _small(op_type, floats))
 
@@ -55,10 +58,10 @@ def _small_product(array: Array) -> bool:
     return bool(logs.sum() < np.log2(float(ml_dtypes.finfo(array.dtype).smallest_normal)))
 
 
-def _beyond(array: Array) -> bool:
+def _beyond(array: Array, period: Array = ONE) -> bool:
     """Whether a finite element is so large that neighbours of its type are a good part of a period apart."""
-    wide = np.abs(array.astype(np.float64))
-    return bool((wide[np.isfinite(wide)] * float(ml_dtypes.finfo(array.dtype).eps) > 1 / LEAST_STEPS).any())
+    wide, steps = np.abs(array.astype(np.float64)), np.abs(period.astype(np.float64)) / LEAST_STEPS
+    return bool((np.isfinite(wide) & (wide * float(ml_dtypes.finfo(array.dtype).eps) > steps)).any())
 
 
 def _small(op_type: str, operands: Sequence[Array]) -> bool:

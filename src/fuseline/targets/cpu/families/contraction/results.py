@@ -90,14 +90,18 @@ def result_paths(view: DispatchView) -> list[ResultPath] | Refusal:
 
 
 def _coordinates(view: DispatchView, root: StructuredOp) -> dict[SSAValue, Coordinates]:
-    """The coordinates of every value that follows from the root."""
+    """The coordinates of every value that follows from the root, and from nothing else that the root makes."""
     found: dict[SSAValue, Coordinates] = {}
+    made = set(root.op.results)
     for result, map_ in zip(root.op.results, root.output_maps, strict=True):
         found[result] = tuple(expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results)
     for op in view.members:
+        if op is not root.op and made.isdisjoint(op.operands):
+            continue
+        made.update(op.results)
         if isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp) and op.src in found:
             found[op.result] = _reshaped(view, op, found[op.src])
-        if op is root.op or not is_generic(op):
+        if op is root.op or not is_generic(op) or any(value in made and value not in found for value in op.operands):
             continue
         follower = StructuredOp(op)
         loops = _loops(view, follower, found)
@@ -141,15 +145,24 @@ def _delinearized(whole: Coordinate, sizes: tuple[Dim, ...]) -> list[Coordinate]
 def _loops(
     view: DispatchView, follower: StructuredOp, found: dict[SSAValue, Coordinates]
 ) -> dict[int, Coordinate] | None:
-    """The root's loop behind each loop of an op that reads what follows from the root; None where a moving loop has
-    none."""
+    """The root's loop behind each loop of an op that reads what follows from the root.
+
+    None where a moving loop has none, where two have the same one (`y[i] * y[j]`), or where the op reads what follows
+    from the root at another point, too (`y[i, j] + y[j, i]`): such an op needs results of other points.
+    """
     if follower.reduction:
         return None
     loops: dict[int, Coordinate] = {}
+    extents = follower.loops(view.shapes)
     for value, map_ in zip(follower.inputs, follower.input_maps, strict=True):
         for expr, coordinate in zip(map_.results, found.get(value, ()), strict=False):
-            if isinstance(expr, AffineDimExpr) and loops.get(expr.position) is None:
+            if not isinstance(expr, AffineDimExpr):
+                continue
+            known = loops.setdefault(expr.position, coordinate)
+            if known is None:
                 loops[expr.position] = coordinate
-    extents = follower.loops(view.shapes)
-    missing = [loop for loop in range(follower.rank) if loops.get(loop) is None and extents[loop] != 1]
-    return None if missing or not any(value in found for value in follower.inputs) else loops
+            elif known != coordinate and extents[expr.position] != 1:
+                return None
+    behind = [loops.get(loop) for loop in range(follower.rank) if extents[loop] != 1]
+    read = any(value in found for value in follower.inputs)
+    return loops if read and None not in behind and len(set(behind)) == len(behind) else None

@@ -131,6 +131,14 @@ def test_arms_that_read_one_number_that_is_known_when_they_run_read_no_argument_
         assert check(case.replace(feeds=[{"x": np.ones((m, 3, 13), np.int8)} for m in (1, 5)])) is None
 
 
+def test_one_number_that_is_read_where_an_index_says_is_nothing_to_go_along():
+    text = (
+        "(float[1] x) => (float[?] y) <int64[1] one = {1}, float[1] w = {-0.35}> { "
+        "most, at = TopK (x, one)  y = Concat <axis = 0> (most, w, x) }"
+    )
+    assert check(_case(text, 16)) is None
+
+
 @pytest.mark.parametrize("op", ["Softplus", "Mish"])
 def test_small_results_are_relatively_exact(op: str):
     text = f"(float[40] x) => (float[?] y) {{ y = {op} (x) }}"

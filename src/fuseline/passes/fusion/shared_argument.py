@@ -71,8 +71,10 @@ class Traversal:
         return assumed_size(product(sizes[axis] for axis in self.axes(argument)))
 
     def worthwhile(self, shapes: ShapeAnalysis) -> Traversal:
-        """The same along the arguments with steps enough in common, the most first."""
-        points = {value: self.points(value, shapes) for value in self.along}
+        """The same along the arguments with steps enough in common, the most first; along none that is only read where
+        an index says (`Node.captured`)."""
+        operands = {value for arm in self.arms for node in arm.members for value in node.op.operands}
+        points = {value: self.points(value, shapes) for value in self.along if value in operands}
         enough = [value for value in points if points[value] >= min(SHARED_POINTS, _size(value, shapes))]
         return replace(self, along={value: self.along[value] for value in sorted(enough, key=lambda v: -points[v])})
 

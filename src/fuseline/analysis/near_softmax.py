@@ -97,6 +97,9 @@ def _missing_behind(e: TensorDim, total: Reduction, product: Generic) -> str:
         if not readers:
             return "something needs the weights as a whole"
         if others == [product]:
+            sides = multiply_add_operands(product)
+            if sides is not None and sides[0] == sides[1]:
+                return "the product is of the weights with themselves: it grows with the square of their total"
             return "the product does not begin at 0, or sums over other loops beside it"
         weighing = weighing_of(others, place, total, weights)
         if weighing is None:

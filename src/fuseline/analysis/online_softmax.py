@@ -271,10 +271,10 @@ def _made_of(total: SSAValue, values: Iterable[SSAValue]) -> tuple[Generic, ...]
 
 def summed_input(op: Generic, place: TensorDim) -> int | None:
     """The input of a contraction from 0 that is `place`'s tensor, read plainly, where the streamed loop is all that it
-    sums over."""
+    sums over. A sum of squares is none: it grows with the square of its input, and so of what is divided by later."""
     sides = multiply_add_operands(op)
     structured = StructuredOp(op)
-    if sides is None or not structured.reduction or splat_value(structured.outputs[0]) != 0:
+    if sides is None or sides[0] == sides[1] or not structured.reduction or splat_value(structured.outputs[0]) != 0:
         return None
     operand = next((side for side in sides if structured.inputs[side] is place.value), None)
     if operand is None or list(structured.inputs).count(place.value) != 1 or not is_plain(structured.maps[operand]):

@@ -17,6 +17,7 @@ from tests.unit.targets.cpu.nests.texts import parse
 SIZE = 6
 T, R = tensor((SIZE, SIZE)), tensor((SIZE,))
 FLAGS = tensor((SIZE, SIZE), "i1")
+SQUARES = "%w = arith.mulf %i0, %i0 : f32\n%v = arith.addf %o0, %w : f32"
 SUB, EXP = "%v = arith.subf %i0, %i1 : f32", "%v = math.exp %i0 : f32"
 BOTH = "%d = arith.subf %i0, %i1 : f32\n%v = math.exp %d : f32"
 MULTIPLY_ADD = "%w = arith.mulf %i0, %i1 : f32\n%v = arith.addf %o0, %w : f32"
@@ -185,6 +186,7 @@ TEXT = Text()
     replace(TEXT, init="1.0"),
     replace(TEXT, product="d2, d0"),
     replace(TEXT, body="%w = arith.addf %i0, %i1 : f32\n%v = arith.addf %o0, %w : f32"),
+    replace(TEXT, body=SQUARES),
     replace(TEXT, results=("%o", "%m")),
     replace(TEXT, results=("%o", "%p")),
     replace(TEXT, results=("%o", "%y")),
@@ -203,6 +205,7 @@ def test_what_is_none(text: Text):
         (Text(weigh="%v = arith.addf %i0, %i1 : f32"), "f32", "what is done to the weights is no factor"),
         (Text(weigh="%v = arith.mulf %i0, %i1 : f32", choose=CHOOSE), "f32", "several ops read the weights"),
         (Text(init="1.0"), "f32", "the product does not begin at 0"),
+        (Text(body=SQUARES), "f32", "the product is of the weights with themselves"),
         (Text(choose=CHOOSE, init="1.0"), "f32", "the product does not begin at 0"),
         (Text(again="%v = arith.divf %i0, %i1 : f32", init="1.0"), "f32", "the product does not begin at 0"),
         (Text(again="%v = arith.addf %i0, %i1 : f32"), "f32", "what is done to the weights is no factor"),

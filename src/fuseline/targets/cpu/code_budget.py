@@ -26,6 +26,7 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.emitter import TooMuchCodeError
 from fuseline.targets.cpu.kernel_ir.types import Kernel
+from fuseline.targets.cpu.written_results import check_results_written
 from fuseline.targets.target import FORMS
 
 CODE_BUDGET = 32_768
@@ -50,6 +51,7 @@ def emitted(symbol: str, machine: Machine, family: Family, plan: Plan, form: str
         family.emit(plan, kernel)
     except TooMuchCodeError:
         return None
+    check_results_written(plan, kernel, family.name)
     return kernel.finish()
 
 

@@ -31,6 +31,11 @@ class Memory(Conversion):
         found.writable = found.writable or writable
         return found
 
+    def writes_binding(self, i: int) -> bool:
+        """Whether the `i`-th buffer has been asked for to write into."""
+        found = self._bindings.get(i)
+        return found is not None and found.writable
+
     def scratch(self, dtype: str, elements: int, align: int = 64) -> MemRef:
         """A new buffer of this thread, uninitialised, of a fixed number of elements."""
         offset = -(-self._scratch_top // align) * align

@@ -38,7 +38,8 @@ from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
 @dataclass(frozen=True, kw_only=True)
 class ScatterPlan(LinesPlan):
     """A scatter, its totals of type `dtype` kept by `combiner` (None: replaced) where `path` puts them; `epilogue` are
-    the results that are computed from them."""
+    the results that are written from them afterwards: what is computed from them, and they themselves at a second
+    place (returned and a slice of a concat)."""
 
     scatter: Scatter
     combiner: Combiner | None
@@ -189,7 +190,7 @@ class ScatterFamily(Family):
             lanes=lanes,
             extents=extents,
             path=path,
-            epilogue=tuple(one for one in paths if one.value is not root.op.results[0]),
+            epilogue=tuple(one for one in paths if one is not path or one.value is not root.op.results[0]),
         )
         return replace(plan, workgroups=d.product(plan.grid), notes={"lanes": lanes})
 

@@ -41,8 +41,8 @@ test-all: $(VENV)/.dev ## run the slow tests too
 conformance: $(VENV)/.test ## run every official ONNX node test on both targets, with and without ranks, and generated calls of every operator
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/conformance
 
-fuzz: $(VENV)/.test ## random graphs against onnxruntime and the interpreter (SECONDS=n, or COUNT=n and SEED=n; findings in .fuzz)
-	$(BIN)/python -m tests.fuzz --folder $(FUZZ) $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT),--seconds $(SECONDS))
+fuzz: $(VENV)/.test ## random graphs against onnxruntime and the interpreter (SECONDS=n, or COUNT=n and SEED=n; PAIRS=1: every operator behind every other; findings in .fuzz)
+	$(BIN)/python -m tests.fuzz --folder $(FUZZ) $(if $(SEED),--seed $(SEED)) $(if $(PAIRS),--pairs --drawn,) $(if $(COUNT),--count $(COUNT),$(if $(PAIRS),,--seconds $(SECONDS)))
 
 fuzz-files: $(VENV)/.test ## mutated .onnx, .fuse, plans and MLIR text: each is right or refused with a code (COUNT=n of each, SEED=n, KIND=onnx)
 	$(BIN)/python -m tests.fuzz.mutants --count $(or $(COUNT),1000) $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TextIO
 
 from tests.fuzz.campaign import Campaign, State
+from tests.fuzz.cases import PAIRS
+from tests.fuzz.pairs import pair_count
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     campaign = Campaign(
         options.folder, say, fully=not options.drawn, shrinks=not options.no_shrink, seconds=options.limit
     )
-    state = campaign.run(options.seed, options.count, options.seconds)
+    first, count = options.seed, options.count
+    if options.pairs:
+        first = PAIRS + (first or 0)
+        count = pair_count() if count is None and options.seconds is None else count
+    state = campaign.run(first, count, options.seconds)
     _report(state, time.monotonic() - start, options.json)
     return 1 if state.severe else 0
 
@@ -42,6 +48,11 @@ def parser() -> argparse.ArgumentParser:
         "--drawn",
         action="store_true",
         help="compile each graph for one drawn combination of fusion and numerics, not for all nine",
+    )
+    made.add_argument(
+        "--pairs",
+        action="store_true",
+        help="every operator behind every other, once each; --seed and --count are then numbers of pairs",
     )
     made.add_argument("--limit", type=float, default=60.0, help="seconds for one graph")
     made.add_argument("--no-shrink", action="store_true", help="keep findings as they are")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.case import Case, Choices, save_case
+from tests.fuzz.cases import case_of
 from tests.fuzz.finding import Finding
-from tests.fuzz.generate import make_case
 from tests.fuzz.isolate import Answer, run_isolated
 from tests.fuzz.shrink import shrink
 from tests.fuzz.work import Result, work_case, work_seed, work_seed_fully
@@ -114,7 +114,7 @@ class Campaign:
             self._note(int(answer.item), finding)
 
     def _note(self, seed: int, finding: Finding) -> None:
-        case = make_case(seed)
+        case = case_of(seed)
         case = case.replace(choices=finding.choices or _choices_at(case.choices, finding.extra.get("stage", "")))
         if self.shrinks and finding.severe:
             case, finding = shrunk(case, finding, self.seconds)

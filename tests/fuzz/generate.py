@@ -26,7 +26,7 @@ def make_case(seed: int, most_nodes: int = 12) -> Case:
     """The case of a seed: the same one on every machine with the same libraries."""
     rng = np.random.default_rng(seed)
     wild = bool(rng.random() < 0.04)
-    graph = Graph(rng, int(rng.choice(OPSETS)), _setting(rng), wild, _dtypes(rng))
+    graph = Graph(rng, int(rng.choice(OPSETS)), setting(rng), wild, _dtypes(rng))
     for _ in range(int(rng.integers(1, 4))):
         _attempt(graph, None)
     wanted = int(rng.integers(1, most_nodes + 1))
@@ -40,11 +40,16 @@ def make_case(seed: int, most_nodes: int = 12) -> Case:
         if len(graph.steps) >= wanted:
             break
         _attempt(graph, table[int(rng.choice(len(table), p=weights / weights.sum()))])
+    return finished(graph, rng, seed)
+
+
+def finished(graph: Graph, rng: np.random.Generator, seed: int) -> Case:
+    """The case of a graph: its model and feeds, and how it is compiled."""
     if not graph.steps:
         graph.add("Identity", graph.new_input(F32, [2]))
     model = _model(graph)
     feeds = [{value.name: value.arrays[k] for value in graph.inputs} for k in range(graph.setting.count)]
-    return Case(model, feeds, _choices(rng, feeds), seed, wild)
+    return Case(model, feeds, _choices(rng, feeds), seed, graph.wild)
 
 
 def _attempt(graph: Graph, entry: Recipe | None) -> None:
@@ -58,8 +63,9 @@ def _attempt(graph: Graph, entry: Recipe | None) -> None:
         pass
 
 
-def _setting(rng: np.random.Generator) -> Setting:
-    if rng.random() < 0.45:
+def setting(rng: np.random.Generator, *, symbolic: float = 0.55) -> Setting:
+    """The symbols of a graph and their sizes; none but in a share `symbolic` of all."""
+    if rng.random() >= symbolic:
         return Setting({}, int(rng.integers(1, 3)))
     count = int(rng.integers(2, 4))
     pool = (1, 2, 3, 4, 5, 7, 9, 16, 17)

@@ -60,6 +60,7 @@ class Graph:
         self.weights: dict[str, onnx.TensorProto] = {}
         self.steps: list[Step] = []
         self.domains: set[str] = set()
+        self.preferred: set[str] = set()  # values that are picked where they fit
         self._names = 0
 
     # -- choices -------------------------------------------------------------------------------------------------------
@@ -91,6 +92,7 @@ class Graph:
         found = [value for value in self.values if value.kind == "tensor" and value.dtype in wanted and test(value)]
         if not found:
             raise Rejected("no value fits")
+        found = [value for value in found if value.name in self.preferred] or found
         return found[max(self.number(0, len(found) - 1), self.number(0, len(found) - 1))]
 
     def like(self, other: Value) -> Value:

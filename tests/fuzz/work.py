@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tests.fuzz.case import Case
+from tests.fuzz.cases import case_of
 from tests.fuzz.check import check, check_all
 from tests.fuzz.evaluate import Rejected
 from tests.fuzz.finding import Finding
-from tests.fuzz.generate import make_case
 
 Stage = Callable[[str], None]
 
@@ -28,13 +28,13 @@ class Result:
 def work_seed(seed: int, stage: Stage) -> Result:
     """Generate and check the case of a seed, under the combination that it draws."""
     stage("generate")
-    return work_case(make_case(seed), stage)
+    return work_case(case_of(seed), stage)
 
 
 def work_seed_fully(seed: int, stage: Stage) -> Result:
     """The same, under every combination; the first severe finding ends it."""
     stage("generate")
-    case = make_case(seed)
+    case = case_of(seed)
     result = Result(None, tuple(case.op_types()))
     try:
         for choices, finding in check_all(case, stage):

@@ -17,7 +17,7 @@ from tests.fuzz.case import Case, Choices, Feeds
 from tests.fuzz.check import check
 from tests.fuzz.tensors import random_array
 
-SIZES = {"N": 5, "M": 3}
+SIZES = {"N": 5, "M": 3, "K": 1}
 
 RIGHT = {
     "concat_of_nothing": "(float[4,5,0] x) => (float[?,?,?] y) { y = Concat <axis = 1> (x, x) }",
@@ -47,6 +47,13 @@ RIGHT = {
     "{ h = Tanh (x)  a = Sub (h, x) }, else_branch = e () => (float[?,?] b) { b = Identity (x) }> }",
     "a_window_with_one_place_along_two_axes": "(float[2,1,6,5,5] x) => (float[?,?,?,?,?] y) <float s = {0.5}> "
     "{ p = MaxPool <kernel_shape = [2,3,3], strides = [1,3,3]> (x)  y = Div (p, s) }",
+    "places_of_a_window_by_division": "(uint8[1,1,5,6] x) => (uint8[?,?,?,?] y) <uint8[1,1,2,2] w = {235,119,62,40}, "
+    "float a = {0.06}, uint8 p = {122}, float b = {0.1}, uint8 q = {128}, float c = {0.5}, uint8 r = {134}> "
+    "{ y = QLinearConv <dilations = [1,2], kernel_shape = [2,2], pads = [0,0,0,1], strides = [3,3]> "
+    "(x, a, p, w, b, q, c, r) }",
+    "an_initial_state_of_as_many_rows_as_there_are": "(float[N,K,4] x) => (float[?,?] y) <float[1,1,4] w = "
+    "{-0.9,-0.93,-1.5,-0.95}, float[1,1,1] r = {0.36}, float[1,2] b = {-1,2.5}, float[1,1,1] h = {1.35}> "
+    '{ v = RNN <direction = "reverse", hidden_size = 1> (x, w, r, b, , h)  y = Det (v) }',
     "mish_of_small_numbers": "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Mish (z) }",
 }
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import SSAValue
 
 from fuseline.ir.dim import Dim, mul, product, symbol
@@ -83,6 +84,18 @@ def test_inits_are_made_again_in_another_shape() -> None:
     splat = reshaped(p, "splat", 6, 4)
     attribute = made(splat, arith.ConstantOp).value
     assert shape(splat) == (6, 4) and attribute.type == splat.type and set(attribute.get_values()) == {2.5}
+
+
+@pytest.mark.parametrize("number", ["2.5", "-0.0", "0x7F800000"])
+def test_a_splat_of_symbolic_sizes_is_a_fill(number: str) -> None:
+    """A constant's type has numbers for sizes: `dense<2.5> : tensor<?x1xf32>` is no value."""
+    p = Program(STATIC.replace("dense<2.5> : tensor<2x3x4xf32>", f"dense<{number}> : tensor<1xf32>"
+                ).replace("%splat", "%one_number"))  # fmt: skip
+    rows, _ = p.scope.dims(p["d"])
+    op = made(reshaped(p, "one_number", rows, 1), linalg.ops.FillOp)
+    assert shape(op.results[0]) == (-1, 1)
+    scalar, tensor_ = (made(value, arith.ConstantOp).value for value in (op.inputs[0], p["one_number"]))
+    assert isinstance(scalar, FloatAttr) and str(scalar.value.data) == str(next(iter(tensor_.get_values())))
 
 
 def test_one_element_without_dimensions() -> None:

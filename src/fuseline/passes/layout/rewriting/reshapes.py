@@ -26,6 +26,7 @@ from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_constant, create_fill
 from fuseline.ir.fast.direct import erase, replace_uses, result_of
 from fuseline.ir.fast.parts import create_op
+from fuseline.ir.splats import one_element
 from fuseline.passes.layout.rewriting.permutation import is_init
 from fuseline.passes.layout.rewriting.scope import Scope
 
@@ -158,10 +159,17 @@ def expand(scope: Scope, at: Emitter, value: SSAValue, groups: Groups, dims: Seq
 def _reshaped_init(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
     op = producer_of(value)
     if type(op) is linalg_ops.FillOp:
-        into = scope.empty(at, element_of(value), dims)
-        return at.add(create_fill(op.inputs[0], into)).results[0]
-    if type(op) is ConstantOp:
-        assert isinstance(op.value, DenseIntOrFPElementsAttr)
-        type_ = scope.typed(value, dims)
-        return at.add(create_constant(DenseIntOrFPElementsAttr(cast(Any, type_), op.value.data), type_)).result
-    return scope.empty(at, element_of(value), dims)
+        return _filled(scope, at, op.inputs[0], value, dims)
+    if type(op) is not ConstantOp:
+        return scope.empty(at, element_of(value), dims)
+    assert isinstance(op.value, DenseIntOrFPElementsAttr)
+    if not all(isinstance(size, int) for size in dims):  # a constant's sizes are numbers
+        number = one_element(op.value)
+        assert number is not None
+        return _filled(scope, at, at.scalar(number, element_of(value)), value, dims)
+    type_ = scope.typed(value, dims)
+    return at.add(create_constant(DenseIntOrFPElementsAttr(cast(Any, type_), op.value.data), type_)).result
+
+
+def _filled(scope: Scope, at: Emitter, number: SSAValue, like: SSAValue, dims: Sequence[Dim]) -> SSAValue:
+    return at.add(create_fill(number, scope.empty(at, element_of(like), dims))).results[0]

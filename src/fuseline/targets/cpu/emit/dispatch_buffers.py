@@ -202,6 +202,8 @@ class DispatchBuffers:
         return self.kernel.cast(quotient, "i64")
 
     def _narrow(self, operand: Operand, lanes: int) -> Value:
+        if isinstance(operand, int):  # a constant where it divides: LLVM sees no further than a block back
+            return self.kernel.const(operand, "i32", lanes)
         return self.kernel.splat(self.kernel.cast(self.kernel.as_value(operand), "i32"), lanes)
 
     def _digit(self, whole: Any, inner: Operand, size: Operand | None) -> Any:

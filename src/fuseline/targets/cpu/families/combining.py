@@ -96,6 +96,12 @@ def combiners(op: linalg.ops.GenericOp) -> list[Combiner] | None:
     return found
 
 
+def adds_floats(op: linalg.ops.GenericOp) -> bool:
+    """Whether every result is a sum of floats, whose order does not matter but for rounding."""
+    found = combiners(op)
+    return found is not None and all(type(combiner.op) is arith.AddfOp for combiner in found)
+
+
 def _combiner(value: SSAValue, accumulator: Any) -> Combiner | None:
     if not isinstance(value, OpResult) or type(value.op) not in _IDENTITIES:
         return None

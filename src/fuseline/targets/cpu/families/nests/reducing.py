@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from xdsl.dialects import linalg
 from xdsl.ir import SSAValue
@@ -13,10 +14,14 @@ from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.body_point import BodyPoint, narrowed, widened
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.emit.long_sums import LONG, summed
 from fuseline.targets.cpu.emit.shortcuts import keep_total
-from fuseline.targets.cpu.families.combining import Combiner
+from fuseline.targets.cpu.families.combining import Combiner, adds_floats
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+
+Visit = Callable[[Mapping[int, Operand], Sequence[Value]], Sequence[Value]]
+"""`(reduction loops, carried) -> carried`"""
 
 UNROLL_LIMIT = 12
 """Windows of at most this many taps are written out."""
@@ -44,9 +49,27 @@ def reduce_points(
             ]
         return out
 
-    totals = walk(e, [(loop, extents[loop]) for loop in view.reduction], {}, inits, at_tap)
+    loops = [(loop, extents[loop]) for loop in view.reduction]
+    totals = (sum_up if adds_floats(view.op) else walk)(e, loops, {}, inits, at_tap)
     flat = [narrowed(e.kernel, total, dtype_of(view.outputs[i % count].type)) for i, total in enumerate(totals)]
     return [list(flat[n * count : (n + 1) * count]) for n in range(len(points))]
+
+
+def sum_up(
+    e: BodyEmitter,
+    loops: Sequence[tuple[int, Operand]],
+    taps: Mapping[int, Operand],
+    sums: Sequence[Value],
+    visit: Visit,
+) -> Sequence[Value]:
+    """`walk` where what is carried are sums of floats: long ones are added up in parts."""
+    counts = [extent for _, extent in loops if isinstance(extent, int)]
+    if not loops or (len(counts) == len(loops) and prod(counts) < LONG):
+        return walk(e, loops, taps, sums, visit)
+    (loop, extent), rest = loops[0], loops[1:]
+    inner = [size for _, size in rest if isinstance(size, int)]
+    terms = (extent if isinstance(extent, int) else None, prod(inner) if len(inner) == len(rest) else None)
+    return summed(e.kernel, (0, extent), terms, sums, lambda i, held: sum_up(e, rest, {**taps, loop: i}, held, visit))
 
 
 def walk(
@@ -54,7 +77,7 @@ def walk(
     loops: Sequence[tuple[int, Operand]],
     taps: Mapping[int, Operand],
     carried: Sequence[Value],
-    visit: Callable[[Mapping[int, Operand], Sequence[Value]], Sequence[Value]],
+    visit: Visit,
 ) -> Sequence[Value]:
     """`visit` every point of the loops `(number, extent)` with carried values; short static windows are written out."""
     if not loops:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 
 from fuseline.analysis.structured import multiply_add_operands
 from fuseline.ir import dim as d
@@ -12,7 +13,8 @@ from fuseline.targets.cpu.combinators.split import Range, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.emit.body_point import BodyPoint
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
-from fuseline.targets.cpu.families.combining import combiners
+from fuseline.targets.cpu.emit.long_sums import summed
+from fuseline.targets.cpu.families.combining import adds_floats, combiners
 from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.runtime_pixels import RuntimePixels
 from fuseline.targets.cpu.families.contraction.tile import place
@@ -41,6 +43,7 @@ class WindowKernel(RootKernel):
         self.plan, self.loops = plan, plan.loops
         self.reader = ImageReader(plan, self.buffers, self.image_memory)
         self.filters = FilterReader(plan, self.emitter)
+        self.sums = not plan.columns_first and adds_floats(self.loops.root.op)
         self.fused = self.loops.filter is not None and multiply_add_operands(self.loops.root.op) is not None
         self.stage = kernel.scratch(self.loops.dtype, plan.pixels * plan.width) if kernel.compact else None
 
@@ -186,7 +189,18 @@ class WindowKernel(RootKernel):
             )
             return self._nest(tile, level + 1, inner, carried, row)
 
+        if self.sums:
+            return list(summed(kernel, (lo, hi), self._terms(level), totals, lambda i, held: body(i, *held)))
         return list(kernel.loop(lo, hi, 1, body, totals))
+
+    def _terms(self, level: int) -> tuple[int | None, int | None]:
+        """How many iterations a loop of the window has and how many terms each adds; None where that is not known."""
+        across = self.loops.across
+        count, *extents = [axis.extent for axis in self.loops.down[level:]] + [
+            across.extent if across is not None else 1
+        ]
+        known = [extent for extent in extents if isinstance(extent, int)]
+        return count if isinstance(count, int) else None, prod(known) if len(known) == len(extents) else None
 
     def _seen(self, tile: Tile) -> Columns:
         """The image columns under a row of the window, each with the pixels that see it: it is loaded once for all of

@@ -75,7 +75,7 @@ def dropout(g: Graph, op: str) -> None:
     g.add_all(
         op,
         g.pick((F32, F64)),
-        outputs=g.number(1, 2) if g.opset >= 12 else 1,
+        outputs=g.number(1, 2),
         **({"ratio": 0.5} if g.opset < 12 else {}),
     )
 

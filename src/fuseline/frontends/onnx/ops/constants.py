@@ -151,7 +151,20 @@ def _diagonal(node: OnnxNode, dims: Sequence[Dim], dtype: np.dtype[Any]) -> Tens
     return mapped(node, [], dims, dtype, body)
 
 
-@onnx_op("Dropout")
+@onnx_op("Dropout", since=1)
+def dropout_without_mask(node: OnnxNode) -> list[Tensor]:
+    """Before version 12: the input itself. What the mask holds then is left open; it is 0, as onnxruntime has it, of
+    the input's type before version 10."""
+    return [node[0], broadcast_to(known(np.zeros((), node[0].dtype)), node[0].dims)]
+
+
+@onnx_op("Dropout", since=10)
+def dropout_with_open_mask(node: OnnxNode) -> list[Tensor]:
+    """Likewise, of truth values."""
+    return [node[0], broadcast_to(known(np.zeros((), bool)), node[0].dims)]
+
+
+@onnx_op("Dropout", since=12)
 def dropout(node: OnnxNode) -> list[Tensor]:
     """Inference: the input itself, and a mask that keeps everything."""
     training = node.get(2)

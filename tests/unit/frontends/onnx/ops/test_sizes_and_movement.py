@@ -106,6 +106,14 @@ def test_dropout_of_a_model_that_is_used() -> None:
     assert refusal("Dropout", [x, None, on], constants=(2,)) == "training: training_mode is set"
 
 
+@pytest.mark.parametrize(("opset", "mask"), [(7, np.float32), (9, np.float32), (10, bool), (11, bool)])
+def test_the_mask_of_an_old_dropout(opset: int, mask: Any) -> None:
+    """Version 7 gives it the input's type, version 10 truth values; onnxruntime fills it with zeros."""
+    x = normal(3, 4)
+    agree("Dropout", [x], outputs=2, opset=opset, wanted=[x, np.zeros((3, 4), mask)])
+    agree("Dropout", [x], outputs=2, opset=opset)
+
+
 def test_optionals_of_tensors() -> None:
     x = normal(3)
     agree("OptionalGetElement", [x], wanted=[x])

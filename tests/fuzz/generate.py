@@ -15,7 +15,7 @@ from tests.fuzz.recipe import Recipe
 from tests.fuzz.recipes import RECIPES
 from tests.fuzz.tensors import BF16, BOOL, F16, F32, F64, I32, I64, INTEGERS, U8, Value, onnx_type
 
-OPSETS = range(9, 26)
+OPSETS = range(7, 26)
 MOST_OUTPUTS = 6
 
 WILD = (".elementwise", ".movement", ".shape_values", ".casts")

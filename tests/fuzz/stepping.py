@@ -104,13 +104,15 @@ class Stepper:
             given = [values[name] for name in names]
             if rng is not None and (noisy or node.op_type in DIVIDED):
                 given = [_noisy_operand(node.op_type, at, array, rng, scale) for at, array in enumerate(given)]
-            if rng is not None and node.op_type in RANGED:
+            if rng is not None and node.op_type in RANGED and rng.random() < 0.5:  # together, the rest is on its own
                 given = [_moved(array, rng, scale) for array in given]
             results = self._runner(index, node, names, given).run(given)
             for name, result in zip([name for name in node.output if name], results, strict=True):
                 rounded = noisy or _narrows(node, given, result)
                 if rng is not None and rounded:
                     noisy_result = _noisy(result, rng, scale, _size(node, given))
+                    if rng.random() < 0.25:
+                        noisy_result = _without_residues(noisy_result)
                     result = _kept(noisy_result, result, RANGE.get(node.op_type))
                 values[name] = result
         return values
@@ -166,6 +168,16 @@ def _narrows(node: onnx.NodeProto, given: list[Any], result: Any) -> bool:
     if node.op_type not in ("Cast", "CastLike") or not (is_float(given[0].dtype) and is_float(result.dtype)):
         return False
     return EPSILON[result.dtype] > EPSILON[given[0].dtype]
+
+
+def _without_residues(array: Any) -> Any:
+    """0 for what is a rounding of the largest number or less: a sum that cancels is 0 in one order or width, and what
+    its roundings leave in another."""
+    if not isinstance(array, np.ndarray) or array.dtype == STRING or not is_float(array.dtype) or not array.size:
+        return array
+    wide = np.abs(array.astype(np.float64))
+    largest = float(np.max(wide, where=np.isfinite(wide), initial=0.0))
+    return np.where(wide <= EPSILON[array.dtype] * largest, np.zeros_like(array), array)
 
 
 def _moved(array: Array, rng: np.random.Generator, scale: float) -> Array:

@@ -51,3 +51,19 @@ def test_onnxruntime_has_the_sigmoid_of_a_low_number_as_a_difference_from_1(
     assert explained(np.exp(np.array([-37.25], dtype)) + close, runs, np.dtype(dtype))
     assert not explained(np.array([far]), runs, np.dtype(dtype))
     assert len({run.shape for run in _noisy_runs("s = Sigmoid (x) y = NonZero (s)", x=np.full(9, -37.25, dtype))}) > 1
+
+
+def test_a_sum_that_cancels_may_be_nothing() -> None:
+    """Its residue is a number in one order of the sum and 0 in another: both truths are right."""
+    x = np.array([[0.1, 0.3], [-0.3, 0.1], [1.0, 1.0]], np.float32)
+    for reader in ("y = Cast <to = 9> (t)", "y = Ceil (t)", "y = Sign (t)"):
+        runs = _noisy_runs(f"w = Constant <value_floats = [0.3, -0.1]> () t = MatMul (x, w) {reader}", x, 80)
+        assert {float(run[0]) for run in runs} >= {0.0, 1.0} and {float(run[2]) for run in runs} == {1.0}
+    assert len({run.shape for run in _noisy_runs(
+        "w = Constant <value_floats = [0.3, -0.1]> () t = MatMul (x, w) y = NonZero (t)", x, 80)}) > 1  # fmt: skip
+
+
+def test_a_range_and_an_element_may_round_apart() -> None:
+    """The zero point of [-5, 5] lies between two numbers, and so does 1: 26 or 25 and 128 or 127."""
+    x = np.array([-5, 1, 5, 3, -4], np.float32)
+    assert {int(run[1]) for run in _noisy_runs("y, s, z = DynamicQuantizeLinear (x)", x, 200)} >= {153, 154}

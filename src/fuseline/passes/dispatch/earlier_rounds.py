@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from fuseline.passes.fusion.driver import REGION
+from fuseline.passes.fusion.arms_merging import REGION
 from fuseline.passes.fusion.starting_groups import StartingGroup
 from fuseline.report.records import Decision
 

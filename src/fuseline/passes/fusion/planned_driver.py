@@ -17,7 +17,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir.rounds import rounds
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import Forbid, Legal, WhyNot
-from fuseline.passes.fusion.driver import Driver, Pair, Partition, partition
+from fuseline.passes.fusion.driver import Driver, Partition, partition
 from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
@@ -25,6 +25,7 @@ from fuseline.passes.fusion.horizontal import HorizontalMerge, concat_merge
 from fuseline.passes.fusion.limits import Veto, no_veto
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
+from fuseline.passes.fusion.pair_merging import Pair
 from fuseline.passes.fusion.plan_constraints import PlanConstraints, PlannedSet
 from fuseline.passes.fusion.rule import FusionRule, Merge, unfusable
 from fuseline.passes.fusion.starting_groups import StartingGroup, no_more_groups

@@ -1,0 +1,214 @@
+"""Merging two groups at a time: what is legal by the structure of the graph, by a rule and by the target, and pays.
+
+Candidates wait in a queue by profit, then by canonical ids, so that the result does not depend on the order of the
+program. Moved data that a root reads where it lies comes first: it costs nothing, and as the tail of another group it
+would have to be stored. An answer stays valid until one of its groups changes; a merge re-examines the neighbours of
+the new group only. Rules are asked when a candidate could be the next: most of them are gone by then, for one of their
+groups has become another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.candidate_queue import CandidateQueue, Rank
+from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
+from fuseline.passes.fusion.edge_records import Outcome
+from fuseline.passes.fusion.forbidding import Forbidding, forbidden
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.group_order import GroupOrder
+from fuseline.passes.fusion.group_owners import GroupOwners
+from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
+from fuseline.passes.fusion.node import Node
+from fuseline.passes.fusion.profit import (
+    EVALUATION_NS,
+    becomes_serial,
+    loses_parallelism,
+    unprofitable,
+    weigh,
+)
+from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
+from fuseline.passes.fusion.rule_choice import JOINS
+from fuseline.passes.fusion.starting_groups import StartingGroup, with_single_nodes
+from fuseline.passes.fusion.streamed_softmax import (
+    online_reductions,
+)
+from fuseline.passes.fusion.walk_epilogue import walk_refusal
+
+Pair = tuple[Group, Group]
+
+
+class PairMerging:
+    """Merges two groups at a time under `rules` for `target`; `level` is `default` or `aggressive`.
+
+    `joins`: those of `rule_choice.JOINS` that are done; None for all where there are rules. `start`: the regions of an
+    earlier round, which this one extends or merges.
+    """
+
+    def __init__(
+        self,
+        graph: FusionGraph,
+        rules: Sequence[FusionRule],
+        target: TargetDescription,
+        level: str = "default",
+        veto: Veto = no_veto,
+        joins: Collection[str] | None = None,
+        start: Sequence[StartingGroup] = (),
+    ) -> None:
+        self.graph, self.rules, self.target, self.level = graph, rules, target, level
+        self.limits = DispatchLimits(graph, target, veto)
+        self.joins = joins if joins is not None else JOINS if rules else ()
+        self.forbidding = Forbidding(rules, graph, target)
+        self.start = start
+        self.closed = frozenset(group for region in start if region.closed for group in region.groups)
+        groups = with_single_nodes(graph, start)
+        self.group_of = GroupOwners(groups)
+        self.alive = set(groups)
+        self.order = GroupOrder(groups, self.group_of)
+        self.edge_words: dict[tuple[Node, Node], Outcome] = {}
+        self.queue: CandidateQueue[tuple[Merge, Outcome | None]] = CandidateQueue()
+        self.side_by_side: list[tuple[str, Node, Node]] = []
+        self.kept_apart: list[tuple[str, Group, Group, WhyNot]] = []
+        self.streams = online_reductions(graph, target)
+
+    def _drain(self) -> None:
+        while self.queue:
+            rank, (merge, outcome) = self.queue.pop()
+            if merge.producer not in self.alive or merge.consumer not in self.alive:
+                continue
+            if outcome is None:
+                self._settle(merge, bytes_saved=-rank[1])
+            else:
+                self._apply((merge.producer, merge.consumer), outcome)
+
+    def _examine_consumers(self, group: Group) -> None:
+        for other in self.order.consumers(group):
+            self._examine(group, other)
+
+    def _replace(self, parts: Sequence[Group], group: Group) -> None:
+        """`parts` are one group from now on."""
+        self.order.merge(parts, group)
+        self.alive.difference_update(parts)
+        self.alive.add(group)
+        self.group_of.own(group, group.form())
+
+    def _examine(self, producer: Group, consumer: Group) -> None:
+        """Put a candidate into the queue where it comes at the earliest; whoever pops it asks the rules."""
+        merge = Merge(producer, consumer, self.target)
+        refusal = self._structural(merge)
+        if refusal is not None:
+            self._note(merge, Outcome("structure", refusal))
+            return
+        first = 0 if consumer.heavy and producer.moves else 1
+        saved = weigh(merge, self.graph).bytes_saved
+        self.queue.push((first, -saved, 0, producer.key, consumer.key), (merge, None))
+
+    def _settle(self, merge: Merge, bytes_saved: int) -> None:
+        """Ask the rules about a candidate, and queue it again where its answer says."""
+        outcome = self._ask_rules(merge, bytes_saved)
+        self._note(merge, outcome)
+        if outcome.group is not None:
+            self.queue.push(self._priority(merge.producer, merge.consumer, outcome), (merge, outcome))
+
+    def _note(self, merge: Merge, outcome: Outcome) -> None:
+        """The last word so far on the edges between two groups."""
+        for read in merge.reads:
+            assert read.producer is not None
+            self.edge_words[read.producer, read.consumer] = outcome
+
+    def _priority(self, producer: Group, consumer: Group, outcome: Outcome) -> Rank:
+        """Less comes first.
+
+        Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to
+        one thread. Then what saves more bytes, and the earlier rule.
+        """
+        assert outcome.group is not None
+        if consumer.heavy and outcome.group.inlines(producer):
+            first = 0 if producer.moves else 2
+        else:
+            first = 2 if becomes_serial(outcome.group, (producer, consumer), self.target) else 1
+        order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
+        return first, -outcome.bytes_saved, order, producer.key, consumer.key
+
+    def _judge(self, merge: Merge) -> Outcome:
+        """The rules' answer where the structure of the graph permits the merge."""
+        refusal = self._structural(merge)
+        if refusal is not None:
+            return Outcome("structure", refusal)
+        return self._ask_rules(merge, weigh(merge, self.graph).bytes_saved)
+
+    def _ask_rules(self, merge: Merge, bytes_saved: int) -> Outcome:
+        """What a rule forbids; else the first rule that finds the merge legal, the target permitting; else the most
+        telling refusal."""
+        given = self.forbidding.answers(merge)
+        told = forbidden(given)
+        if told is not None:
+            return told
+        for rule in self.rules:
+            answer = given[rule.name] if rule.name in given else rule.matches(merge, self.graph)
+            if isinstance(answer, NotApplicable):
+                continue
+            if isinstance(answer, Legal):
+                accepted = self._accept(merge, rule, answer, bytes_saved)
+                if accepted.group is not None:
+                    return accepted
+                answer = accepted.answer
+            told = told or Outcome(rule.name, answer)
+        return told or Outcome(
+            "none", WhyNot("no-rule", "no fusion rule covers this pair of ops", merge.consumer.root.name)
+        )
+
+    def _accept(self, merge: Merge, rule: FusionRule, answer: Legal, saved: int) -> Outcome:
+        group = merge.formed(rule.shape)
+        refusal = self.limits.refusal(group) or self._costs_time(group, merge, saved, answer)
+        if refusal is not None:
+            return Outcome(rule.name, refusal)
+        return Outcome(rule.name, answer, group, saved)
+
+    def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
+        evaluated = answer.numbers.get(EVALUATION_NS, 0.0)
+        return loses_parallelism(group, (merge.producer, merge.consumer), self.target) or unprofitable(
+            group, merge, self.graph, bytes_saved, self.level, evaluated
+        )
+
+    def _structural(self, merge: Merge) -> WhyNot | None:
+        return (
+            self._complete_region(merge)
+            or unmergeable(merge.producer)
+            or unmergeable(merge.consumer)
+            or walk_refusal(merge)
+            or self._cycle((merge.producer, merge.consumer))
+        )
+
+    def _complete_region(self, merge: Merge) -> WhyNot | None:
+        """The refusal of a region that stays as it is."""
+        whole = next((group for group in (merge.producer, merge.consumer) if group in self.closed), None)
+        return WhyNot("region", "it is a region of several arms already", whole.root.name) if whole else None
+
+    def _cycle(self, parts: Sequence[Group]) -> WhyNot | None:
+        """The refusal of groups with a node outside of them on a path between them."""
+        between = self.order.between(parts)
+        return (
+            WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name)
+            if between is not None
+            else None
+        )
+
+    def _apply(self, pair: Pair, outcome: Outcome) -> None:
+        group = outcome.group
+        assert group is not None
+        if self._cycle(pair) is not None:
+            self._examine(*pair)
+            return
+        for read in pair[1].reads_from(pair[0]):
+            assert read.producer is not None
+            self.edge_words[read.producer, read.consumer] = outcome
+        self._replace(pair, group)
+        self._examine_around(group)
+
+    def _examine_around(self, group: Group) -> None:
+        for other in self.order.producers(group):
+            self._examine(other, group)
+        self._examine_consumers(group)

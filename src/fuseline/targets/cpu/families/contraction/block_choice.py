@@ -1,0 +1,58 @@
+"""Blocks of a contraction: how many tiles of rows and panels of columns a workgroup has, so that they share a cache."""
+
+from __future__ import annotations
+
+from fuseline.ir import dim as d
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode, estimated
+from fuseline.targets.cpu.families.contraction.operand_modes import ROWS_LIMIT
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
+from fuseline.targets.cpu.tiles import BlockedWork, Blocks, Tile, choose_blocks
+
+
+def choose_contraction_blocks(
+    loops: ContractionLoops, tile: Tile, width: int, modes: tuple[LhsMode, RhsMode], machine: Machine
+) -> Blocks:
+    """The blocks for tiles of `tile.rows` rows by `width` columns, read as `modes` say (left, right)."""
+    lhs_size, rhs_size = (BYTES[element] for element in loops.elements)
+    lines = estimated(loops.rows[-2].extent) if len(loops.rows) > 1 else 1
+    row_extent = estimated(loops.rows[-1].extent) if loops.rows else 1
+    outer = 1
+    for axis in (
+        *loops.outer,
+        *loops.rows[:-2],
+    ):  # a batch known at run time may be 1, and must be shared out even then
+        outer *= axis.extent if isinstance(axis.extent, int) else 1
+    steps, columns = estimated(loops.steps), estimated(loops.column.extent)
+    tiles, panels = -(-row_extent // tile.rows), -(-columns // width)
+    blocks = choose_blocks(
+        BlockedWork(
+            outer=outer, lines=lines, tiles=tiles, panels=panels, tile_flops=2 * tile.rows * width * steps,
+            lhs_bytes=_lhs_elements(loops, lines * row_extent, steps) * lhs_size,
+            rhs_bytes=columns * steps * rhs_size,
+            repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear", serial=loops.view.serial,
+        ),
+        machine,
+    )  # fmt: skip
+    return _within_scratch(blocks, tile, steps * lhs_size) if modes[0] == "packed" else blocks
+
+
+def _lhs_elements(loops: ContractionLoops, rows: int, steps: int) -> int:
+    """Elements of the left operand behind `rows` rows: overlapping windows count once."""
+    total = 0
+    for source in {segment.access.source for segment in loops.segments}:
+        total += estimated(d.product(loops.view.shapes.dims(source)))
+    return min(rows * steps, total or rows * steps)
+
+
+def _within_scratch(blocks: Blocks, tile: Tile, row_bytes: int) -> Blocks:
+    """Fewer rows per workgroup, so that a packed block of them fits its scratch; blocks as equal as can be."""
+    rows = max(1, ROWS_LIMIT // row_bytes)
+    tiles = _shared_out(blocks.tiles, rows // tile.rows)
+    lines = _shared_out(blocks.lines, rows // (tiles * tile.rows))
+    return Blocks(lines, tiles, blocks.panels, blocks.columns_outer)
+
+
+def _shared_out(count: int, most: int) -> int:
+    """The size of equal parts of `count`, of at most `most` each (and at least 1)."""
+    return -(-count // -(-count // max(1, most)))

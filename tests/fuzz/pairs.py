@@ -2,7 +2,7 @@
 
     input -> first -> second -> an elementwise op or nothing       over symbolic sizes, three times of four
              |
-             returned, too, at times
+             returned, too, or read by a third, at times
 
 Number `n` stands for the pair `n` modulo their count, drawn anew at every turn: so each block of `pair_count()` numbers
 holds every pair once.
@@ -59,7 +59,7 @@ def _drawn(rng: np.random.Generator, first: Recipe, second: Recipe) -> _Pair:
     graph = _Pair(rng, opset, setting(rng, symbolic=0.75), False, dtypes)
     if not _added(graph, first):
         return graph
-    graph.preferred = {name for step in graph.steps for name in step.outputs}
+    made = graph.preferred = {name for step in graph.steps for name in step.outputs}
     before = len(graph.steps)
     graph.hangs_together = _added(graph, second) and any(
         graph.preferred.intersection(step.inputs) for step in graph.steps[before:]
@@ -68,6 +68,9 @@ def _drawn(rng: np.random.Generator, first: Recipe, second: Recipe) -> _Pair:
         behind = [entry for entry in RECIPES if entry.op_type in BEHIND and entry.since <= opset <= entry.until]
         graph.preferred = {name for step in graph.steps[before:] for name in step.outputs}
         _added(graph, graph.choose(behind))
+    if graph.chance(0.4):
+        graph.preferred = made
+        _added(graph, graph.choose([entry for entry in RECIPES if entry.since <= opset <= entry.until]))
     return graph
 
 

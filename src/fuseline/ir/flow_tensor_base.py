@@ -18,7 +18,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from fuseline.ir.flow import dynamic_count, parse_shaped_type
+from fuseline.ir.flow_text import dynamic_count, parse_shaped_type
 
 
 class FlowTensorOp(IRDLOperation, ABC):

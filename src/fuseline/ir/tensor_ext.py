@@ -11,7 +11,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from fuseline.ir.flow import parse_shaped_type
+from fuseline.ir.flow_text import parse_shaped_type
 
 
 class ComputeBarrierOp(IRDLOperation, ABC):

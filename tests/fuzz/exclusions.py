@@ -54,6 +54,10 @@ EXCLUSIONS = {
     "resize-to-a-part-of-a-pixel": "`Resize` by a factor that gives no whole number of pixels: peers count places in "
     "the rounded or in the exact "
     "size.",
+    "response-norm-of-unlike-channels": (
+        "`LRN` of numbers whose squares are large beside `bias`: onnxruntime keeps one sum from channel to channel, "
+        "adds what comes and takes away what goes, and with it the digits of small neighbours."
+    ),
     "shrink-of-doubles": "`Shrink` in f64: onnxruntime computes it in f32.",
     "sign-of-a-half-that-is-nan": "`Sign` of NaN in f16: onnxruntime answers 0, and NaN in f32.",
     "smaller-than-normal": "Products, quotients, powers and exponentials below the normal numbers of their type: "

@@ -95,4 +95,7 @@ def _nearly_equal(array: Array, axes: Sequence[int]) -> bool:
 @recipe("LRN", weight=0.4)
 def lrn(g: Graph, op: str) -> None:
     """Over neighbouring channels."""
-    g.add(op, image(g), size=g.choose([1, 3, 5]), alpha=0.1, beta=0.75, bias=1.5)
+    x, size, alpha = image(g), g.choose([1, 3, 5]), 0.1
+    largest = max(float(np.abs(array).max(initial=0)) for array in x.arrays)
+    exclude("response-norm-of-unlike-channels", alpha / size * largest**2 > 16)
+    g.add(op, x, size=size, alpha=alpha, beta=0.75, bias=1.5)

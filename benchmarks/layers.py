@@ -24,8 +24,9 @@ from benchmarks.kernels.timing import best
 from benchmarks.layer_blocks import BLOCKS
 from benchmarks.layer_models import Array, Layer
 from benchmarks.layer_table import GROUPS as SINGLE
+from fuseline.compilation import compile_program
 from fuseline.interop import onnx_host
-from fuseline.pipeline import CompileOptions, compile_program
+from fuseline.pipeline import CompileOptions
 from fuseline.report.records import CompileRecord, DispatchRecord, decode
 from fuseline.runtime import Artifact, Session
 from fuseline.runtime.program import Command

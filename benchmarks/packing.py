@@ -10,10 +10,10 @@ import argparse
 from collections.abc import Sequence
 from unittest import mock
 
+from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
 from fuseline.passes.schedule import plan_transients
 from fuseline.passes.schedule.best_fit import Sized, best_fit, most_live
-from fuseline.pipeline import compile_program
 from fuseline.program.schedule import ARENA_ALIGNMENT
 
 

@@ -15,7 +15,8 @@ import time
 import onnx
 
 from benchmarks.generated import BLOCKS, generated_model
-from fuseline.pipeline import CompileOptions, compile_program
+from fuseline.compilation import compile_program
+from fuseline.pipeline import CompileOptions
 from fuseline.report.records import CompileRecord, decode
 
 LIMIT_SECONDS = 15.0

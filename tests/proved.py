@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline import targets
+from fuseline.compilation import lower
 from fuseline.compile_options import CompileOptions
 from fuseline.interop import onnx_host
-from fuseline.pipeline import lower, prepare, run_phases
+from fuseline.pipeline import prepare, run_phases
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime import Session
 from fuseline.runtime.artifact import Artifact

@@ -89,10 +89,10 @@ def emit(
 
     Raises E0501 for an unknown stage or dispatch, and for the code of a target that has none.
     """
-    from fuseline import pipeline
+    from fuseline import compilation
 
     named = None if dispatch is None else str(dispatch)
-    return pipeline.emit(source_of(model), _options(emit=stage, emit_dispatch=named, progress=progress, **choices))
+    return compilation.emit(source_of(model), _options(emit=stage, emit_dispatch=named, progress=progress, **choices))
 
 
 @border("compile")
@@ -105,8 +105,8 @@ def dump_dispatches(
 
     Raises FuselineError as `compile` does, and E0502 for a folder that cannot be written: all files, or none.
     """
+    from fuseline.compilation import outlined
     from fuseline.passes.dispatch.dispatch_programs import dispatch_programs, files_of
-    from fuseline.pipeline import outlined
     from fuseline.runtime.files import write_files
 
     module, ctx = outlined(source_of(model), _options(progress=progress, **choices))
@@ -197,7 +197,7 @@ def _program(source: Path | bytes | onnx.ModelProto, options: CompileOptions) ->
     found = None if key is None else find(key, folder)
     if found is not None:
         return _called(found, model_name(source)), True
-    from fuseline.pipeline import compile_program
+    from fuseline.compilation import compile_program
 
     since = time.time()
     program: Any = compile_program(source, options)

@@ -13,8 +13,9 @@ import pytest
 
 import fuseline
 from fuseline.analysis.evaluation import evaluate_function
+from fuseline.compilation import compile_program, emit
 from fuseline.ir.context import new_context
-from fuseline.pipeline import CompileOptions, compile_program, emit, read_program
+from fuseline.pipeline import CompileOptions, read_program
 from fuseline.report.records import decode
 from fuseline.runtime import Session
 

@@ -15,9 +15,9 @@ import numpy as np
 import onnx
 import pytest
 
+from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
-from fuseline.pipeline import compile_program
 from fuseline.runtime import Session
 from fuseline.runtime.artifact import Artifact
 from tests.conformance.conformance_gaps import expected_kind

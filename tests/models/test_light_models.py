@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 import pytest
 
-from fuseline.pipeline import CompileOptions, compile_program
+from fuseline.compilation import compile_program
+from fuseline.pipeline import CompileOptions
 from fuseline.report.records import decode
 from fuseline.runtime import Session
 from fuseline.verify.seeded_weights import with_seeded_weights

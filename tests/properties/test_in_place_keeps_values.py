@@ -11,9 +11,9 @@ import numpy as np
 import onnx
 import pytest
 
+from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
 from fuseline.passes.schedule import build_schedule
-from fuseline.pipeline import compile_program
 from fuseline.runtime import Session
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.sizes import SizeEvaluator

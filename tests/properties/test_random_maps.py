@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
-from fuseline.pipeline import compile_program
 from fuseline.runtime import Session
 from tests.properties.random_maps import feeds, random_reading
 

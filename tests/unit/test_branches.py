@@ -12,10 +12,11 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from fuseline.branches import compile_branches, record_branches
+from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
-from fuseline.pipeline import compile_program, prepare, run_phases
+from fuseline.pipeline import prepare, run_phases
 from fuseline.report.records import CompileRecord, HostOpRecord, decode
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.branches import EXECUTOR, execute

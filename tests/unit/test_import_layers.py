@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 _LOW = ("errors", "border", "buffers", "size_requirement", "weight_layouts", "report.records")
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
+_COMPILE = (*_HIGH, "compilation")
 
 _DESCRIBED = ("targets.description_file", "targets.file_places", "targets.dispatch_caps", "targets.caps_file")
 
@@ -58,14 +59,15 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "fallback": _HIGH,
     "lowering": (*_HIGH, "branches", "fallback"),
     "code_listing": ("errors", "report.records", "targets.target"),
-    "pipeline": (*_HIGH, "gc_pause", "lowering", "code_listing"),
-    "tuning": (*_HIGH, "report"),
-    "verify": (*_HIGH, "report"),
-    "interop": (*_HIGH, "report", "api", "compiled_model"),
+    "pipeline": (*_HIGH, "lowering"),
+    "compilation": (*_HIGH, "gc_pause", "lowering", "code_listing"),
+    "tuning": (*_COMPILE, "report"),
+    "verify": (*_COMPILE, "report"),
+    "interop": (*_COMPILE, "report", "api", "compiled_model"),
     "onnx_backend": ("interop", "border"),
     "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
-    "api": (*_HIGH, "gc_pause", "compiled_model", "report", "tuning", "verify", "interop.onnx_host"),
-    "cli": (*_HIGH, "gc_pause", "report", "tuning", "verify", "interop", "api", "compiled_model"),
+    "api": (*_COMPILE, "gc_pause", "compiled_model", "report", "tuning", "verify", "interop.onnx_host"),
+    "cli": (*_COMPILE, "gc_pause", "report", "tuning", "verify", "interop", "api", "compiled_model"),
     "__main__": ("cli",),
 }
 

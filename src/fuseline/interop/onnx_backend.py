@@ -14,9 +14,10 @@ import onnx.backend.base
 import onnx.helper
 
 from fuseline.border import border
+from fuseline.compilation import compile_program
 from fuseline.errors import FuselineError
 from fuseline.interop import onnx_host
-from fuseline.pipeline import CompileOptions, compile_program
+from fuseline.pipeline import CompileOptions
 from fuseline.runtime import Session
 
 onnx_host.install()

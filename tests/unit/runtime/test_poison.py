@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fuseline.buffers import BufferRef, Operand
+from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
-from fuseline.pipeline import compile_program
 from fuseline.runtime import Session, TensorSpec, host
 from fuseline.runtime.poison import poison
 from fuseline.runtime.program import HostCall, Poison, program_from_json, program_to_json

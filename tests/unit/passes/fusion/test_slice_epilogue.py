@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 from xdsl.dialects import math
 
+from fuseline.compilation import lower
 from fuseline.ir.context import new_context
-from fuseline.pipeline import CompileOptions, lower, run_phases
+from fuseline.pipeline import CompileOptions, run_phases
 from fuseline.targets.interpreter.target import InterpreterTarget
 
 from .programs import TARGET, Program

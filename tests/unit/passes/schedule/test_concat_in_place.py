@@ -11,10 +11,11 @@ from xdsl.dialects import math
 from xdsl.ir import SSAValue
 
 from fuseline.buffers import BufferRef
+from fuseline.compilation import lower
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
-from fuseline.pipeline import CompileOptions, lower, run_phases
+from fuseline.pipeline import CompileOptions, run_phases
 from fuseline.program.schedule import CopyStep, DispatchStep, Schedule, bytes_of
 from fuseline.runtime.session import Session
 from fuseline.targets import create_target

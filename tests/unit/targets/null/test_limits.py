@@ -145,7 +145,8 @@ def test_limits_that_are_no_table_are_refused(tmp_path: Path):
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_plan_cannot_waive_a_limit(tmp_path: Path, strict: bool):
     plan = tmp_path / "plan.toml"
-    from fuseline.pipeline import CompileOptions, emit
+    from fuseline.compilation import emit
+    from fuseline.pipeline import CompileOptions
 
     plan.write_text(emit(_layer(), CompileOptions(target="null", emit="plan")), encoding="utf-8")
     assert (

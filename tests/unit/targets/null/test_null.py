@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import fuseline
+from fuseline.compilation import lower
 from fuseline.errors import FuselineError
-from fuseline.pipeline import CompileOptions, lower
+from fuseline.pipeline import CompileOptions
 from fuseline.targets import create_target
 from tests.graphs.onnx_text import onnx_model
 from tests.small_models import mlp

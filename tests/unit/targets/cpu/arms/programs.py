@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
+from fuseline.compilation import lower
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.text import parse_module
 from fuseline.passes.registry import load_pass
-from fuseline.pipeline import CompileOptions, lower
+from fuseline.pipeline import CompileOptions
 from fuseline.report.records import CompileRecord, decode
 from fuseline.runtime import Artifact, Session
 from fuseline.targets.cpu.target import CpuTarget

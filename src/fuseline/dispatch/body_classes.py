@@ -3,12 +3,13 @@ by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.moves import Coordinate, affine_sources
+from fuseline.analysis.moves import MOVES, affine_sources
+from fuseline.analysis.operand_reads import operand_reads
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.fused_loops import FusedLoops, members_of
@@ -76,26 +77,20 @@ class BodyClasses:
         """The classes of the loops that read along dimensions, where that is one."""
         found: dict[int, set[LoopRef]] = {}
         for op in {use.operation for use in value.uses}:
-            for read, at, loops in self._reads(op):
-                for axis, step in enumerate(at) if read is value else ():
+            if not is_generic(op) and type(op) not in MOVES:
+                continue
+            loops = self._loops_of(op)
+            for read, at in operand_reads(op, self.shapes):
+                for axis, step in enumerate(at or ()) if read is value else ():
                     if isinstance(step, AffineDimExpr) and step.position in loops:
                         found.setdefault(axis, set()).add(loops[step.position])
         return {axis: classes.pop() for axis, classes in found.items() if len(classes) == 1}
 
-    def _reads(self, op: Operation) -> Iterator[tuple[SSAValue, Sequence[Coordinate], Mapping[int, LoopRef]]]:
-        """What an op reads, where, and the classes of the loops that it does so over."""
+    def _loops_of(self, op: Operation) -> Mapping[int, LoopRef]:
+        """The classes of the loops that an op reads over: of its own, or along its result."""
         if is_generic(op):
-            structured = StructuredOp(op)
-            loops = dict(enumerate(self.of_op(op)))
-            known = {loop: class_ for loop, class_ in loops.items() if class_ is not None}
-            yield from (
-                (value, map_.results, known) for value, map_ in zip(structured.operands, structured.maps, strict=True)
-            )
-            return
-        found = affine_sources(op, self.shapes)
-        if found:
-            known = self._of_maker(op.results[0]) if self._numbers.get(op) else self._of_readers(op.results[0])
-            yield from ((one.value, one.at, known) for one in found)
+            return {loop: class_ for loop, class_ in enumerate(self.of_op(op)) if class_ is not None}
+        return self._of_maker(op.results[0]) if self._numbers.get(op) else self._of_readers(op.results[0])
 
     def _of_loop(self, op: Operation, loop: int) -> LoopRef:
         numbers = self._numbers.get(op)

@@ -20,15 +20,14 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.disjoint_sets import DisjointSets
 from fuseline.analysis.loop_classes import LoopClasses, StepOf
-from fuseline.analysis.moves import RESHAPES, AffineCoordinates, Coordinate, affine_sources, sources
+from fuseline.analysis.moves import RESHAPES, AffineCoordinates, sources
+from fuseline.analysis.operand_reads import Coordinates, operand_reads
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic, loops_of
+from fuseline.analysis.structured import StructuredOp, is_generic, loops_of, tensor_operands
 from fuseline.dispatch.fused_loops import FusedLoops, Role, member_loops
 from fuseline.ir.dim import Dim
 
 Loop: TypeAlias = tuple[Operation, int]
-Coordinates: TypeAlias = Sequence[Coordinate] | None
-"""Those of a value that is read; None where all of it may be read."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class SharedLoops:
     def _steps(self, reader: Operation) -> Iterator[StepOf[Operation]]:
         """Every loop that writes a dimension of what `reader` reads, with the loop that reads along it; None where that
         is done in another way."""
-        for value, coordinates in _reads(reader, self.nests[reader].loops, self.shapes):
+        for value, coordinates in operand_reads(reader, self.shapes, moves=bool(self.nests[reader].loops)):
             self._go_along(reader, value, coordinates)
             for made, at in self._made(value, coordinates):
                 if made.op not in self._free:
@@ -147,7 +146,8 @@ class SharedLoops:
         """The values of placed members that `op`, which is none, depends on."""
         known = self._reached.get(op)
         if known is None:
-            read = [value for value in _tensors(op) if isinstance(value, OpResult) and value.op.parent is self._body]
+            results = [value for value in tensor_operands(op) if isinstance(value, OpResult)]
+            read = [value for value in results if value.op.parent is self._body]
             found = [
                 made for value in read for made in ((value,) if value.op in self.nests else self._behind(value.op))
             ]
@@ -165,35 +165,12 @@ def _reduced(op: Operation, nest: _Nest) -> Iterator[Loop]:
     yield from ((op, loop) for loop, kind in enumerate(nest.iterators) if kind != "parallel")
 
 
-def _tensors(op: Operation) -> list[SSAValue]:
-    return [
-        value
-        for value in (*op.operands, *(captured_tensors(op) if op.regions else ()))
-        if isinstance(value.type, TensorType)
-    ]
-
-
 def _written(value: OpResult) -> Sequence[int | None]:
     """The loop that writes each dimension of a member's result."""
     if is_generic(value.op):
         return loops_of(StructuredOp(value.op).output_maps[value.index].results)
     assert isinstance(value.type, TensorType)
     return range(len(value.type.get_shape()))
-
-
-def _reads(op: Operation, extents: Sequence[Dim], shapes: ShapeAnalysis) -> Iterator[tuple[SSAValue, Coordinates]]:
-    """What a placed member reads, in coordinates of its loops; an init that the body ignores is not read."""
-    if is_generic(op):
-        structured = StructuredOp(op)
-        for value, map_, argument in zip(structured.operands, structured.maps, structured.body.args, strict=True):
-            if argument.first_use is not None:
-                yield value, map_.results
-        yield from ((value, None) for value in captured_tensors(op))
-        return
-    found = affine_sources(op, shapes) if extents else None
-    yield from (
-        ((one.value, one.at) for one in found) if found is not None else ((value, None) for value in _tensors(op))
-    )
 
 
 def shared_of_arm(

@@ -21,7 +21,7 @@ from fuseline.analysis.views import is_view
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, users_of_value
 from fuseline.ir.fast.identity import by_identity
-from fuseline.passes.fusion.node import Node, Read, node_of, operand_reads
+from fuseline.passes.fusion.node import Node, Read, node_of, node_reads
 from fuseline.passes.fusion.node_ids import assign_ids
 from fuseline.passes.fusion.prologues import Prologues
 
@@ -82,7 +82,7 @@ class FusionGraph:
         self._by_op[id(op)] = node
 
     def _connect(self, node: Node) -> None:
-        for value, coordinates in operand_reads(node, self.shapes):
+        for value, coordinates in node_reads(node, self.shapes):
             read = self._read(node, value, coordinates)
             node.reads.append(read)
             if read.producer is not None:

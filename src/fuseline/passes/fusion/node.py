@@ -14,7 +14,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.idioms import Idiom, NearIdiom, idiom_of, near_idiom
-from fuseline.analysis.moves import Coordinate, affine_sources
+from fuseline.analysis.moves import Coordinate
+from fuseline.analysis.operand_reads import operand_reads
 from fuseline.analysis.operations import body_operations
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic, loops_of
@@ -202,29 +203,13 @@ def _plain_node(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalys
     return Node(op, op_kind, position, dims, ("parallel",) * len(dims), written)
 
 
-def operand_reads(node: Node, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
-    """The tensors a node reads, each with the node's coordinates; an init that the body ignores is not read."""
-    op, view = node.op, node.structured
-    if view is not None:
-        for value, map_, argument in zip(view.operands, view.maps, view.body.args, strict=True):
-            if argument.first_use is not None:
-                yield value, tuple(map_.results)
-    else:
-        yield from _plain_reads(op, len(node.loops), shapes)
-    for value in node.captured:
-        if isinstance(value.type, TensorType):
+def node_reads(node: Node, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
+    """The tensors a node reads, each with the node's coordinates, None where it may be read anywhere along a dimension.
+    What a moving op reads at other than plain loops is not told apart."""
+    for value, at in operand_reads(node.op, shapes, moves=bool(node.loops)):
+        if at is None:
+            assert isinstance(value.type, TensorType)
             yield value, (None,) * len(value.type.get_shape())
-
-
-def _plain_reads(op: Operation, rank: int, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue, tuple[Coordinate, ...]]]:
-    """The tensors that an op without a body reads, over its `rank` loops: those of its result. What is no plain loop is
-    not told apart."""
-    found = affine_sources(op, shapes) if rank else None
-    if found is not None:
-        yield from (
-            (source.value, tuple(c if isinstance(c, AffineDimExpr) else None for c in source.at)) for source in found
-        )
-        return
-    for value in op.operands:
-        if isinstance(value.type, TensorType):
-            yield value, (None,) * len(value.type.get_shape())
+        else:
+            plain = node.structured is None
+            yield value, tuple(None if plain and not isinstance(step, AffineDimExpr) else step for step in at)

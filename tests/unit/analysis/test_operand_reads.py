@@ -1,0 +1,62 @@
+"""What ops read, and where, asked of one small program with each kind of read."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.ir import Operation
+
+from fuseline.analysis.operand_reads import operand_reads
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import is_generic
+from fuseline.ir.context import new_context
+from fuseline.ir.text import parse_module
+
+PROGRAM = """
+func.func @main(%x: tensor<4x6xf32>, %table: tensor<9xf32>, %init: tensor<4xf32>, %i: index) -> tensor<3xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                       iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<4x6xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %0 = arith.addf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+       ins(%s : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %1 = tensor.extract %table[%i] : tensor<9xf32>
+    %2 = arith.mulf %a, %1 : f32
+    linalg.yield %2 : f32
+  } -> tensor<4xf32>
+  %t = tensor.extract_slice %g[1] [3] [1] : tensor<4xf32> to tensor<3xf32>
+  return %t : tensor<3xf32>
+}
+"""
+
+
+def _reads(op: Operation, *, moves: bool = True) -> list[tuple[str | None, str | None]]:
+    found = operand_reads(op, ShapeAnalysis(), moves=moves)
+    return [(v.name_hint, None if at is None else ", ".join(map(str, at))) for v, at in found]
+
+
+def _program() -> list[Operation]:
+    module = parse_module(PROGRAM, new_context())
+    main = next(op for op in module.ops if isinstance(op, func.FuncOp))
+    return [op for op in main.body.block.ops if is_generic(op) or op.name == "tensor.extract_slice"]
+
+
+def test_a_reduction_reads_its_input_and_the_init_it_adds_to():
+    total, _, _ = _program()
+    assert _reads(total) == [("x", "d0, d1"), ("init", "d0")]
+
+
+def test_an_ignored_init_is_not_read_and_what_a_body_captures_may_be_read_anywhere():
+    _, gather, _ = _program()
+    assert _reads(gather) == [("s", "d0"), ("table", None)]
+
+
+def test_a_moving_op_reads_at_coordinates_of_its_result_where_it_is_asked_for_them():
+    _, _, slice_ = _program()
+    ((name, at),) = _reads(slice_)
+    assert name == "g" and at is not None and "d0" in at and "1" in at
+    assert _reads(slice_, moves=False) == [("g", None)]

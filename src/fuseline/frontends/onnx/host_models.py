@@ -15,6 +15,7 @@ from onnx import TypeProto, helper, numpy_helper
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.foreign_operators import check_foreign, is_foreign, output_types
 from fuseline.frontends.onnx.host_values import HostValue, Value, element_dtype, sized_type, without_sizes
+from fuseline.frontends.onnx.inferred_sizes import corrected
 from fuseline.frontends.onnx.operator_sets import version_of
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.protos import standard_domain
@@ -212,10 +213,8 @@ def _dims(
     found = _inferred_sizes(inferred, sizes)
     if found == [] and _is_guess(node):
         found = None
-    if (node.domain, node.op_type) == ("", "NonZero") and found is not None and found[0] == 0:
-        found = [1, None]  # of a tensor without dimensions, which counts as a line of one
-    if (node.domain, node.op_type) == ("", "STFT") and found is not None and len(found) == 4:
-        found = [*found[:2], None, found[3]]  # it forgets `onesided` where a window and the length of frames are given
+    if found is not None and node.domain == "":
+        found = corrected(node.op_type, node.attributes, node.inputs[0] if node.inputs else None, found)
     declared = _declared_sizes(node, index)
     if found is None or (
         None in found and declared is not None and None not in declared and len(declared) == len(found)

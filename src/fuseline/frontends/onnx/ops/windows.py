@@ -13,8 +13,9 @@ from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import Tensor
+from fuseline.frontends.onnx.window_places import window_places
 from fuseline.ir.build import tensor_type
-from fuseline.ir.dim import Dim, add, ceil_div, floor_div, maximum, minimum, mul, sub, to_text, upper_bound
+from fuseline.ir.dim import Dim, add, ceil_div, floor_div, maximum, mul, sub, to_text, upper_bound
 from fuseline.ir.fast.create import create_pad
 
 
@@ -56,7 +57,8 @@ def window_of(node: OnnxNode, image: Sequence[Dim], kernel: Sequence[int]) -> Wi
     low, stated = pads[:rank], pads[rank:]
     ceil = bool(node.integer("ceil_mode"))
     places = [
-        _positions(image[axis], spans[axis], strides[axis], low[axis], stated[axis], ceil) for axis in range(rank)
+        window_places(image[axis], spans[axis], strides[axis], (low[axis], stated[axis]), ceil=ceil)
+        for axis in range(rank)
     ]
     high = [add(end, extra) for end, (_, extra) in zip(stated, places, strict=True)]
     out = tuple(size for size, _ in places)
@@ -79,17 +81,6 @@ def require_per_dimension(node: OnnxNode, rank: int, **settings: Sequence[int]) 
                 f"{name} of {len(numbers)} numbers; an image of {rank} dimensions needs {count}",
                 node=node.label,
             )
-
-
-def _positions(size: Dim, span: int, stride: int, low: int, high: int, ceil: bool) -> tuple[Dim, Dim]:
-    """How many places the window has, and how much more padding at the end it needs for them (ceil mode)."""
-    room = sub(add(size, low + high), span)
-    if not ceil or stride == 1:
-        return add(floor_div(room, stride), 1), 0
-    count = minimum(
-        add(ceil_div(room, stride), 1), ceil_div(add(size, low), stride)
-    )  # the last window may not start in the padding at the end
-    return count, maximum(0, sub(add(mul(sub(count, 1), stride), span), add(size, low + high)))
 
 
 def _same(node: OnnxNode) -> bool:

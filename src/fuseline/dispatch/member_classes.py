@@ -41,7 +41,9 @@ def member_classes(
     loops: FusedLoops, members: Sequence[Operation], arms: Sequence[SharedLoops], node: str | None
 ) -> tuple[tuple[int | None, ...], ...]:
     """`FusedLoops.classes` of `members`, from what each arm has: numbered in the order in which members have them.
-    Raises as `with_classes` does."""
+
+    Raises FuselineError (E0901) where a loop of a grid cannot be one class.
+    """
     found = dict[Loop, Loop | None]()
     for arm, shared in enumerate(arms):
         classes = _classes(shared, _grid_loops(loops, members, arm), _streamed_loops(loops, members, shared))

@@ -63,7 +63,8 @@ def element_type(dtype: np.dtype[Any]) -> Attribute:
 
 @by_identity
 def numpy_dtype(type_: Attribute) -> np.dtype[Any]:
-    """The NumPy dtype that stores an element type (signed for integers, bool for i1, int64 for index)."""
+    """The NumPy dtype that stores an element type (signed for integers, bool for i1, int64 for index).
+    Raises KeyError for a type that has none."""
     if isinstance(type_, IndexType):
         return np.dtype(np.int64)
     if isinstance(type_, IntegerType):

@@ -240,7 +240,7 @@ class Target(ABC):
         self, entry: FuncOp, kernel: CompiledKernel, layouts: Mapping[int, SharedLayout]
     ) -> CompiledKernel | Refusal:
         """The code of `entry`, which `kernel` is without them, where constants lie in `layouts` that `layout_price` has
-        a price for; or why there is none."""
+        a price for; or why there is none. Raises NotImplementedError for a target without layouts."""
         raise NotImplementedError
 
     def keep_code(self) -> None:
@@ -251,7 +251,7 @@ class Target(ABC):
 
     def code_text(self, headings: Mapping[str, Sequence[str]], form: str) -> str:
         """The kernels whose symbols have a heading (lines of text), each once under its own, in a form of
-        `CODE_FORMS`."""
+        `CODE_FORMS`. Raises NotImplementedError for a target without code."""
         raise NotImplementedError
 
     @abstractmethod

@@ -16,10 +16,16 @@ from fuseline.ir.costs import ASSUMED_COSTS, ASSUMED_SIZE, MachineCosts, assumed
 from fuseline.ir.dim import floor_div, mul, symbol
 from fuseline.targets import create_target
 from fuseline.targets.cpu.isa import machine
-from fuseline.targets.cpu.isa.description_file import read_machine
+from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.isa.description_file import machine_of
+from fuseline.targets.description_file import read_toml
 from fuseline.tuning import machine as tuning
 from fuseline.tuning.machine import Figure, Measurement, measured
 from tests.small_models import mlp
+
+
+def _machine_in(path: Path) -> Machine:
+    return machine_of(read_toml(path), path)[0]
 
 
 @pytest.fixture
@@ -48,14 +54,14 @@ def test_measured_figures_replace_assumed_ones():
 def test_what_is_written_describes_the_same_machine(tmp_path: Path):
     path, costs = tmp_path / "m.toml", MachineCosts(flops_per_ns=61.2, serial_elements=5000)
     path.write_text(description(machine("avx2"), costs))
-    assert read_machine(path).costs == costs and read_machine(path).name == "avx2"
+    assert _machine_in(path).costs == costs and _machine_in(path).name == "avx2"
     assert create_target(f"cpu:{path}", 2).description.costs == costs
 
 
 def test_a_description_without_isa_is_this_cpu(tmp_path: Path):
     path = tmp_path / "m.toml"
     path.write_text("l2_bytes = 4096\n")
-    found = read_machine(path)
+    found = _machine_in(path)
     assert (found.name, found.l2_bytes, found.costs) == (machine().name, 4096, machine().costs)
 
 
@@ -119,7 +125,7 @@ def test_the_command_prints_a_table_or_json_and_writes_a_description(
 ):
     path = tmp_path / "deep" / "m.toml"
     assert main(["machine", "--write", str(path)]) == 0
-    assert "flops_per_ns" in capsys.readouterr().out and read_machine(path).costs != ASSUMED_COSTS
+    assert "flops_per_ns" in capsys.readouterr().out and _machine_in(path).costs != ASSUMED_COSTS
     assert main(["machine", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["command"] == "machine" and {figure["name"] for figure in document["figures"]} == set(

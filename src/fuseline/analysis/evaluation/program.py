@@ -34,7 +34,7 @@ _OBJECT = np.dtype(object)
 
 
 def evaluates(*names: str) -> Callable[[Handler], Handler]:
-    """Register a function as the evaluation of the ops called `names`."""
+    """Register a function as the evaluation of the ops called `names`. Raises KeyError where one has an evaluation."""
 
     def register(handler: Handler) -> Handler:
         for name in names:

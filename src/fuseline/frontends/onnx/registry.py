@@ -33,7 +33,8 @@ def onnx_op(
     in_f32: bool = False,
 ) -> Callable[[LoweringT], LoweringT]:
     """Register a function as the lowering of an operator from operator-set version `since` on (until a later
-    registration).
+    registration). The function raises NoNativeLowering, with a reason code, for what the host runs instead, and
+    FuselineError (E0105, E0107: attributes, shapes) for a node that the standard does not allow.
 
     Args:
         ranks: how many dimensions the standard gives each input, where it fixes them; the function is only called with

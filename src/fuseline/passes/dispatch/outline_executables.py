@@ -250,7 +250,7 @@ def _dynamic(sizes: SizeBuilder, value: SSAValue, before: Operation) -> list[SSA
 
 
 def entry_of(executable: flow.ExecutableOp) -> FuncOp:
-    """The entry function of an executable."""
+    """The entry function of an executable. Raises E0302 where it has none."""
     for op in ops_inside(executable):
         if type(op) is FuncOp:
             return op

@@ -164,7 +164,7 @@ class Node:
         return self.kind is not Kind.OTHER
 
     def result_index(self, value: SSAValue) -> int:
-        """Which result `value` is."""
+        """Which result `value` is. Raises ValueError for that of another op."""
         if isinstance(value, OpResult) and value.op is self.op:
             return value.index
         raise ValueError(f"{value} is no result of {self.op.name}")

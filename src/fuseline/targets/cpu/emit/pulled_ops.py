@@ -36,7 +36,10 @@ def _generic(e: Puller, value: OpResult, index: Sequence[AnyIndex], lanes: int, 
 
 
 def loops_at(e: Puller, view: StructuredOp, result: int, index: Sequence[AnyIndex]) -> list[AnyIndex]:
-    """The point of the loops of `view` that makes element `index` of a result; reduction loops are at 0."""
+    """The point of the loops of `view` that makes element `index` of a result; reduction loops are at 0.
+
+    Raises E0901 for a result that is written at anything but loops and constants.
+    """
     loops: list[AnyIndex] = [Index(0)] * view.rank
     found: set[int] = set()
     for expr, coordinate in zip(view.output_maps[result].results, index, strict=True):

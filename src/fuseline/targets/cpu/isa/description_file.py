@@ -19,17 +19,12 @@ from typing import Any
 from fuseline.errors import FuselineError
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.isa.detection import ISA_NAMES, machine
-from fuseline.targets.description_file import costs_of, is_positive, read_toml
+from fuseline.targets.description_file import costs_of, is_positive
 from fuseline.targets.file_places import place_of
 
 SUFFIX = ".toml"
 _SIZES = ("l1_bytes", "l2_bytes")
 _OF_A_MACHINE = ("isa", "costs", *_SIZES)
-
-
-def read_machine(path: Path) -> Machine:
-    """The machine in the file at `path`, see `machine_of`."""
-    return machine_of(read_toml(path), path)[0]
 
 
 def machine_of(entries: Mapping[str, object], path: Path) -> tuple[Machine, dict[str, object]]:

@@ -30,7 +30,10 @@ class Forms:
         self._forms: dict[Value, Affine] = {}
 
     def operand(self, many: Sequence[Operand], more: Sequence[int] | None = None) -> Operand:
-        """The index value that is `many[i]`, and `more[i]` in addition, in kernel `i`."""
+        """The index value that is `many[i]`, and `more[i]` in addition, in kernel `i`.
+
+        Raises UnlikeError where some are index values and others not.
+        """
         if not all(isinstance(one, int) or one.type == I64 for one in many):
             raise UnlikeError("operands", "an index beside something else")
         forms = [self._form(one) for one in many]

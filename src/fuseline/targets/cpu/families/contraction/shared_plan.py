@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import gcd
 
 from fuseline.ir import dim as d
-from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
 from fuseline.targets.cpu.emit.microkernel import MOST_STEPS, STEPS_PER_ITERATION, part_of
+from fuseline.targets.cpu.families.common_forms import disjoint_groups
 from fuseline.targets.cpu.families.contraction.loops import estimated
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
 from fuseline.targets.cpu.families.contraction.prefetch import tiles_per_panel
@@ -51,21 +52,12 @@ class _Site:
 def shared_plans(plans: Sequence[ContractionPlan], machine: Machine) -> list[Shared]:
     """Groups of two or more of the plans with a form that fits all of a group."""
     sites = [site for number, plan in enumerate(plans) if (site := _site(number, plan)) is not None]
-    found: list[Shared] = []
-    for known in (True, False):
-        left = [site for site in sites if site.is_known is known]
-        for _ in rounds("forms of products", most=len(left)):
-            best = max(_groups(left, machine), key=_merit, default=None)
-            if best is None:
-                break
-            found.append(best)
-            left = [site for site in left if site.number not in best.members]
-    return found
-
-
-def _merit(group: Shared) -> tuple[int, float]:
-    """Many members first, then those that lose least."""
-    return len(group.members), -sum(group.lost)
+    groups = partial(_groups, machine=machine)
+    return [
+        one
+        for known in (True, False)
+        for one in disjoint_groups([site for site in sites if site.is_known is known], groups, "forms of products")
+    ]
 
 
 def _site(number: int, plan: ContractionPlan) -> _Site | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
-from fuseline.ir.rounds import rounds
+from fuseline.targets.cpu.families.common_forms import disjoint_groups, groups_by_height
 from fuseline.targets.cpu.families.contraction.loops import estimated
 from fuseline.targets.cpu.families.family import Shared
 from fuseline.targets.cpu.families.window.plan import WindowPlan, columns_seen
@@ -35,16 +36,8 @@ class _Site:
 
 def shared_plans(plans: Sequence[WindowPlan], machine: Machine) -> list[Shared]:
     """Groups of two or more of the plans with a form that fits all of a group."""
-    found: list[Shared] = []
-    for sites in _alike(plans):
-        left = sites
-        for _ in rounds("forms of windows", most=len(sites)):
-            best = max(_groups(left, machine), key=lambda one: (len(one.members), -sum(one.lost)), default=None)
-            if best is None:
-                break
-            found.append(best)
-            left = [site for site in left if site.number not in best.members]
-    return found
+    groups = partial(_groups, machine=machine)
+    return [one for sites in _alike(plans) for one in disjoint_groups(sites, groups, "forms of windows")]
 
 
 def _alike(plans: Sequence[WindowPlan]) -> list[list[_Site]]:
@@ -61,11 +54,9 @@ def _alike(plans: Sequence[WindowPlan]) -> list[list[_Site]]:
 
 
 def _groups(sites: Sequence[_Site], machine: Machine) -> Iterator[Shared]:
-    widest = max((site.plan.pixels for site in sites), default=0)
-    for height in range(widest, 1, -1) if len(sites) > 1 else ():
-        members = [site for site in sites if _lost(site, height) <= machine.costs.sharing_loss]
-        if len(members) > 1:
-            yield _shared(members, height)
+    tallest = max((site.plan.pixels for site in sites), default=0)
+    most = machine.costs.sharing_loss
+    return groups_by_height(sites, tallest, lambda site, height: _lost(site, height) <= most, _shared)
 
 
 def _lost(site: _Site, height: int) -> float:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
 from fuseline.targets.cpu.emit.microkernel import MOST_STEPS, part_of
+from fuseline.targets.cpu.families.common_forms import disjoint_groups, groups_by_height
 from fuseline.targets.cpu.families.family import Shared
 from fuseline.targets.cpu.families.winograd.choice import TILE_CYCLES
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
@@ -39,16 +40,8 @@ class _Site:
 
 def shared_plans(plans: Sequence[WinogradPlan], machine: Machine) -> list[Shared]:
     """Groups of two or more of the plans with a form that fits all of a group."""
-    found: list[Shared] = []
-    for sites in _filterings(plans):
-        left = sites
-        for _ in rounds("forms of minimal filtering", most=len(sites)):
-            best = max(_groups(left, machine), key=lambda one: (len(one.members), -sum(one.lost)), default=None)
-            if best is None:
-                break
-            found.append(best)
-            left = [site for site in left if site.number not in best.members]
-    return found
+    groups = partial(_groups, machine=machine)
+    return [one for sites in _filterings(plans) for one in disjoint_groups(sites, groups, "forms of minimal filtering")]
 
 
 def _filterings(plans: Sequence[WinogradPlan]) -> list[list[_Site]]:
@@ -68,10 +61,8 @@ def _filterings(plans: Sequence[WinogradPlan]) -> list[list[_Site]]:
 
 def _groups(sites: Sequence[_Site], machine: Machine) -> Iterator[Shared]:
     tallest = max((site.plan.blocking.tile.rows for site in sites), default=0)
-    for height in range(tallest, 1, -1) if len(sites) > 1 else ():
-        members = [site for site in sites if _lost(site, height) <= machine.costs.sharing_loss]
-        if len(members) > 1:
-            yield _shared(members, height)
+    most = machine.costs.sharing_loss
+    return groups_by_height(sites, tallest, lambda site, height: _lost(site, height) <= most, _shared)
 
 
 def _lost(site: _Site, height: int) -> float:

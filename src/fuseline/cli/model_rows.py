@@ -15,7 +15,7 @@ from fuseline.report.model_table import ModelRow
 
 def model_rows(paths: Sequence[Path], options: Mapping[str, Any]) -> Iterator[ModelRow]:
     """A row for each model behind `paths`, as it is compiled; a line about each goes to standard error first. Raises
-    E0501 for a folder without models."""
+    E0101 for a folder without models."""
     files = model_files(paths)
     for number, (name, path) in enumerate(files.items(), 1):
         note(f"[{number}/{len(files)}] {name}")

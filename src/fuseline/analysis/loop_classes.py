@@ -75,7 +75,7 @@ class LoopClasses(Generic[T]):
         return class_ not in self.broken and all(self._steps_along(owner, class_) for owner in placed)
 
     def shared(self, placed: Sequence[T]) -> list[LoopOf[T]]:
-        """The classes that all of `placed` share, in the order of the last one's loops, units aside."""
+        """The classes that all of `placed` share, in the order of the last one's loops, loops of extent 1 aside."""
         last = self.nests[placed[-1]]
         order = [self.of((placed[-1], loop)) for loop, extent in enumerate(last.loops) if extent != 1]
         return [class_ for class_ in order if self.is_shared(class_, placed)]

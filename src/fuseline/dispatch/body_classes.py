@@ -32,7 +32,7 @@ class BodyClasses:
 
     @property
     def grid(self) -> tuple[LoopRef, ...]:
-        """The classes of the grid's loops, units aside."""
+        """The classes of the grid's loops, loops of extent 1 aside."""
         at = [(classes, one.grid_loops) for classes, one in zip(self._loops.classes, self._loops.members, strict=True)]
         grid = range(len(self._loops.grids[0]))
         found = [next((c[g.index(loop)] for c, g in at if loop in g), None) for loop in grid]

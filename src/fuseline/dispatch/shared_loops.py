@@ -88,7 +88,7 @@ class SharedLoops:
         return list(found.values())
 
     def in_step(self, steps: Iterable[StepOf[Operation]]) -> list[tuple[Loop, Loop]]:
-        """Of `steps`, the loops that are read in step, with the readers' loops; units aside."""
+        """Of `steps`, the loops that are read in step, with the readers' loops; loops of extent 1 aside."""
         return [(made, read) for made, read in steps if read is not None and self._moves(made)]
 
     def _moves(self, loop: Loop) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.kernels.cases import Case, convolution, depthwise, grouped, matmul, product
 from benchmarks.kernels.timing import Compiled, best
-from fuseline.analysis.structured import is_projected_permutation
+from fuseline.analysis.indexing_maps import is_projected_permutation
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.loops import contraction_loops

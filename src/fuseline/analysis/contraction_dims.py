@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, used_dims
+from fuseline.analysis.indexing_maps import used_dims
+from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands
 
 
 @dataclass(frozen=True, slots=True)

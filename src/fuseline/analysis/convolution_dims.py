@@ -19,7 +19,8 @@ from xdsl.ir.affine import (
     AffineMap,
 )
 
-from fuseline.analysis.structured import Kind, StructuredOp, is_projected_permutation, kind, used_dims
+from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
+from fuseline.analysis.structured import Kind, StructuredOp, kind
 from fuseline.ir.fast.identity import by_identities
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from fuseline.analysis.evaluation.access import evaluate_expression, loop_indices
-from fuseline.analysis.structured import dims_of
+from fuseline.analysis.indexing_maps import dims_of
 from fuseline.ir import dim as d
 from fuseline.ir.affine_forms import AffineForm, affine_form
 from fuseline.ir.dim import Dim

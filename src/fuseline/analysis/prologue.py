@@ -26,18 +26,11 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.cost import operations
+from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import (
-    Kind,
-    StructuredOp,
-    captured_tensors,
-    is_generic,
-    kind,
-    multiply_add_operands,
-    used_dims,
-)
+from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.reachable import reachable
 

@@ -9,7 +9,8 @@ from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, f32, i32
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
-from fuseline.analysis.structured import StructuredOp, is_permutation, yielded
+from fuseline.analysis.indexing_maps import is_permutation
+from fuseline.analysis.structured import StructuredOp, yielded
 from fuseline.ir.build import element_of
 from fuseline.ir.fast.direct import operand_of
 

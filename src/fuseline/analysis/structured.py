@@ -13,8 +13,9 @@ from typing import Any, TypeGuard, cast
 from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast.direct import body_of, last_of, operand_of, operands_of, ops_of, result_of
@@ -190,60 +191,6 @@ def is_reduction(op: Operation) -> bool:
 def producer_of(value: SSAValue) -> Operation | None:
     """The op that makes `value`, None for an argument."""
     return value.op if type(value) is OpResult else None
-
-
-def is_projected_permutation(map_: AffineMap, *, allow_zero: bool = True) -> bool:
-    """Whether every result is a different loop (or, if allowed, the constant 0)."""
-    return _is_projected_or_zero(map_) if allow_zero else _is_projected(map_)
-
-
-@by_identity
-def _is_projected_or_zero(map_: AffineMap) -> bool:
-    return _names_loops_once(map_, allow_zero=True)
-
-
-@by_identity
-def _is_projected(map_: AffineMap) -> bool:
-    return _names_loops_once(map_, allow_zero=False)
-
-
-def _names_loops_once(map_: AffineMap, *, allow_zero: bool) -> bool:
-    seen: set[int] = set()
-    for expr in map_.results:
-        if type(expr) is AffineDimExpr:
-            if expr.position in seen:
-                return False
-            seen.add(expr.position)
-        elif not (allow_zero and type(expr) is AffineConstantExpr and expr.value == 0):
-            return False
-    return True
-
-
-@by_identity
-def is_identity(map_: AffineMap) -> bool:
-    """Whether the map is `(d0, .., dn) -> (d0, .., dn)`."""
-    return len(map_.results) == map_.num_dims and all(
-        type(e) is AffineDimExpr and e.position == i for i, e in enumerate(map_.results)
-    )
-
-
-def is_permutation(map_: AffineMap) -> bool:
-    """Whether the results are all loops, each once."""
-    return len(map_.results) == map_.num_dims and is_projected_permutation(map_, allow_zero=False)
-
-
-def dims_of(expr: AffineExpr) -> set[int]:
-    """The loops that occur in `expr`."""
-    if type(expr) is AffineDimExpr:
-        return {expr.position}
-    if type(expr) is AffineBinaryOpExpr:
-        return dims_of(expr.lhs) | dims_of(expr.rhs)
-    return set()
-
-
-def used_dims(map_: AffineMap) -> set[int]:
-    """The loops that occur in any result of `map_`."""
-    return {dim for expr in map_.results for dim in dims_of(expr)}
 
 
 def captured(op: Operation) -> list[SSAValue]:
@@ -425,8 +372,3 @@ def _splat_attribute(op: arith.ConstantOp) -> float | int | None:
 def is_constant(value: SSAValue) -> bool:
     """Whether `value` is a constant (of any form)."""
     return type(value) is OpResult and type(value.op) is arith.ConstantOp
-
-
-def loops_of(exprs: Sequence[AffineExpr]) -> list[int | None]:
-    """For each result the loop it is, or None for anything but a plain loop."""
-    return [expr.position if type(expr) is AffineDimExpr else None for expr in exprs]

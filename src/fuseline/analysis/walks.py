@@ -20,7 +20,8 @@ from xdsl.dialects import arith, linalg
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import StructuredOp, splat_value, used_dims, yielded
+from fuseline.analysis.indexing_maps import used_dims
+from fuseline.analysis.structured import StructuredOp, splat_value, yielded
 from fuseline.ir.dim import Dim
 from fuseline.ir.reachable import reachable
 

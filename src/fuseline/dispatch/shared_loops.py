@@ -19,11 +19,12 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.disjoint_sets import DisjointSets
+from fuseline.analysis.indexing_maps import loops_of
 from fuseline.analysis.loop_classes import LoopClasses, StepOf
 from fuseline.analysis.moves import RESHAPES, AffineCoordinates, sources
 from fuseline.analysis.operand_reads import Coordinates, operand_reads
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, is_generic, loops_of, tensor_operands
+from fuseline.analysis.structured import StructuredOp, is_generic, tensor_operands
 from fuseline.dispatch.fused_loops import FusedLoops, Role, member_loops
 from fuseline.ir.dim import Dim
 

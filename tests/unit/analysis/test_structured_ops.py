@@ -7,21 +7,23 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from fuseline.analysis.indexing_maps import (
+    dims_of,
+    is_identity,
+    is_permutation,
+    is_projected_permutation,
+    loops_of,
+    used_dims,
+)
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import (
     Kind,
     StructuredOp,
-    dims_of,
     extents_of,
     input_count,
-    is_identity,
-    is_permutation,
-    is_projected_permutation,
     kind,
-    loops_of,
     multiply_add_operands,
     splat_value,
-    used_dims,
 )
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context

@@ -12,7 +12,8 @@ from xdsl.dialects import func, linalg
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.evaluation.structured import needed_ops
-from fuseline.analysis.structured import StructuredOp, used_dims
+from fuseline.analysis.indexing_maps import used_dims
+from fuseline.analysis.structured import StructuredOp
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter
 from fuseline.ir.provenance import replace

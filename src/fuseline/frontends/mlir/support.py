@@ -21,7 +21,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.evaluation.program import is_evaluable
-from fuseline.analysis.structured import StructuredOp, extents_of, is_generic, is_projected_permutation, used_dims
+from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
+from fuseline.analysis.structured import StructuredOp, extents_of, is_generic
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp, HostType

@@ -27,6 +27,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.stored_integers import STORED_BITS
 from fuseline.analysis.structured import (
@@ -34,11 +35,9 @@ from fuseline.analysis.structured import (
     StructuredOp,
     is_constant,
     is_generic,
-    is_projected_permutation,
     kind,
     multiply_add_operands,
     splat_value,
-    used_dims,
 )
 from fuseline.ir import dim as d
 from fuseline.ir.build import Body, Emitter, element_of

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.moves import AffineCoordinates, Coordinate, sources
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import FREE, Kind, captured, dims_of, kind
+from fuseline.analysis.structured import FREE, Kind, captured, kind
 from fuseline.analysis.views import is_view
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, users_of_value

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import Kind, dims_of
+from fuseline.analysis.indexing_maps import dims_of
+from fuseline.analysis.structured import Kind
 from fuseline.ir.dim import Dim
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_body import Renumbering

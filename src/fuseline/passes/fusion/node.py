@@ -14,11 +14,12 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.idioms import Idiom, NearIdiom, idiom_of, near_idiom
+from fuseline.analysis.indexing_maps import loops_of
 from fuseline.analysis.moves import Coordinate
 from fuseline.analysis.operand_reads import operand_reads
 from fuseline.analysis.operations import body_operations
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic, loops_of
+from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic
 from fuseline.analysis.walks import Rank, Scatter
 from fuseline.dispatch.fused_loops import member_loops
 from fuseline.ir.dim import Dim, product, upper_bound

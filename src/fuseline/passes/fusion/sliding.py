@@ -8,7 +8,8 @@ A block of points of such a root needs more of the image than a block of it, so 
 
 from __future__ import annotations
 
-from fuseline.analysis.structured import Kind, dims_of
+from fuseline.analysis.indexing_maps import dims_of
+from fuseline.analysis.structured import Kind
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import HEAVY, Node, plain_coordinate

@@ -17,7 +17,8 @@ from xdsl.dialects import linalg
 from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.convolution_dims import ConvolutionDims, convolution_dims
-from fuseline.analysis.structured import StructuredOp, dims_of, is_generic
+from fuseline.analysis.indexing_maps import dims_of
+from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.ir.build import Emitter
 from fuseline.ir.fast.direct import body_of, operand_of, ops_of
 from fuseline.ir.fast.identity import by_first_identity

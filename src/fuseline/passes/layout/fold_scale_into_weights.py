@@ -20,12 +20,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.evaluation.program import Program, Scope, run_op
+from fuseline.analysis.indexing_maps import is_identity
 from fuseline.analysis.structured import (
     Kind,
     StructuredOp,
     is_constant,
     is_generic,
-    is_identity,
     kind,
     multiply_add_operands,
     producer_of,

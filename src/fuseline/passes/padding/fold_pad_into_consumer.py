@@ -18,7 +18,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, is_identity, kind, producer_of
+from fuseline.analysis.indexing_maps import is_identity
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.passes.layout.rewriting.generics import rebuilt
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad

@@ -29,8 +29,9 @@ from xdsl.rewriter import InsertPoint
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.evaluation.program import Program, run_op
 from fuseline.analysis.evaluation.program import Scope as Values
+from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.shapes import Dims
-from fuseline.analysis.structured import Kind, StructuredOp, dims_of, is_generic, kind, producer_of
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast import attributes

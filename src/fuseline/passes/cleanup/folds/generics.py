@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import AffineMapAttr, TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import Kind, input_count, is_permutation, iterators_in, kind, splat_value
+from fuseline.analysis.indexing_maps import is_permutation
+from fuseline.analysis.structured import Kind, input_count, iterators_in, kind, splat_value
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_fill, create_generic

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isfinite
 
+from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.prologue import Prologue
-from fuseline.analysis.structured import Kind, dims_of
+from fuseline.analysis.structured import Kind
 from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot

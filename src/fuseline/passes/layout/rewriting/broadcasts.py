@@ -5,7 +5,8 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fuseline.analysis.structured import StructuredOp, is_generic, is_identity, producer_of, yielded
+from fuseline.analysis.indexing_maps import is_identity
+from fuseline.analysis.structured import StructuredOp, is_generic, producer_of, yielded
 from fuseline.ir.fast.direct import body_of
 
 

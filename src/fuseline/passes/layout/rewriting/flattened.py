@@ -13,8 +13,9 @@ from xdsl.dialects import linalg, tensor
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.moves import groups_of
-from fuseline.analysis.structured import Kind, StructuredOp, dims_of, is_constant, kind, producer_of
+from fuseline.analysis.structured import Kind, StructuredOp, is_constant, kind, producer_of
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast.direct import operands_of

@@ -13,7 +13,8 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
-from fuseline.analysis.structured import StructuredOp, dims_of
+from fuseline.analysis.indexing_maps import dims_of
+from fuseline.analysis.structured import StructuredOp
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim

@@ -19,15 +19,8 @@ from xdsl.dialects import linalg, tensor
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.analysis.structured import (
-    Kind,
-    StructuredOp,
-    dims_of,
-    is_generic,
-    kind,
-    splat_value,
-    tensor_operands,
-)
+from fuseline.analysis.indexing_maps import dims_of
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value, tensor_operands
 from fuseline.dispatch.body_classes import BodyClasses
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.result_places import unreshaped

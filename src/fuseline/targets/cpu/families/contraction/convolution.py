@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fuseline.analysis.structured import Kind, is_projected_permutation, kind
+from fuseline.analysis.indexing_maps import is_projected_permutation
+from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.loops import contraction_loops

@@ -16,9 +16,10 @@ from xdsl.dialects import tensor
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
 from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
 from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
-from fuseline.analysis.structured import StructuredOp, is_projected_permutation, multiply_add_operands, used_dims
+from fuseline.analysis.structured import StructuredOp, multiply_add_operands
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.costs import ASSUMED_SIZE

@@ -9,9 +9,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
+from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.moves import affine_sources
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, captured_tensors, dims_of, is_generic
+from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic
 
 
 def non_identity_reads(

@@ -20,15 +20,9 @@ from math import lcm
 
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
 from fuseline.analysis.operand_access import LinearAccess
-from fuseline.analysis.structured import (
-    Kind,
-    StructuredOp,
-    is_projected_permutation,
-    kind,
-    multiply_add_operands,
-    used_dims,
-)
+from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of

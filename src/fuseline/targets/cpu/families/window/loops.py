@@ -14,8 +14,9 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.indexing_maps import dims_of, used_dims
 from fuseline.analysis.operand_access import Bound, LinearAccess
-from fuseline.analysis.structured import Kind, StructuredOp, dims_of, kind, multiply_add_operands, used_dims, yielded
+from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, yielded
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of

@@ -15,7 +15,7 @@ from math import prod
 
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import used_dims
+from fuseline.analysis.indexing_maps import used_dims
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns

@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
+from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import LinearAccess
-from fuseline.analysis.structured import used_dims
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim

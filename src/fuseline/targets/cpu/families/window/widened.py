@@ -6,7 +6,8 @@ from collections.abc import Set
 
 from xdsl.dialects import arith
 
-from fuseline.analysis.structured import StructuredOp, multiply_add_operands, used_dims
+from fuseline.analysis.indexing_maps import used_dims
+from fuseline.analysis.structured import StructuredOp, multiply_add_operands
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
 

@@ -10,7 +10,8 @@ from math import prod
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.analysis.structured import Kind, is_projected_permutation, kind
+from fuseline.analysis.indexing_maps import is_projected_permutation
+from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.contraction.access import Bound, LinearAccess

@@ -84,6 +84,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "form-dispatch-regions",
         "merge-equal-regions",
         "elide-concats",
+        "narrow-results",
         "clone-cheap-producers",
         "dead-code",
     ),

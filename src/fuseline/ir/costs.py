@@ -51,6 +51,8 @@ class MachineCosts:
         over its blocks, as a share of their arithmetic: rows that are read again, tiles that the end of a block cuts
             (measured 0.02 to 0.11 in MobileNetV2 and ResNet-50). sharing_loss: the most of its time that a launch may
         lose by code that it shares across extents, at `--dedup shapes` (docs/dedup.md has what other limits give).
+        packed_bytes: scratch of each thread that an operand may take which is packed; a result that products would have
+        to pack only because it is stored in 8 bits must save more than all threads take (docs/memory.md).
     """
 
     flops_per_ns: float = 50.0
@@ -70,6 +72,7 @@ class MachineCosts:
     filtering_pixels: int = 4
     sliding_share: float = 0.05
     sharing_loss: float = 0.25
+    packed_bytes: int = 112 << 10
 
 
 ASSUMED_COSTS = MachineCosts()

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fuseline
-from fuseline import pipeline
+from fuseline import compilation
 from fuseline.errors import FuselineError
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
@@ -209,7 +209,7 @@ def test_where_no_second_program_can_be_compiled_the_way_out_is_to_compile_for_t
 ):
     proto = model(BODIES["slopes"])
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "_compile_fallback", _refused)
+        patch.setattr(compilation, "_compile_fallback", _refused)
         program = fuseline.compile(proto, threads=1)
     assert "runs are refused, for: E0404" in program.record.notes[-1]
     with pytest.raises(FuselineError, match=r"E0203 .*sizes . and . must be equal here.*h = 1 .*--shape"):

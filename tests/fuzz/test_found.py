@@ -54,6 +54,10 @@ RIGHT = {
     "an_initial_state_of_as_many_rows_as_there_are": "(float[N,K,4] x) => (float[?,?] y) <float[1,1,4] w = "
     "{-0.9,-0.93,-1.5,-0.95}, float[1,1,1] r = {0.36}, float[1,2] b = {-1,2.5}, float[1,1,1] h = {1.35}> "
     '{ v = RNN <direction = "reverse", hidden_size = 1> (x, w, r, b, , h)  y = Det (v) }',
+    "the_place_of_one_element_in_a_longer_line": "(float[1,8,2] x) => (float[?,?,?] y, int64[?,?,?] i) "
+    "{ y, i = MaxPool <kernel_shape = [1], strides = [2]> (x) }",
+    "the_place_of_one_element_in_a_larger_plane": "(float[N,2,3,3] x) => (int64[?,?,?,?] i) "
+    "{ y, i = MaxPool <kernel_shape = [1,1], strides = [3,3]> (x) }",
     "mish_of_small_numbers": "(float[N,M] x) => (float[?,?] y) <float c = {12}> { z = Sub (x, c)  y = Mish (z) }",
 }
 

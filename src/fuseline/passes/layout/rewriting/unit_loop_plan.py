@@ -106,20 +106,20 @@ def _plan(loops: _Loops) -> UnitPlan | None:
 
 def _droppable(loops: _Loops, extents: Dims) -> set[int]:
     dropped = {loop for loop, size in enumerate(extents) if size == 1}
-    for _ in rounds("dropping unit loops", most=len(extents)):  # each round keeps a loop more
+    written = [expr.position for expr in loops.maps[loops.input_count].results if type(expr) is AffineDimExpr]
+    reduction = loops.of_kind("reduction")
+    for _ in rounds("dropping unit loops", most=len(extents) + 1):  # each round but the last keeps a loop more
         before = len(dropped)
         for sizes, map_ in zip(loops.sizes, loops.maps, strict=True):
             for expr, size in zip(map_.results, sizes, strict=True):
                 if not _stays_plain(expr, dropped, size, extents):
                     dropped -= dims_of(expr)
+        if written and all(loop in dropped for loop in loops.of_kind("parallel")):
+            dropped.discard(written[-1])
+        if reduction and all(loop in dropped for loop in reduction) and not loops.starts:
+            dropped.discard(reduction[-1])
         if len(dropped) == before:
             break
-    written = [expr.position for expr in loops.maps[loops.input_count].results if type(expr) is AffineDimExpr]
-    if written and all(loop in dropped for loop in loops.of_kind("parallel")):
-        dropped.discard(written[-1])
-    reduction = loops.of_kind("reduction")
-    if reduction and all(loop in dropped for loop in reduction) and not loops.starts:
-        dropped.discard(reduction[-1])
     return dropped
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import numpy_helper
@@ -192,7 +193,13 @@ def _noisy(array: Any, rng: np.random.Generator, scale: float, size: float = 0.0
     wide = array.astype(np.float64)
     with np.errstate(all="ignore"):
         noise = scale * EPSILON[array.dtype] * rng.uniform(-1, 1, array.shape)
-        return np.asarray(wide + noise * (np.abs(wide) + size / 2)).astype(array.dtype)
+        return np.asarray(wide + noise * (_rounded_at(wide, array.dtype) + size / 2)).astype(array.dtype)
+
+
+def _rounded_at(wide: Array, dtype: np.dtype[Any]) -> Array:
+    """How large a number is whose rounding a program makes here, per element: that of the smallest normal number for
+    subnormal ones, which have fewer digits; 0 stays 0."""
+    return np.where(wide == 0, 0.0, np.maximum(np.abs(wide), float(ml_dtypes.finfo(dtype).smallest_normal)))
 
 
 def _noisy_operand(op_type: str, at: int, array: Any, rng: np.random.Generator, scale: float) -> Any:

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 import fuseline
+from fuseline.cli.ir_printing import CHANGED, ir_printer
 from fuseline.cli.main import main
+from fuseline.errors import FuselineError
+from fuseline.ir.context import new_context
+from fuseline.ir.text import parse_module
 
 PROGRAM = """func.func @main(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %e = tensor.empty() : tensor<4x5xf32>
@@ -106,3 +110,47 @@ def test_an_observer_is_told_of_every_pass(program: Path):
     places: list[str] = []
     fuseline.compile(program, target="null", after_pass=lambda place, _module, _ctx: places.append(place))
     assert places == ["input", *(f"{phase}/{name}" for phase, names in PASS_PHASES.items() for name in names)]
+
+
+def test_without_an_option_there_is_no_observer():
+    assert ir_printer(None, None, ["cse"]) is None
+
+
+@pytest.mark.parametrize("after", ["dead-code , cse", "cse", CHANGED])
+def test_passes_are_named_with_or_without_blanks(after: str, tmp_path: Path):
+    printer = ir_printer(after, tmp_path / "ir", ["cse", "dead-code"])
+    assert printer is not None
+    ctx = new_context()
+    module = parse_module(PROGRAM, ctx)
+    for place in ("input", "layout/cse", "layout/dead-code", "layout/other"):
+        printer(place, module, ctx)
+    names = sorted(path.name for path in (tmp_path / "ir").iterdir())
+    wanted = [f"layout_{name}.mlir" for name in ("cse", "dead-code") if name in after]
+    assert names == [f"{number:03d}_{name}" for number, name in enumerate(wanted)]
+    for name in names:
+        heading, _, text = (tmp_path / "ir" / name).read_text().partition("\n")
+        assert heading == f"// -----// IR after {name[4:-5].replace('_', '/')} //----- //"
+        assert parse_module(text, new_context()).is_structurally_equivalent(module)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("fold-unit-dim", "did you mean fold-unit-dims?"),
+        ("qqqqqq", "write --print-ir-after=PASS,PASS behind the model"),
+    ],
+)
+def test_a_pass_that_does_not_run_is_refused_with_what_is_meant(word: str, hint: str, tmp_path: Path):
+    for after in (word, f"cse,{word}"):
+        with pytest.raises(FuselineError) as caught:
+            ir_printer(after, tmp_path / "ir", ["cse", "fold-unit-dims"])
+        error = caught.value
+        assert (error.code, error.node, error.hint) == ("E0303", word, hint) and word in error.message
+    assert not (tmp_path / "ir").exists()
+
+
+def test_a_folder_without_a_print_is_refused(tmp_path: Path):
+    with pytest.raises(FuselineError) as caught:
+        ir_printer(None, tmp_path / "ir", ["cse"])
+    assert caught.value.code == "E0501" and caught.value.hint == "add --print-ir-after"
+    assert not (tmp_path / "ir").exists()

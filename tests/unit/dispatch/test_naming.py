@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from xdsl.ir import Operation, SSAValue
 
 import fuseline
 from fuseline.cli.main import main
+from fuseline.dispatch.naming import shape_label, what_it_does
 from fuseline.report.records import CompileRecord
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
+from tests.graphs.program import Program
 
 
 def _record(nodes: str, inputs: str, output: str, weights: dict[str, tuple[int, ...]] | None = None) -> CompileRecord:
@@ -80,3 +83,47 @@ def test_lists_have_the_sizes_and_commands_take_both_names(tmp_path: Path, capsy
     assert main(["stats", model, "--dispatches", "--json"]) == 0
     (listed,) = json.loads(capsys.readouterr().out)["dispatch_table"]
     assert listed["shape"] == "5x3_f32"
+
+
+def _values(made: Program) -> dict[str, SSAValue]:
+    """What ops of several kinds make."""
+    x, y = made.x
+    return {
+        "contraction": made.matmul(x, y),
+        "elementwise": made.relu(x),
+        "transpose": made.moved(x, [1, 0], 6, 4),
+        "broadcast": made.moved(y, [1, 2], 3, 6, 5),
+        "concat": made.concat(x, x),
+        "slice": made.slice(x, [1, 1], [2, 3]),
+        "pad": made.pad(x, [1, 1], [0, 0]),
+        "reduction": made.reduce(x),
+    }
+
+
+@pytest.mark.parametrize(
+    ("members", "root", "does"),
+    [
+        ([], None, "empty"),
+        (["contraction", "elementwise"], "contraction", "contraction"),
+        (["slice", "reduction", "elementwise"], "reduction", "reduction"),
+        (["slice", "elementwise"], "slice", "elementwise"),
+        (["slice", "pad", "transpose"], "slice", "transpose"),
+        (["slice", "transpose", "concat"], "slice", "concat"),
+        (["broadcast", "slice"], "broadcast", "slice"),
+        (["broadcast", "pad", "slice"], None, "pad"),
+        (["broadcast"], "broadcast", "broadcast"),
+    ],
+)
+def test_the_kind_that_says_most_names_a_dispatch(members: list[str], root: str | None, does: str):
+    values = _values(Program((4, 6), (6, 5)))
+    ops = {name: op for name, value in values.items() if isinstance(op := value.owner, Operation)}
+    for order in (members, members[::-1]):
+        assert what_it_does([ops[name] for name in order], None if root is None else ops[root]) == does
+
+
+@pytest.mark.parametrize(
+    ("shape", "label"), [((3, 5), "3x5_f32"), ((), "f32"), (("n", 4, "n"), "Dx4xD_f32"), ((1,), "1_f32")]
+)
+def test_a_label_has_the_sizes_that_are_known(shape: tuple[int | str, ...], label: str):
+    view = (made := Program(shape)).dispatch(made.x[0])
+    assert shape_label(view.tensors[0], view.shapes) == label

@@ -86,7 +86,8 @@ def _program(call: DispatchOp, entry: FuncOp, number: int, ctx: CompilerContext)
         "inputs": [_described(text, value, own) for text, value in zip(names, given, strict=True)],
         "outputs": outputs,
     }
-    return DispatchProgram(name, about, lambda: print_module(ModuleOp([main]), ctx, embed_limit=_NO_LIMIT))
+    module = ModuleOp([main])
+    return DispatchProgram(name, about, lambda: print_module(module, ctx, embed_limit=_NO_LIMIT))
 
 
 def standalone(call: DispatchOp, entry: FuncOp) -> FuncOp:

@@ -11,8 +11,10 @@ from fuseline.analysis.evaluation import evaluate_module
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir.context import new_context
 from fuseline.ir.target_description import TargetDescription
-from fuseline.ir.text import parse_module
+from fuseline.ir.text import parse_module, print_module
 from fuseline.passes.cleanup.multiply_in_integers import MultiplyInIntegersPass
+from fuseline.passes.cleanup.narrow_images import LEAST, keep_image_narrow
+from fuseline.passes.cleanup.quantized_operands import IntegerMaker
 from tests.draws import RNG
 
 SIZE, CHANNELS, TAPS = 9, 5, 3
@@ -116,3 +118,47 @@ def test_strict_sums_stay():
 )  # fmt: skip
 def test_what_would_be_another_number_stays(text: str):
     assert _read(text, exactly=True) == "f32"
+
+
+def _kept_narrow(text: str, numerics: str) -> tuple[bool, str, str]:
+    """Whether the window says that it was rewritten, and the program before and after."""
+    ctx = new_context()
+    ctx.target = TargetDescription("null", numerics=numerics)
+    module = parse_module(text, ctx)
+    before = print_module(module)
+    (root,) = [op for op in module.walk() if isinstance(op, linalg.ops.GenericOp) and StructuredOp(op).reduction]
+    said = keep_image_narrow(IntegerMaker(ctx), root)
+    module.verify()
+    return said, before, print_module(module)
+
+
+@pytest.mark.parametrize(
+    ("text", "numerics", "scaled"),
+    [
+        (_text(DEPTHWISE, border=ZERO, start=ZERO), "default", f"tensor<{TAPS}x{CHANNELS}xf32>"),
+        (_text(MAXIMUM, border=LOWEST, start=LOWEST), "strict", f"tensor<{SIZE}x{CHANNELS}xf32>"),
+    ],
+    ids=["filter", "result"],
+)
+def test_the_scale_follows_the_window(text: str, numerics: str, scaled: str):
+    said, _, after = _kept_narrow(text, numerics)
+    assert said and f"tensor<{SIZE + 2}x{CHANNELS}xi16>" in after and f"tensor<{SIZE + 2}x{CHANNELS}xf32>" not in after
+    (line,) = [line for line in after.splitlines() if '"parallel", "parallel"]' in line and "xi8>" not in line]
+    assert scaled in line
+    assert (str(LEAST) in after) == (numerics == "strict")
+
+
+@pytest.mark.parametrize(
+    ("text", "numerics"),
+    [
+        (_text(DEPTHWISE, border=ZERO, start=ZERO), "strict"),
+        (_text(MAXIMUM, border=ZERO, start=LOWEST), "default"),
+        (_text(MAXIMUM, border=LOWEST, start=LOWEST, pads=3), "default"),
+        (_text("%q = arith.addf %o, %a : f32", border=ZERO, start=ZERO), "default"),
+        (_text(DEPTHWISE, border=ZERO, start=ZERO).replace("f32", "f64"), "default"),
+    ],
+    ids=["strict", "border", "windows in the border", "sum", "f64"],
+)
+def test_a_window_that_stays_is_not_touched(text: str, numerics: str):
+    said, before, after = _kept_narrow(text, numerics)
+    assert not said and before == after

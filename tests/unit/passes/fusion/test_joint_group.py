@@ -17,6 +17,7 @@ from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.group_owners import GroupOwners
+from fuseline.passes.fusion.joint_group import JointGroup
 from fuseline.passes.fusion.merging import align, cut_behind, inline_into, merged
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.rule import builtin_rules
@@ -104,6 +105,54 @@ def test_a_group_that_became_part_of_another_is_of_no_use():
         _ = both.members
     with pytest.raises(AttributeError):
         _ = both.nothing  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _pair() -> tuple[Program, Group, Group]:
+    """A product over (8, 6), and what reads it turned over (6, 8)."""
+    p = Program((8, 5), (5, 6))
+    made = p.matmul(*p.x)
+    nodes = FusionGraph(p.done(p.moved(made, (1, 0), 6, 8)).function.body.block, ShapeAnalysis()).nodes
+    product, turned = (Group.of(node) for node in sorted(nodes, key=lambda node: node.position))
+    return p, product, turned
+
+
+def test_halves_keep_their_numbers_or_get_others():
+    p, product, turned = _pair()
+    both = JointGroup(product, turned, (6, 8), ({0: 1, 1: 0}, None))
+    assert both.members == [product.root, turned.root] and both.grid == (6, 8) and both.inlined == set()
+    assert both.grid_loop_of == {product.root: (1, 0, None), turned.root: (0, 1)}
+    assert (both.place_of(product.root), both.place_of(turned.root)) == ((1, 0, None), (0, 1))
+    assert both.root is product.root and both.size == 2 and both.heavy and not both.moves
+    assert both.bindings() == 3 and {*both.buffers()} == {*p.x, turned.root.op.results[0]}
+    assert both.form() in ({product.root}, {turned.root})
+    assert both.halves is None and both.grid_loop_of == {product.root: (1, 0, None), turned.root: (0, 1)}
+    plain = both.plain
+    assert type(plain) is Group and (plain.grid, plain.grid_loop_of) == (both.grid, both.grid_loop_of)
+    assert plain.bindings() == both.bindings() == 3
+
+
+def test_a_half_that_is_read_in_place_has_no_loops_in_the_grid():
+    _, product, turned = _pair()
+    both = JointGroup(product, turned, (8, 6), (None, None), in_place=turned)
+    assert both.inlined == {turned.root} and both.grid_loop_of == {product.root: (0, 1, None)}
+    assert both.is_inlined(turned.root) and not both.is_inlined(product.root)
+    assert both.inlines(turned) and not both.inlines(product)
+    assert both.root is product.root and both.placed_roots == {product.root}
+    both.form()
+    assert both.inlined == {turned.root} and both.is_inlined(turned.root) and not both.inlines(turned)
+
+
+def test_a_value_between_the_halves_is_bound_where_somebody_else_needs_it():
+    p = Program((8, 6))
+    value = p.unary(p.x[0])
+    p.done(p.unary(value), value)
+    first, second = FusionGraph(p.function.body.block, ShapeAnalysis()).nodes
+    ordered = sorted((first, second), key=lambda node: node.position)
+    one, two = (Group.of(node) for node in ordered)
+    both = JointGroup(one, two, (8, 6))
+    assert both.bindings() == 3 and len(list(both.results())) == 2
+    both.form()
+    assert both.bindings() == 3 and len(list(both.results())) == 2
 
 
 def _lines_to_fuse(length: int) -> int:

@@ -15,6 +15,7 @@ from fuseline.passes.fusion.finished import finished
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
+from fuseline.passes.fusion.shared_argument import SHARED_ARGUMENT, SHARED_POINTS, Traversal, along_arguments
 from fuseline.report.records import Decision, count_edges
 
 from .programs import Program, nodes_of
@@ -168,3 +169,74 @@ def test_a_concat_that_copies_something_else_changes_nothing():
     p = Program((9, 10), (9, 3))
     group, _ = _finished(p.done(p.concat(p.x[1], p.unary(p.x[0]))))
     assert group.arms and not any(arm.along for arm in group.arms)
+
+
+def _alone(p: Program) -> tuple[Group, ...]:
+    return tuple(Group.of(node) for node in nodes_of(p))
+
+
+def test_what_two_go_along_is_what_both_do():
+    p = Program((70, 5), (70, 5))
+    one, two = _alone(p.done(p.unary(p.x[0]), p.unary(p.x[1])))
+    x, y = p.x
+    first, second = Traversal((one,), {x: ({0: 0, 1: 1},), y: ({0: 0},)}), Traversal((two,), {x: ({1: 0},)})
+    both = first.with_(second)
+    assert both.arms == (one, two) and both.along == {x: ({0: 0, 1: 1}, {1: 0})}
+    assert (first.axes(x), first.axes(y), both.axes(x)) == ([0, 1], [0], [1])
+    shapes = ShapeAnalysis()
+    assert (first.points(x, shapes), first.points(y, shapes), both.points(x, shapes)) == (350, 70, 5)
+    assert both.only([y]).along == {} and first.only([y]).along == {y: ({0: 0},)}
+    assert first.only([x, y]) == first
+    assert not both.with_(Traversal((two,), {y: ({0: 0},)})).along
+
+
+@pytest.mark.parametrize(
+    ("shape", "steps", "enough"),
+    [
+        ((SHARED_POINTS, 3), {0: 0}, True),
+        ((SHARED_POINTS - 1, 3), {0: 0}, False),
+        ((SHARED_POINTS - 1, 3), {0: 0, 1: 1}, True),
+        ((5, 3), {0: 0, 1: 1}, True),
+        ((5, 3), {0: 0}, False),
+        ((SHARED_POINTS, 3), {}, False),
+    ],
+)
+def test_steps_are_enough_from_a_number_on_or_where_they_are_all(
+    shape: tuple[int, int], steps: dict[int, int], enough: bool
+):
+    p = Program(shape)
+    (arm,) = _alone(p.done(p.unary(p.x[0])))
+    assert bool(Traversal((arm,), {p.x[0]: (steps,)}).worthwhile(ShapeAnalysis()).along) == enough
+
+
+def test_the_argument_with_most_steps_comes_first_and_what_no_operand_is_none():
+    p = Program((70, 90), (70, 90), (70, 90))
+    (arm,) = _alone(p.done(p.add(p.x[0], p.x[1])))
+    along = {p.x[0]: ({0: 0},), p.x[1]: ({1: 1},), p.x[2]: ({0: 0, 1: 1},)}
+    assert list(Traversal((arm,), along).worthwhile(ShapeAnalysis()).along) == [p.x[1], p.x[0]]
+
+
+def test_arms_that_a_group_does_not_have_are_not_looked_for():
+    p = Program((70, 5))
+    (arm,) = _alone(p.done(p.unary(p.x[0])))
+    assert along_arguments(arm, ShapeAnalysis()) == (arm, [])
+
+
+def test_arms_become_one_or_stay_and_are_told():
+    p = Program((70, 5), (80, 80))
+    rows = [p.unary(p.x[0]), p.reduce(p.x[0])]
+    turned = [p.reduce(p.x[1]), p.reduce(p.x[1], axis=0)]
+    whole = joined(_alone(p.done(*rows, *turned)))
+    group, decisions = along_arguments(whole, ShapeAnalysis())
+    assert sorted(len(arm.members) for arm in group.arms) == [1, 1, 2]
+    (both,) = [arm for arm in group.arms if len(arm.members) == 2]
+    assert (
+        both.grid == (70,)
+        and both.along is not None
+        and {node.op for node in both.members} == {value.owner for value in rows}
+    )
+    assert sorted((one.rule, one.verdict, one.code) for one in decisions) == [
+        (SHARED_ARGUMENT, "fused", "fused"),
+        (SHARED_ARGUMENT, "side-by-side", "few-steps"),
+    ]
+    assert {node.op for node in whole.members} == {node.op for node in group.members}

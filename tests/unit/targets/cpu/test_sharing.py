@@ -7,7 +7,9 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.dispatch.body_constants import BodyConstant, body_constants
 from fuseline.ir.context import new_context
+from fuseline.ir.costs import MachineCosts
 from fuseline.ir.text import parse_module
+from fuseline.targets.cpu.sharing import ANY, IDENTITY, QUOTIENT, SHIFT, sharing_price
 from fuseline.targets.cpu.target import CpuTarget
 
 PROGRAM = """func.func @main(%x: tensor<{rows}x7x{element}>) -> tensor<{rows}x7x{element}> {{
@@ -103,3 +105,21 @@ def test_integers_of_memory_that_are_cut_at_once_are_cheaper_with_a_number(widen
 
 def test_a_constant_that_is_divided_by_what_varies_is_free() -> None:
     assert _price("%v = arith.divf %c, %a : f32", "2.0") == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "number", "element", "instructions"),
+    [
+        ("%v = arith.mulf %a, %c : f32", "1.0", "f32", IDENTITY),
+        ("%v = arith.divf %a, %c : f32", "4.0", "f32", QUOTIENT),
+        ("%v = arith.muli %a, %c : i32", "3", "i32", SHIFT),
+        ("%v = arith.divsi %a, %c : i32", "3", "i32", ANY),
+        ("%v = arith.divf %c, %a : f32", "4.0", "f32", 0),
+        ("%v = arith.divf %a, %c : f32", "3.0", "f32", 0),
+    ],
+)
+def test_a_launch_loses_instructions_at_every_point(body: str, number: str, element: str, instructions: int) -> None:
+    for rows, operation_ns in ((5, 1.0), (11, 0.5)):
+        found = sharing_price(*_constant(body, number, element, rows), MachineCosts(operation_ns=operation_ns))
+        assert (found.ns if found is not None else 0.0) == instructions * rows * 7 * operation_ns
+        assert found is None or f"arith.{body.split('.')[1].split()[0]}" in found.reason or "dividing" in found.reason

@@ -11,7 +11,7 @@ from fuseline.runtime.program import Arm, Command, Loop, Scratch
 from fuseline.targets.cpu.c_export.launches import launches
 from fuseline.targets.cpu.c_export.sizes import SizeTable
 
-N = ((), ((1, "n"),))
+N = ("sum", ((1, "n"),))
 X, Y, ARENA = BufferRef("input", 1), BufferRef("output"), BufferRef("arena", 0, 128)
 
 

@@ -17,8 +17,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.cache import digests, folder
-from fuseline.cache.programs import find, keep
-from fuseline.runtime.artifact import Artifact
 from tests.graphs.onnx_text import onnx_model
 
 X = np.random.default_rng().normal(size=(3, 4)).astype(np.float32)
@@ -208,69 +206,6 @@ def test_many_compiles_at_once_fill_one_cache(tmp_path: Path, place: Path):
         *[".fuse"] * 2,
         *[".json"] * 2,
     ]
-
-
-@pytest.fixture(scope="module")
-def artifact() -> Artifact:
-    found = fuseline.compile(model(2), threads=1, cache=False).session.artifact
-    assert isinstance(found, Artifact)
-    return found
-
-
-def _write_weights(root: Path, content: bytes) -> None:
-    (root / "weights.bin").write_bytes(content)
-    time.sleep(0.02)  # longer than the grain of the file system's clock
-
-
-def test_what_is_kept_is_found_under_its_key_alone(artifact: Artifact, tmp_path: Path):
-    assert find("key", None) is None
-    assert keep("key", artifact, "the model", None, [], since=time.time())
-    found = find("key", None)
-    assert found is not None and found.model == "the model" and find("ke", None) is None
-    assert (found.artifact.code, found.artifact.records) == (artifact.code, artifact.records)
-    assert [bytes(block) for block in found.artifact.constants] == [bytes(block) for block in artifact.constants]
-
-
-def test_files_beside_the_model_count_by_content(artifact: Artifact, tmp_path: Path):
-    _write_weights(tmp_path, b"before")
-    saved(tmp_path / "m.onnx", 2)
-    assert keep("key", artifact, str(tmp_path / "m.onnx"), tmp_path, ["weights.bin"] * 2, since=time.time())
-    assert find("key", tmp_path) is not None
-    _write_weights(tmp_path, b"after!")
-    assert find("key", tmp_path) is None
-    _write_weights(tmp_path, b"before")
-    assert find("key", tmp_path) is not None
-    (tmp_path / "weights.bin").unlink()
-    assert find("key", tmp_path) is None
-
-
-@pytest.mark.parametrize("which", ["weights", "missing weights", "model", "missing model"])
-def test_files_that_changed_or_went_away_meanwhile_keep_nothing(
-    which: str, artifact: Artifact, tmp_path: Path, place: Path
-):
-    _write_weights(tmp_path, b"weights")
-    path = saved(tmp_path / "m.onnx", 2)
-    if which in ("weights", "model"):
-        later = time.time() + 60
-        os.utime(tmp_path / "weights.bin" if which == "weights" else path, (later, later))
-    if which.startswith("missing"):
-        (tmp_path / "weights.bin" if which == "missing weights" else path).unlink()
-    assert not keep("key", artifact, str(path), tmp_path, ["weights.bin"], since=time.time())
-    assert not list(place.rglob("*.fuse")) and find("key", tmp_path) is None
-
-
-def test_a_damaged_artifact_is_removed_with_its_notes(artifact: Artifact, place: Path):
-    keep("key", artifact, "m", None, [], since=time.time())
-    entry = place / "programs" / "key.fuse"
-    entry.write_bytes(entry.read_bytes()[:-1])
-    assert find("key", None) is None and list((place / "programs").iterdir()) == []
-
-
-def test_finding_counts_as_use(artifact: Artifact, place: Path):
-    keep("key", artifact, "m", None, [], since=time.time())
-    notes = place / "programs" / "key.json"
-    os.utime(notes, (1, 1))
-    assert find("key", None) is not None and notes.stat().st_mtime > 1
 
 
 HIT = """

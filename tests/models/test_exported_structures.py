@@ -157,3 +157,41 @@ def test_a_slice_to_a_far_end_keeps_a_symbolic_size():
     for program in agree(model(b, {"x": ("n", 5)}, y), {"x": normal((1, 5))}, {"x": normal((4, 5))}):
         assert host_ops(program) == []
         assert program.outputs[0].shape == ("n", 4)
+
+
+def _shuffled(b: Builder, image: str, spelling: str, groups: int, channels: int) -> str:
+    """`image`, of 9 by 7 pixels where reshapes spell it, with its channels in rows read by columns."""
+    columns = channels // groups
+    if spelling == "reshapes":
+        opened = b.node("Reshape", image, b.constant([1, groups, columns, 9, 7]))
+        turned = b.node("Transpose", opened, perm=[0, 2, 1, 3, 4])
+        return b.node("Reshape", turned, b.constant([1, channels, 9, 7]))
+    order = [row * columns + column for column in range(columns) for row in range(groups)]
+    places = [(c, channels, columns) for c in range(columns)] if spelling == "steps" else [(c, c + 1, 1) for c in order]
+    parts = [
+        b.node("Slice", image, b.constant([start]), b.constant([end]), b.constant([1]), b.constant([step]))
+        for start, end, step in places
+    ]
+    return b.node("Concat", *parts, axis=1)
+
+
+def _shuffling(spelling: str, groups: int, channels: int, *pixels: int | str) -> onnx.ModelProto:
+    b = Builder()
+    image = b.node("Relu", b.node("Conv", "x", b.weight(channels, 5, 1, 1)))
+    turned = _shuffled(b, image, spelling, groups, channels)
+    y = b.node("Conv", turned, b.weight(channels, 1, 3, 3), group=channels, pads=[1, 1, 1, 1])
+    return model(b, {"x": (1, 5, *pixels)}, y)
+
+
+@pytest.mark.parametrize("spelling", ["steps", "single"])
+@pytest.mark.parametrize(("groups", "channels"), [(2, 8), (3, 12), (2, 24)])
+def test_a_channel_shuffle_spelt_by_slices(spelling: str, groups: int, channels: int):
+    """Slices and a concat between two convolutions are the transposition that reshapes would say, of any number of
+    slices, and become the same dispatches."""
+    runs = [{"x": normal((1, 5, 9, 7))}, {"x": normal((1, 5, 16, 21), 1)}]
+    for program in agree(_shuffling(spelling, groups, channels, "h", "w"), *runs):
+        assert host_ops(program) == []
+    sliced, reshaped = (
+        agree(_shuffling(name, groups, channels, 9, 7), runs[0])[0].record for name in (spelling, "reshapes")
+    )
+    assert [d.root for d in sliced.dispatches] == [d.root for d in reshaped.dispatches]

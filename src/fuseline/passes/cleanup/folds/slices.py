@@ -12,6 +12,7 @@ from fuseline.ir.build import shape_of
 from fuseline.passes.cleanup.folds.adjacent_slices import fold_adjacent_slices
 from fuseline.passes.cleanup.folds.dims import asked, size_value
 from fuseline.passes.cleanup.folds.inserted_slices import fold_covering_inserts, fold_insert_into_fill
+from fuseline.passes.cleanup.folds.transposing_slices import fold_transposing_slices
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 MOST_SHARED_PARTS = 32
@@ -156,5 +157,5 @@ def fold_cast(op: tensor.CastOp, work: Worklist) -> bool:
 EXTRACT: tuple[Fold, ...] = (fold_whole_extract, fold_extract_of_extract, fold_extract_of_concat)
 INSERT: tuple[Fold, ...] = (fold_whole_insert, fold_covering_inserts, fold_insert_into_fill)
 PAD: tuple[Fold, ...] = (fold_empty_pad,)
-CONCAT: tuple[Fold, ...] = (fold_concat, fold_adjacent_slices)
+CONCAT: tuple[Fold, ...] = (fold_concat, fold_adjacent_slices, fold_transposing_slices)
 CAST: tuple[Fold, ...] = (fold_cast,)

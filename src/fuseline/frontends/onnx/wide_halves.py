@@ -9,14 +9,18 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 
-from fuseline.frontends.onnx.dtypes import is_half
+from fuseline.frontends.onnx.dtypes import from_onnx, holds, is_half
 from fuseline.frontends.onnx.emission import FLOAT32, cast, reshape
 from fuseline.frontends.onnx.host_values import Value
 from fuseline.frontends.onnx.node import OnnxNode
-from fuseline.frontends.onnx.tensors import Tensor, known, view
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, view
 
 Outputs = Sequence[Value | None]
+
+TYPING = frozenset({"dtype", "output_dtype", "stash_type", "to"})
+"""Attributes that say the type of an output."""
 
 
 def with_wide_inputs(node: OnnxNode) -> OnnxNode:
@@ -25,7 +29,11 @@ def with_wide_inputs(node: OnnxNode) -> OnnxNode:
 
 
 def rounded(node: OnnxNode, domain: str, outputs: Outputs) -> Outputs:
-    """What was computed with wide inputs, rounded where the standard gives an output the type of a 16-bit input."""
+    """What was computed with wide inputs, rounded where the standard gives an output a 16-bit type.
+
+    Raises:
+        NoNativeLowering: such an output comes from the host, which says no type that could be rounded.
+    """
     if not _has_halves(node):
         return outputs
     return [_narrowed(node, value, _declared(node, domain, place)) for place, value in enumerate(outputs)]
@@ -55,7 +63,8 @@ def _widened(node: OnnxNode, t: Tensor | None) -> Tensor | None:
 
 def _declared(node: OnnxNode, domain: str, place: int) -> np.dtype[Any] | None:
     """The 16-bit type of an output: that of the inputs with the same type variable, of the first one of floats where
-    the standard has no such operator (any more, or ever); None for any other type."""
+    the standard has no such operator (any more, or ever), what the model declares where no input was given that says
+    it; None for any other type."""
     if not onnx.defs.has(node.op_type, node.opset, domain):
         floats = [t.dtype for t in node.inputs if t is not None and (is_half(t.dtype) or t.dtype.kind == "f")]
         return floats[0] if floats and is_half(floats[0]) else None
@@ -65,10 +74,20 @@ def _declared(node: OnnxNode, domain: str, place: int) -> np.dtype[Any] | None:
     alike = [
         t.dtype for i, t in enumerate(node.inputs) if t is not None and schema.inputs[min(i, last)].type_str == variable
     ]
+    if not alike and not schema.attributes.keys() & TYPING:
+        return _half_of(node.source.outputs[place])
     return alike[0] if alike and is_half(alike[0]) else None
 
 
+def _half_of(declared: ir.Value) -> np.dtype[Any] | None:
+    known_type = declared.dtype is not None and holds(declared.dtype)
+    dtype = from_onnx(declared.dtype) if known_type and declared.dtype is not None else None
+    return dtype if dtype is not None and is_half(dtype) else None
+
+
 def _narrowed(node: OnnxNode, value: Value | None, dtype: np.dtype[Any] | None) -> Value | None:
-    return (
-        value if dtype is None or not isinstance(value, Tensor) or value.dtype != FLOAT32 else cast(node, value, dtype)
-    )
+    if value is None or dtype is None:
+        return value
+    if not isinstance(value, Tensor):
+        raise NoNativeLowering("runtime-value", f"{node.op_type} of 16-bit floats needs a value of the host's")
+    return cast(node, value, dtype) if value.dtype == FLOAT32 else value

@@ -6,6 +6,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
@@ -144,3 +145,35 @@ def test_a_single_output_and_several_are_sequences() -> None:
     one = known(np.ones(3, np.float32))
     several = [one, None]
     assert as_sequence(one) == [one] and as_sequence(several) is several
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"])
+def test_what_the_host_computes_inside_of_a_body_is_a_half_in_the_end(op_type: str) -> None:
+    """The operator's body computes in f32, and axes that are fed take its sum to the host."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 18]>'
+        f"g (float16[5, 2] x, int64[k] axes) => (y) {{ y = {op_type}<keepdims = 0>(x, axes) }}"
+    )
+    x = np.random.default_rng().uniform(0.5, 1.5, (5, 2)).astype(np.float16)
+    wide = {"ReduceL1": x, "ReduceSumSquare": x * 1.0 * x, "ReduceLogSum": x, "ReduceLogSumExp": np.exp(x)}[op_type]
+    for axes in ([0], [1], [0, -1]):
+        total = wide.astype(np.float64).sum(tuple(axes))
+        wanted = np.log(total) if "Log" in op_type else total
+        (found,) = fuseline.compile(model, cache=False).run({"x": x, "axes": np.array(axes)}).values()
+        assert found.dtype == np.float16
+        np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=4e-3, atol=4e-3)
+
+
+def test_an_output_whose_type_no_input_says_has_the_declared_one() -> None:
+    """The state that LinearAttention answers, where none is given."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 13, opset_import: ["": 27]>'
+        "g (float16[2, 3, 8] q, float16[2, 3, 4] k, float16[2, 3, 4] v, float16[2, 3, 4] d, float16[2, 3, 2] b)"
+        " => (float16[2, 3, 8] y, float16[2, 2, 2, 2] state)"
+        ' { y, state = LinearAttention<kv_num_heads = 2, q_num_heads = 4>(q, k, v, "", d, b) }'
+    )
+    rng = np.random.default_rng()
+    feeds = {i.name: rng.uniform(-1, 0, [d.dim_value for d in i.type.tensor_type.shape.dim]) for i in model.graph.input}
+    answers = fuseline.compile(model, cache=False).run({name: a.astype(np.float16) for name, a in feeds.items()})
+    assert {name: a.dtype.name for name, a in answers.items()} == {"y": "float16", "state": "float16"}
+    assert all(np.isfinite(a.astype(np.float32)).all() and np.any(a) for a in answers.values())

@@ -189,7 +189,7 @@ class Bounds:
         where = f"{ref.segment} {ref.number}"
         if length is None:
             return f"{where}, which does not lie in memory yet"
-        if start < 0 or start + max(needed, 0) > length:
+        if start < 0 or (needed > 0 and start + needed > length):
             return f"bytes {start}..{start + needed} of {where}, which has {length}"
         if buffer.written and ref.segment not in _WRITABLE and needed > 0:
             return f"a result in {where}"

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fuseline
 from fuseline.buffers import BufferRef, LoopOffset, Operand
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec
 from fuseline.runtime.program import Arm, Command, HostCall, Loop, Program, Scratch
 from fuseline.runtime.references import check_references
 from fuseline.runtime.signatures import Buffer, CodeTable, Signature, SizeBounds, split_table, with_table
+from tests.graphs.onnx_text import onnx_model
 
 N: Any = ("sum", ((1, "n"),))
 FOUR_N: Any = ("sum", ((4, "n"),))
@@ -272,3 +274,18 @@ def test_the_table_of_an_image_survives_and_is_read_strictly() -> None:
     ):
         with pytest.raises((ValueError, KeyError, TypeError)):
             split_table(broken)
+
+
+@pytest.mark.parametrize("heads", [0, 2])
+def test_no_bytes_may_lie_behind_the_end(heads: int) -> None:
+    """Where a part of a result of no elements begins does not matter."""
+    model = onnx_model(
+        f"(float[2, {heads}, 3, 8] x, float[2, 3, 4] c, float[2, 3, 4] s) => (y) {{ y = RotaryEmbedding(x, c, s) }}",
+        opset=23,
+    )
+    rng = np.random.default_rng()
+    x, c, s = (rng.random(shape).astype(np.float32) for shape in ((2, heads, 3, 8), (2, 3, 4), (2, 3, 4)))
+    (found,) = fuseline.compile(model, cache=False).run({"x": x, "c": c, "s": s}).values()
+    low, high, cos, sin = x[..., :4], x[..., 4:], c[:, None], s[:, None]
+    wanted = np.concatenate([low * cos - high * sin, low * sin + high * cos], -1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)

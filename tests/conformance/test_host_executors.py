@@ -34,6 +34,8 @@ def _check(names: list[str]) -> None:
     are."""
     for name in names:
         case = node_cases()[name]
+        if expected_kind(name) == "wrong":
+            continue
         before = [np.array(x) if isinstance(x, np.ndarray) else None for x in case.inputs]
         model = case.model.SerializeToString()
         for run in (partial(onnx_host.execute, model), ReferenceOperator(case.model).run):

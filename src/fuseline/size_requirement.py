@@ -6,14 +6,19 @@ Sizes are `fuseline.ir.dim.Dim` while a program is compiled and `fuseline.runtim
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+Relation: TypeAlias = Literal["equal", "at_least", "differ"]
+"""What a requirement says of its two sizes."""
+
+RELATIONS: frozenset[str] = frozenset(get_args(Relation))
 
 
 class SizeRequirement(NamedTuple):
-    """`left` and `right` must be equal when the program runs (or, `at_least`: `left` no smaller): `node` (the model's
-    name for it) takes them to be."""
+    """`left` and `right` must be equal when the program runs (or, `at_least`: `left` no smaller; `differ`: not equal):
+    `node` (the model's name for it) takes them to be."""
 
     left: Any
     right: Any
     node: str
-    at_least: bool = False
+    relation: Relation = "equal"

@@ -32,7 +32,7 @@ from fuseline.ir.tensor_ext import TensorExt
 from fuseline.ir.tensor_ops import Tensor
 from fuseline.ir.util import Util
 from fuseline.report.records import CompileRecord
-from fuseline.size_requirement import SizeRequirement
+from fuseline.size_requirement import Relation, SizeRequirement
 
 _BY_NAME = {op.name: op for op in ON_TENSORS}
 
@@ -104,8 +104,8 @@ class CompilerContext(Context):
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     _named: dict[str, int] = field(default_factory=dict[str, int], init=False, repr=False)
     symbols: dict[str, Dim] = field(default_factory=dict[str, Dim])
-    requirements: dict[tuple[Dim, Dim, bool], SizeRequirement] = field(
-        default_factory=dict[tuple[Dim, Dim, bool], SizeRequirement]
+    requirements: dict[tuple[Dim, Dim, Relation], SizeRequirement] = field(
+        default_factory=dict[tuple[Dim, Dim, Relation], SizeRequirement]
     )
     spelled: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     records: CompileRecord = field(default_factory=CompileRecord)
@@ -123,8 +123,8 @@ class CompilerContext(Context):
 
     def require(self, requirement: SizeRequirement) -> None:
         """Let the program check `requirement`; of several that ask for the same the first one's node is named."""
-        left, right, _, at_least = requirement
-        self.requirements.setdefault((left, right, at_least), requirement)
+        left, right, _, relation = requirement
+        self.requirements.setdefault((left, right, relation), requirement)
 
     def add_resource(self, stem: str, array: NDArray[Any]) -> str:
         """Store `array` under a fresh name that starts with `stem`; answers the name."""

@@ -3,19 +3,27 @@ run learns a size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fuseline.errors import UnequalSizesError
 from fuseline.runtime.sizes import SizeEvaluator, size_from_json, symbols_of
-from fuseline.runtime.strict import flag, text
-from fuseline.size_requirement import SizeRequirement
+from fuseline.runtime.strict import text
+from fuseline.size_requirement import RELATIONS, Relation, SizeRequirement
+
+HOLDS: Mapping[Relation, Callable[[int, int], bool]] = {
+    "equal": operator.eq,
+    "at_least": operator.ge,
+    "differ": operator.ne,
+}
+"""Whether two sizes are in a relation."""
 
 
 def holds(requirement: SizeRequirement, evaluate: SizeEvaluator) -> bool:
     """Whether the sizes of a program's requirement are as they must be."""
     left, right = evaluate(requirement.left), evaluate(requirement.right)
-    return left >= right if requirement.at_least else left == right
+    return HOLDS[requirement.relation](left, right)
 
 
 def _broken(requirement: SizeRequirement, values: Mapping[str, int]) -> UnequalSizesError:
@@ -24,12 +32,19 @@ def _broken(requirement: SizeRequirement, values: Mapping[str, int]) -> UnequalS
     left, right = evaluate(requirement.left), evaluate(requirement.right)
     symbols = symbols_of(requirement.left) | symbols_of(requirement.right)
     given = ", ".join(f"{name} = {values[name]}" for name in sorted(symbols))
-    if requirement.at_least:
+    if requirement.relation == "at_least":
         return UnequalSizesError(
             "E0203",
             f"size {left} must be at least {right} here; it follows from {given}",
             node=requirement.node,
             hint="feed a larger input, or compile for these very sizes (shapes=, --shape)",
+        )
+    if requirement.relation == "differ":
+        return UnequalSizesError(
+            "E0203",
+            f"a size may not be {right} here; it follows from {given}",
+            node=requirement.node,
+            hint="feed another size, or compile for these very sizes (shapes=, --shape)",
         )
     hint = "feed sizes for which they are equal"
     if 1 in (left, right):
@@ -38,12 +53,18 @@ def _broken(requirement: SizeRequirement, values: Mapping[str, int]) -> UnequalS
     return UnequalSizesError("E0203", message, node=requirement.node, hint=hint)
 
 
+def _relation(data: Any) -> Relation:
+    if text(data) not in RELATIONS:
+        raise ValueError(f"no relation of two sizes: {data[:60]!r}")
+    return data
+
+
 def requirements_from_json(data: Iterable[Any]) -> tuple[SizeRequirement, ...]:
-    """Requirements from `[left, right, node, at_least]` each, the sizes in their JSON form; raises ValueError for
+    """Requirements from `[left, right, node, relation]` each, the sizes in their JSON form; raises ValueError for
     anything else."""
     return tuple(
-        SizeRequirement(size_from_json(left), size_from_json(right), text(node), flag(at_least))
-        for left, right, node, at_least in data
+        SizeRequirement(size_from_json(left), size_from_json(right), text(node), _relation(relation))
+        for left, right, node, relation in data
     )
 
 

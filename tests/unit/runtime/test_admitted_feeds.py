@@ -179,8 +179,15 @@ def test_a_number_is_named_as_one():
     assert "the value is 5, must be in 0..4" in _error(bind_sizes, program, [(5,)]).message
 
 
+def test_a_size_that_may_not_be_a_number():
+    program = _program(MASK, requirements=[SizeRequirement(N, 1, "node", "differ")], n=(0, None))
+    assert [_bind(program, (n,)) for n in (0, 2, 7)] == [{"n": 0}, {"n": 2}, {"n": 7}]
+    error = _error(bind_sizes, program, [(1,)])
+    assert (error.code, error.node) == ("E0203", "node") and "may not be 1 here; it follows from n = 1" in str(error)
+
+
 def test_requirements_of_the_program_are_checked():
-    program = _program(MASK, requirements=[SizeRequirement(N, 3, "node", True)], n=(0, None))
+    program = _program(MASK, requirements=[SizeRequirement(N, 3, "node", "at_least")], n=(0, None))
     assert _bind(program, (3,)) == {"n": 3}
     error = _error(bind_sizes, program, [(2,)])
     assert error.code == "E0203" and error.node == "node"

@@ -80,7 +80,11 @@ def test_symbolic_programs_and_host_calls_survive_json() -> None:
         (TensorSpec("x", "float32", (N,)),), (), (call,), size, 64, 3, {"n": (1, None), "m": (2, 9)}, 5, 6
     )
     program = program._replace(
-        requirements=(SizeRequirement(size, 12, "a node"), SizeRequirement(size, 5, "another", at_least=True))
+        requirements=(
+            SizeRequirement(size, 12, "a node"),
+            SizeRequirement(size, 1, "c", "differ"),
+            SizeRequirement(size, 5, "another", relation="at_least"),
+        )
     )
     assert program_from_json(json.loads(json.dumps(program_to_json(program)))) == program
 

@@ -67,7 +67,7 @@ def _schedule(**changes: Any) -> Schedule:
         "constants": (),
         "arena_bytes": mul(N, 64),
         "symbols": {"n": (0, None), "m": (1, 9)},
-        "requirements": (SizeRequirement(N, mul(M, 2), "node", at_least=True),),
+        "requirements": (SizeRequirement(N, mul(M, 2), "node", relation="at_least"),),
         "slots": 3,
     }
     return Schedule(**{**given, **changes})
@@ -80,7 +80,7 @@ def test_a_program_has_the_border_of_its_schedule() -> None:
     assert program.outputs == (TensorSpec("y", "object", (runtime_size(N),), 0, "sequence"),)
     assert (program.slots, dict(program.symbols)) == (3, {"n": (0, None), "m": (1, 9)})
     (requirement,) = program.requirements
-    assert (requirement.node, requirement.at_least) == ("node", True)
+    assert (requirement.node, requirement.relation) == ("node", "at_least")
     assert [holds(requirement, SizeEvaluator({"n": n, "m": 2})) for n in (3, 4)] == [False, True]
 
 

@@ -39,8 +39,7 @@ class Assumptions:
             self._doubtful -= 1
 
     def way(self, source: ir.Node, scope: Mapping[str, Value], program: Program, label: str) -> bool | None:
-        """The only way that the `If` `source` can go; None where both may be, or where no requirement on sizes could
-        say so.
+        """The only way that the `If` `source` can go; None where both may be.
 
         The program requires then what the way asks of the sizes.
         """
@@ -50,17 +49,15 @@ class Assumptions:
         if source not in self.ways and not self._settle(source, test):
             return None
         way = self.ways[source]
-        requirement = test.holds if way else test.fails
-        if requirement is not None:  # None while a way is tried that will not be taken
-            program.require(requirement)
+        program.require(test.holds if way else test.fails)
         return way
 
     def _settle(self, source: ir.Node, test: SizeTest) -> bool:
-        """Whether there is only one way, which can be required."""
+        """Whether there is only one way."""
         if self.readable is None:
             return False
         holds, fails = (self.readable({**self.ways, source: way}) for way in (True, False))
-        if holds == fails or (test.holds if holds else test.fails) is None:
+        if holds == fails:
             return False
         self.ways = {**self.ways, source: holds}
         return True

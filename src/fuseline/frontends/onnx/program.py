@@ -106,7 +106,13 @@ class Program:
     def require_at_least(self, dim: Dim, least: int, node: str) -> None:
         """Let the program refuse sizes that make `dim` smaller than `least`; `node` is named then."""
         if (lower_bound(dim) or 0) < least:
-            self.require(SizeRequirement(dim, least, node, at_least=True))
+            self.require(SizeRequirement(dim, least, node, relation="at_least"))
+
+    def require_other(self, dim: Dim, size: int, node: str) -> None:
+        """Let the program refuse sizes that make `dim` equal to `size`; `node` is named then."""
+        low, high = lower_bound(dim), upper_bound(dim)
+        if not ((low is not None and low > size) or (high is not None and high < size)):
+            self.require(SizeRequirement(dim, size, node, relation="differ"))
 
     def require_equal(self, left: Dim, right: Dim, node: str) -> None:
         """Let the program refuse sizes that make two differ that `node` takes to be equal; raises FuselineError (E0107)
@@ -118,7 +124,7 @@ class Program:
 
     def require(self, requirement: SizeRequirement) -> None:
         """Let the program check `requirement`, until it is rolled back."""
-        key = (requirement.left, requirement.right, requirement.at_least)
+        key = (requirement.left, requirement.right, requirement.relation)
         if key not in self.ctx.requirements:
             self.ctx.require(requirement)
             self.on_rollback(lambda: self.ctx.requirements.pop(key, None))

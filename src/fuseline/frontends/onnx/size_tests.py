@@ -1,13 +1,13 @@
 """Conditions that only compare sizes: which sizes an `If` over them asks for, either way.
 
 Shape(x) -> Gather(-1) -> Equal(1) -> If        true: x.dims[-1] must be 1
-        false: nothing that a requirement could say
+        false: it must be any other
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -19,22 +19,24 @@ from fuseline.size_requirement import SizeRequirement
 _UNCHANGED = ("Cast", "Identity", "Squeeze", "Unsqueeze", "Reshape")
 """Operators that hand a condition on."""
 
-Way: TypeAlias = SizeRequirement | None
-
 
 class SizeTest(NamedTuple):
-    """What sizes must be for a condition to hold, and for it not to; None where no requirement says it."""
+    """What sizes must be for a condition to hold, and for it not to."""
 
-    holds: Way
-    fails: Way
+    holds: SizeRequirement
+    fails: SizeRequirement
 
 
 def _at_least(left: Dim, right: Dim, label: str) -> SizeRequirement:
-    return SizeRequirement(left, right, label, at_least=True)
+    return SizeRequirement(left, right, label, relation="at_least")
+
+
+def _differ(left: Dim, right: Dim, label: str) -> SizeRequirement:
+    return SizeRequirement(left, right, label, relation="differ")
 
 
 _COMPARISONS: dict[str, Callable[[Dim, Dim, str], SizeTest]] = {
-    "Equal": lambda x, y, label: SizeTest(SizeRequirement(x, y, label), None),
+    "Equal": lambda x, y, label: SizeTest(SizeRequirement(x, y, label), _differ(x, y, label)),
     "Greater": lambda x, y, label: SizeTest(_at_least(x, add(y, 1), label), _at_least(y, x, label)),
     "GreaterOrEqual": lambda x, y, label: SizeTest(_at_least(x, y, label), _at_least(y, add(x, 1), label)),
     "Less": lambda x, y, label: SizeTest(_at_least(y, add(x, 1), label), _at_least(x, y, label)),

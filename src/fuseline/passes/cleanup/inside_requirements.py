@@ -77,7 +77,7 @@ def require_to_fit(ctx: CompilerContext, reader: Operation, size: Dim, bits: int
 
 
 def _note(ctx: CompilerContext, left: Dim, right: Dim, node: str) -> None:
-    require_of_symbols(ctx, SizeRequirement(left, right, node, at_least=True))
+    require_of_symbols(ctx, SizeRequirement(left, right, node, relation="at_least"))
 
 
 def require_of_symbols(ctx: CompilerContext, requirement: SizeRequirement) -> None:

@@ -184,7 +184,7 @@ def _require_at_least(ctx: CompilerContext, op: Operation, large: Dim, small: Di
         raise FuselineError(
             "E0107", f"size {d.to_text(large)} must be at least {d.to_text(small)} and never is", node=node
         )
-    require_of_symbols(ctx, SizeRequirement(large, small, node, at_least=True))
+    require_of_symbols(ctx, SizeRequirement(large, small, node, relation="at_least"))
 
 
 EXPORT = RequireEqualSizesPass

@@ -233,7 +233,7 @@ class _Reader:
             self._add(copy, None)
         if (d.lower_bound(shape.trips) or 0) < 1:  # its last iteration makes the results: there must be one
             node = node_names(op) or op.callee.string_value()
-            self.storage.ctx.require(SizeRequirement(shape.trips, 1, node, at_least=True))
+            self.storage.ctx.require(SizeRequirement(shape.trips, 1, node, relation="at_least"))
 
     def _host_call(self, op: func.CallOp, callee: func.FuncOp | ExecutableOp | None) -> None:
         kind, text = (

@@ -45,8 +45,9 @@ def _way(assumptions: Assumptions, node: ir.Node) -> tuple[bool | None, list[Siz
     return found, list(ctx.requirements.values())
 
 
-MORE = SizeRequirement(N, add(5, 1), "if", at_least=True)
-NO_MORE = SizeRequirement(5, N, "if", at_least=True)
+MORE = SizeRequirement(N, add(5, 1), "if", relation="at_least")
+OTHER = SizeRequirement(N, 5, "if", relation="differ")
+NO_MORE = SizeRequirement(5, N, "if", relation="at_least")
 
 
 @pytest.mark.parametrize(
@@ -70,16 +71,16 @@ def test_the_only_way_that_can_be_read(
     assert len(asked.ways) == (2 if way is not None else 4)  # what is settled is not asked again
 
 
-def test_a_way_that_no_requirement_says_is_not_taken() -> None:
+def test_sizes_that_must_differ() -> None:
     node = _choice("Equal")
-    assert _way(Assumptions({}, _Asked(False, True)), node) == (None, [])
+    assert _way(Assumptions({}, _Asked(False, True)), node) == (False, [OTHER])
     assert _way(Assumptions({}, _Asked(True, False)), node) == (True, [SizeRequirement(N, 5, "if")])
 
 
 def test_while_a_way_is_tried_nothing_more_is_asked() -> None:
     node = _choice("Equal")
     assert _way(Assumptions({}), node) == (None, [])
-    assert _way(Assumptions({node: False}), node) == (False, [])  # not to be taken in the end
+    assert _way(Assumptions({node: False}), node) == (False, [OTHER])
     assert _way(Assumptions({node: True}), node) == (True, [SizeRequirement(N, 5, "if")])
 
 

@@ -125,7 +125,7 @@ def test_requirements_on_sizes() -> None:
     program.require_at_least(N, 2, "b")
     program.require_equal(N, 4, "c")
     program.require_equal(N, 4, "d")
-    assert list(asked.values()) == [SizeRequirement(N, 2, "b", at_least=True), SizeRequirement(N, 4, "c")]
+    assert list(asked.values()) == [SizeRequirement(N, 2, "b", relation="at_least"), SizeRequirement(N, 4, "c")]
 
 
 def test_what_is_taken_back() -> None:

@@ -10,6 +10,7 @@ from fuseline.frontends.onnx.host_values import Value, known_value
 from fuseline.frontends.onnx.size_tests import SizeTest, size_test
 from fuseline.frontends.onnx.tensors import Tensor, known, known_sizes
 from fuseline.ir.dim import add, evaluate, symbol
+from fuseline.runtime.requirements import HOLDS
 from fuseline.size_requirement import SizeRequirement
 from tests.graphs.onnx_text import onnx_model
 
@@ -35,10 +36,11 @@ def _test(nodes: str, name: str = "c") -> SizeTest | None:
 
 def _holds(requirement: SizeRequirement, n: int) -> bool:
     left, right = evaluate(requirement.left, {"n": n}), evaluate(requirement.right, {"n": n})
-    return left >= right if requirement.at_least else left == right
+    return HOLDS[requirement.relation](left, right)
 
 
 ANSWERS = {
+    "Equal": np.equal,
     "Greater": np.greater,
     "GreaterOrEqual": np.greater_equal,
     "Less": np.less,
@@ -59,17 +61,18 @@ def test_either_way_is_required_of_every_size(op_type: str, swapped: bool, negat
         assert (_holds(found.holds, n), _holds(found.fails, n)) == (answer, not answer)
 
 
-def test_that_two_sizes_differ_no_requirement_says() -> None:
+def test_two_sizes_are_equal_or_differ() -> None:
     equal, other = _test("c = Equal(n, five)"), _test("d = Equal(n, five) c = Not(d)")
-    assert equal == SizeTest(SizeRequirement(N, 5, "if"), None)
-    assert other == SizeTest(None, SizeRequirement(N, 5, "if"))
+    same, apart = SizeRequirement(N, 5, "if"), SizeRequirement(N, 5, "if", "differ")
+    assert equal == SizeTest(same, apart)
+    assert other == SizeTest(apart, same)
 
 
 @pytest.mark.parametrize("between", ["Cast<to = 9>", "Identity", "Squeeze", "Reshape", "Unsqueeze", "Not"])
 def test_what_hands_a_condition_on(between: str) -> None:
     more = ", fed" if between in ("Reshape", "Unsqueeze") else ""
     found = _test(f"d = LessOrEqual(n, small) c = {between}(d{more})")
-    holds, fails = SizeRequirement(3, N, "if", True), SizeRequirement(N, add(3, 1), "if", True)
+    holds, fails = SizeRequirement(3, N, "if", "at_least"), SizeRequirement(N, add(3, 1), "if", "at_least")
     assert found == (SizeTest(fails, holds) if between == "Not" else SizeTest(holds, fails))
 
 

@@ -23,7 +23,7 @@ def _ctx() -> CompilerContext:
 
 
 def _noted(ctx: CompilerContext) -> list[tuple[d.Dim, d.Dim, str, bool]]:
-    return [(r.left, r.right, r.node, r.at_least) for r in ctx.requirements.values()]
+    return [(r.left, r.right, r.node, r.relation == "at_least") for r in ctx.requirements.values()]
 
 
 def test_both_ends_are_asked_for_where_the_loops_run() -> None:

@@ -66,7 +66,7 @@ def test_a_place_in_data_may_be_none(tmp_path: Path, target: str) -> None:
 def test_what_no_run_can_check_is_not_asked_for() -> None:
     ctx = CompilerContext()
     ctx.symbols["n"] = symbol("n")
-    require_of_symbols(ctx, SizeRequirement(symbol("n"), 3, "node", at_least=True))
+    require_of_symbols(ctx, SizeRequirement(symbol("n"), 3, "node", relation="at_least"))
     require_of_symbols(ctx, SizeRequirement(symbol("m"), symbol("n"), "node"))
     assert len(ctx.requirements) == 1
 
@@ -89,7 +89,7 @@ def _noted(op: str, n: Dim, i: Dim) -> list[tuple[Dim, Dim, str]]:
     for _ in range(2):
         RequireInsertsInsidePass().apply(ctx, module)
     assert print_module(module) == before
-    assert all(found.at_least for found in ctx.requirements.values())
+    assert all(found.relation == "at_least" for found in ctx.requirements.values())
     return [(found.left, found.right, found.node) for found in ctx.requirements.values()]
 
 

@@ -74,7 +74,7 @@ def squeeze(node: OnnxNode) -> Tensor:
         if not node.program.is_fed(size):
             raise NoNativeLowering("symbolic-size", f"{size} may be 1")
         if not isinstance(size, int):
-            node.program.require_at_least(size, 2, node.label)
+            node.program.require_other(size, 1, node.label)
     return reshape(node, _with_unit_axes(node, x, axes), [size for i, size in enumerate(x.dims) if i not in axes])
 
 

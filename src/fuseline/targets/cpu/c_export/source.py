@@ -12,11 +12,15 @@ from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.cpu import cpuinfo_names
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.sizes import Size, symbol_of
+from fuseline.size_requirement import Relation
 from fuseline.targets.cpu.c_export.launches import launches
 from fuseline.targets.cpu.c_export.sizes import SizeTable
 
 _LARGEST_EXTENT = 2**31 - 1
 """So that no product of four extents leaves 128 bits."""
+
+
+_RELATIONS: Mapping[Relation, str] = {"equal": "==", "at_least": ">=", "differ": "!="}
 
 
 def sources(name: str, artifact: Artifact, file: bytes, constants_at: Sequence[int]) -> dict[str, str]:
@@ -37,7 +41,7 @@ def _of_program(artifact: Artifact) -> dict[str, str]:
     size = SizeTable({name: place for place, name in enumerate(program.symbols)})
     lines = list(launches(program.steps, size))
     inputs, outputs = (", ".join(_shape(spec, size) for spec in side) for side in (program.inputs, program.outputs))
-    holds = [f"{size(one.left)} {'>=' if one.at_least else '=='} {size(one.right)}" for one in program.requirements]
+    holds = [f"{size(one.left)} {_RELATIONS[one.relation]} {size(one.right)}" for one in program.requirements]
     arena = size(program.arena_bytes)
     bounds = list(program.symbols.values())
     return {

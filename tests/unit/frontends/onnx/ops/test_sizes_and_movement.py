@@ -328,3 +328,10 @@ def test_columns_that_overlap() -> None:
     x = normal(1, 4, 4)
     odd = refusal("Col2Im", [x, np.array([4, 5]), block], {"strides": [2, 2]}, constants=(1, 2))
     assert odd == "overlapping-windows: the windows do not tile the image"
+
+
+def test_without_axes_every_size_but_one_stays() -> None:
+    text = "(float[n, 3, 1] x) => (y) { y = Squeeze(x) }"
+    for n in (0, 2, 5):
+        found = computed(text, lambda node: node[0], normal(n, 3, 1))[0]
+        assert found.shape == (n, 3)

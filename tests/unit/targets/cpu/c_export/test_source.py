@@ -69,9 +69,13 @@ def test_tensors_are_described_by_number():
 
 def test_requirements_are_what_must_hold_of_sizes():
     assert re.search(r"return 1;", _texts()["net.c"])
-    both = (SizeRequirement(N, 4, "node"), SizeRequirement(ROWS, N, "node", at_least=True))
-    text = _texts(requirements=both)["net.c"]
-    assert re.search(r"return v\[\d\] == INT64_C\(4\) && v\[\d\] >= v\[\d\];", text)
+    sizes = (
+        SizeRequirement(N, 4, "node"),
+        SizeRequirement(ROWS, N, "node", relation="at_least"),
+        SizeRequirement(N, 1, "node", relation="differ"),
+    )
+    text = _texts(requirements=sizes)["net.c"]
+    assert re.search(r"return v\[\d\] == INT64_C\(4\) && v\[\d\] >= v\[\d\] && v\[\d\] != INT64_C\(1\);", text)
 
 
 def test_the_file_is_known_by_its_start_and_length():

@@ -75,7 +75,8 @@ def _declared(node: OnnxNode, domain: str, place: int) -> np.dtype[Any] | None:
         t.dtype for i, t in enumerate(node.inputs) if t is not None and schema.inputs[min(i, last)].type_str == variable
     ]
     if not alike and not schema.attributes.keys() & TYPING:
-        return _half_of(node.source.outputs[place])
+        outputs = node.source.outputs  # those at the end may be left out
+        return _half_of(outputs[place]) if place < len(outputs) else None
     return alike[0] if alike and is_half(alike[0]) else None
 
 

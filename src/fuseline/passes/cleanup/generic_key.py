@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from fuseline.analysis.combining import is_ordered
 from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir.fast.direct import operands_of, ops_of
@@ -80,10 +81,12 @@ def _places(results: Sequence[AffineExpr], order: Sequence[int]) -> Hashable:
 
 
 def _loop_order(view: StructuredOp) -> list[int]:
-    """The loops as results have them; then the others, by where they read."""
+    """The loops as results have them; then the others, by where they read, or as they come where that matters."""
     written = [e.position for map_ in view.output_maps for e in map_.results if isinstance(e, AffineDimExpr)]
     known = list(dict.fromkeys(written))
     rest = [loop for loop in range(len(view.iterators)) if loop not in known]
+    if is_ordered(view):
+        return [*known, *rest]
     return [*known, *sorted(rest, key=lambda loop: _reading(view, loop))]
 
 

@@ -14,7 +14,7 @@ from fuseline.passes.cleanup.generic_key import GenericKeys
 
 ARGUMENTS = (
     "%x: tensor<4x4xf32>, %y: tensor<4x4xf32>, %d: tensor<4x?xf32>, %d2: tensor<4x?xf32>, %v: tensor<4xf32>, "
-    "%v2: tensor<4xf32>, %f: f32, %g: f32"
+    "%v2: tensor<4xf32>, %f: f32, %g: f32, %f0: tensor<f32>"
 )
 
 
@@ -151,3 +151,22 @@ BRANCH = """%c = arith.cmpf ogt, %a0, %a1 : f32
 def test_bodies_that_do_more_than_compute_have_no_key(body: str):
     outside, keys = _keys(_pair(body), _pair(ADD))
     assert keys[0] is None and keys[1] is not None and outside[0] == outside[1]
+
+
+def _folded(body: str, first: str, last: str) -> str:
+    """Along both loops of a matrix that is read by rows or by columns."""
+    return _generic(f"{first}, {last}; ", "rr", "%x", "%f0", body, result="tensor<f32>")
+
+
+@pytest.mark.parametrize(
+    ("body", "alike"),
+    [
+        ("%r = arith.addf %o, %a0 : f32", True),
+        ("%r = arith.maximumf %a0, %o : f32", True),
+        ("%h = arith.constant 0.5 : f32 %s = arith.mulf %o, %h : f32 %r = arith.addf %s, %a0 : f32", False),
+        ("%c = arith.cmpf ogt, %a0, %o : f32 %r = arith.select %c, %a0, %o : f32", False),
+    ],
+)
+def test_the_order_of_a_fold_is_part_of_it_where_it_matters(body: str, alike: bool) -> None:
+    assert _one_value(_folded(body, "i", "j"), _folded(body, "i", "j"))
+    assert _one_value(_folded(body, "i", "j"), _folded(body, "j", "i")) == alike

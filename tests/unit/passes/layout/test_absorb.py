@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import func, linalg, tensor
 from xdsl.dialects.builtin import ModuleOp
 
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
-from fuseline.passes.layout.rewriting.absorb import absorb_operands
+from fuseline.passes.layout.rewriting.absorb import absorb_operands, write_results
+from fuseline.passes.layout.rewriting.scope import Scope
 
 CAPTURED = """func.func @main(%x: tensor<3x4xf32>, %i: tensor<5xi64>) -> tensor<5xf32> {
   %e = tensor.empty() : tensor<4x3xf32>
@@ -83,3 +84,17 @@ def test_a_constant_that_is_only_transposed_is_stored_so(readers: int, absorbed:
         text = text.replace("%r =", "%c = tensor.cast %x : tensor<3x4xf32> to tensor<?x4xf32>\n  %r =", 1)
     _, op = _generic(text)
     assert absorb_operands(op) == absorbed
+
+
+def test_what_restores_a_result_comes_from_the_same_node() -> None:
+    text = READ.replace("OPERAND", "%t").replace(
+        "-> tensor<4x3xf32>\n  return", '-> tensor<4x3xf32> loc("node")\n  return'
+    )
+    module, op = _generic(text)
+    (function,) = module.ops
+    assert isinstance(function, func.FuncOp) and op.location is not None
+    new = write_results(Scope(function, new_context()), op, [(1, 0)])
+    (restored,) = {use.operation for use in new.results[0].uses}
+    assert isinstance(restored, linalg.ops.TransposeOp)
+    assert str(new.location) == str(restored.location) and "node" in str(restored.location)
+    module.verify()

@@ -9,6 +9,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.rewriter import InsertPoint
 
+from fuseline.analysis.combining import in_fold_order
 from fuseline.analysis.narrow_products import multiplies_narrow
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, input_count, is_constant, kind
 from fuseline.analysis.walks import loops_behind
@@ -118,7 +119,8 @@ def raised_transpose(scope: Scope, op: linalg.ops.GenericOp) -> SSAValue | None:
 
 
 def follow_operands(scope: Scope, op: linalg.ops.GenericOp) -> linalg.ops.GenericOp:
-    """Give `op` the loop order of its leading operand, and results in loop order with transposes after them that
+    """Give `op` the loop order of its leading operand (reduction loops among themselves keep theirs where the fold
+    depends on it), and results in loop order with transposes after them that
     restore the old layout.
 
     Answers the generic that stands in place of `op` (itself if nothing changed).
@@ -126,6 +128,7 @@ def follow_operands(scope: Scope, op: linalg.ops.GenericOp) -> linalg.ops.Generi
     what = kind(op)
     if what in _FOLLOWERS:
         order = _leading_order(scope, op)
+        order = None if order is None else in_fold_order(StructuredOp(op), order)
         if order is not None and not is_identity(order):
             order_loops(op, order)
         return _results_in_loop_order(scope, op)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from xdsl.dialects import arith, linalg
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from fuseline.analysis.structured import yielded
+from fuseline.analysis.combining import combinations
 from fuseline.targets.cpu.emit.body_ops import emit_scalar_op
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -85,27 +84,11 @@ class Combiner:
 def combiners(op: linalg.ops.GenericOp) -> list[Combiner] | None:
     """One combiner per result, or None if some result depends on the order of the reduction or on another one's running
     value."""
-    found: list[Combiner] = []
-    body = op.body.block
-    for position, value in enumerate(yielded(op)):
-        accumulator = body.args[len(op.inputs) + position]
-        one = _combiner(value, accumulator)
-        if one is None:
-            return None
-        found.append(one)
-    return found
+    found = combinations(op)
+    return None if found is None else [Combiner(combine, element) for combine, element in found]
 
 
 def adds_floats(op: linalg.ops.GenericOp) -> bool:
     """Whether every result is a sum of floats, whose order does not matter but for rounding."""
     found = combiners(op)
     return found is not None and all(type(combiner.op) is arith.AddfOp for combiner in found)
-
-
-def _combiner(value: SSAValue, accumulator: Any) -> Combiner | None:
-    if not isinstance(value, OpResult) or type(value.op) not in _IDENTITIES:
-        return None
-    if len(list(accumulator.uses)) != 1 or accumulator not in value.op.operands:
-        return None
-    first, second = value.op.operands
-    return Combiner(value.op, second if first is accumulator else first)

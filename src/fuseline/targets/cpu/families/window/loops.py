@@ -14,6 +14,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.combining import is_ordered
 from fuseline.analysis.indexing_maps import dims_of, used_dims
 from fuseline.analysis.operand_access import Bound, LinearAccess
 from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, yielded
@@ -163,6 +164,10 @@ def window_loops(view: DispatchView, *, planes: bool = False) -> WindowLoops | R
         or (len(used) == 2 and (sides is None or kind(root.op) is not Kind.DEPTHWISE))
     ):
         return Refusal("window-body", "the window combines something else than one image, with at most one filter")
+    if is_ordered(root):
+        return Refusal(
+            "window-body", "what the window makes depends on the order of its loops, which are walked as the image lies"
+        )
     dtype, widened = dtype_of(root.op.results[0].type), widened_image(root)
     if dtype not in ("f32", "f64") or any(dtype_of(root.inputs[i].type) != dtype for i in used - widened):
         return Refusal("element-type", "windows are for f32 and f64 throughout, and images of integers of 8 or 16 bits")

@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.moves import groups_of
-from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic, tensor_operands
 from fuseline.dispatch.result_places import ResultBox, place_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
@@ -96,12 +96,15 @@ def _coordinates(view: DispatchView, root: StructuredOp) -> dict[SSAValue, Coord
     for result, map_ in zip(root.op.results, root.output_maps, strict=True):
         found[result] = tuple(expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results)
     for op in view.members:
-        if op is not root.op and made.isdisjoint(op.operands):
+        if op is not root.op and made.isdisjoint(tensor_operands(op)):
             continue
+        gathers = not made.isdisjoint(captured_tensors(op))  # at places of its own
         made.update(op.results)
         if isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp) and op.src in found:
             found[op.result] = _reshaped(view, op, found[op.src])
-        if op is root.op or not is_generic(op) or any(value in made and value not in found for value in op.operands):
+        if op is root.op or not is_generic(op) or gathers:
+            continue
+        if any(value in made and value not in found for value in op.operands):
             continue
         follower = StructuredOp(op)
         loops = _loops(view, follower, found)

@@ -103,7 +103,7 @@ def _joined_apart(shared: SharedLoops, made: Pairs, grid: Pairs, rest: Iterable[
         return None
     for pairs in rest:
         whole = _joined(shared, found, pairs)
-        parts = [[pair for pair in pairs if pair[0][0] is op] for op in dict.fromkeys(op for (op, _), _ in pairs)]
+        parts = [[pair for pair in pairs if pair[0][0] is op] for op in shared.nests]  # whatever order ops read them in
         for part in parts if whole is None else ():
             found = _joined(shared, found, part) or found
         found = whole or found

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -61,6 +62,20 @@ def test_a_value_that_is_inlined_and_read_both_ways_leaves_the_others_joined():
     both = p.binary(e, e, CROSSED)
     p.binary(both, f)
     assert _classes(p, FusedLoops(((),), _inner(-1, -1, 2, 2))) == ((0, 1), (2, 3), (2, 3), (2, 3))
+
+
+def test_classes_are_the_same_in_whatever_order_an_op_reads() -> None:
+    """`e` is read through `f` as it lies, and crossed: not all can be joined."""
+
+    def classes(swapped: bool) -> tuple[tuple[int | None, ...], ...]:
+        p = Program((6, 6))
+        e = p.unary(p.x[0])
+        reads = [(p.unary(e), dims_map(2, [0, 1])), (e, CROSSED)]
+        values, maps = zip(*(reads[::-1] if swapped else reads), strict=True)
+        p.elementwise(values, p.empty(6, 6), lambda b: b.op(arith.AddfOp, *b.args[:2]), [*maps, dims_map(2, [0, 1])])
+        return _classes(p, FusedLoops(((6, 6),), (INLINED, INLINED, MemberLoops((0, 1)))))
+
+    assert classes(swapped=False) == classes(swapped=True)
 
 
 def test_parts_have_the_loops_of_their_grid_in_common_and_those_along_their_argument():

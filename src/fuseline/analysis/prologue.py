@@ -10,8 +10,10 @@ ways to read through producers keep that cheap, in this order:
     packed      anything else is evaluated into scratch, once per block of rows or columns, and the register tiles read
                 the scratch
 
-A block spans `BLOCK_USES` rows or columns of the other operand where there are as many, so each evaluation is paid for
-by as many multiply-adds. What overlapping windows share is evaluated once per window position.
+A block spans `block_uses` rows or columns of the other operand where there are as many (a figure of the machine), so
+each evaluation is paid for by as many multiply-adds; more where there would be more than `MOST_BLOCKS`, since a launch
+has no more workgroups than that; fewer where the other operand is packed, too, and so many do not fit beside it. What
+overlapping windows share is evaluated once per window position.
 """
 
 from __future__ import annotations
@@ -21,29 +23,33 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, f64, i64
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.cost import operations
-from fuseline.analysis.indexing_maps import used_dims
+from fuseline.analysis.indexing_maps import dims_of, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands
+from fuseline.ir.costs import ASSUMED_COSTS, assumed_size
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.reachable import reachable
 
 PrologueKind = Literal["addressed", "segmented", "packed"]
 
-BLOCK_USES = 64
-"""Rows or columns, at least, that one evaluation of an element into scratch serves (where the root has so many)."""
-
 _FREE = (*RESHAPES, linalg.ops.FillOp, tensor.EmptyOp)
 """Ops that are looked through wherever they are: nothing is stored for them."""
 
+MOST_BLOCKS = 64
+"""Blocks of rows or columns that a launch is divided into, at most: more balance no better."""
+
 LONGEST_PACKED = 4096
 """Reduction steps up to which a block of rows fits the scratch."""
+
+PACKED_STEPS = 28 << 10
+"""Elements of a block that is packed beside the other one: rows or columns times reduction steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +58,28 @@ class Prologue:
 
     Attributes:
         kind: None where reading through them is not cheap; `reason` then says why. recompute: how often each element is
-        evaluated in all, at most; 1 where nothing is evaluated. Infinite where it is not bounded. operations:
-        arithmetic operations per evaluation. pieces: how many stored tensors the operand is read from, as segments.
+        evaluated in all, at most, at the sizes that are assumed; 1 where nothing is evaluated. beside_packed: the same
+        where the other operand is packed, too. operations: arithmetic operations per evaluation. pieces: how many
+        stored tensors the operand is read from, as segments. gathered: whether rows are walked across memory, an
+        element at a time.
     """
 
     kind: PrologueKind | None
     recompute: float = 1.0
+    beside_packed: float = 1.0
     operations: int = 0
     pieces: int = 1
+    gathered: bool = False
     reason: str = ""
 
 
-def prologue(root: StructuredOp, position: int, members: Collection[Operation], shapes: ShapeAnalysis) -> Prologue:
+def prologue(
+    root: StructuredOp,
+    position: int,
+    members: Collection[Operation],
+    shapes: ShapeAnalysis,
+    block_uses: int = ASSUMED_COSTS.block_uses,
+) -> Prologue:
     """How `root` would read its input `position` if the ops of `members` that make it were part of its dispatch.
 
     Args:
@@ -71,6 +87,7 @@ def prologue(root: StructuredOp, position: int, members: Collection[Operation], 
         fills, constants,
             index arithmetic) are looked through whether they are in it or not.
         shapes: of the function that holds them.
+        block_uses: of the machine (`MachineCosts.block_uses`).
     """
     chain = list(producers_of(root.inputs[position], members))
     found = segments(
@@ -84,7 +101,7 @@ def prologue(root: StructuredOp, position: int, members: Collection[Operation], 
         sides = multiply_add_operands(root.op)
         if sides is None or position not in sides:
             return Prologue(None, reason="the operand is no side of the product")
-        return _of_product(root, position, chain, found or (), shapes)
+        return _of_product(root, position, chain, found or (), shapes, block_uses)
     if kind(root.op) in (Kind.DEPTHWISE, Kind.POOLING):
         return _of_window(root, found or (), shapes)
     return Prologue(None, reason="the root reads each element in a way of its own")
@@ -113,7 +130,12 @@ def producers_of(value: SSAValue, members: Collection[Operation]) -> Iterator[Op
 
 
 def _of_product(
-    root: StructuredOp, position: int, chain: Sequence[Operation], found: Sequence[Segment], shapes: ShapeAnalysis
+    root: StructuredOp,
+    position: int,
+    chain: Sequence[Operation],
+    found: Sequence[Segment],
+    shapes: ShapeAnalysis,
+    block_uses: int,
 ) -> Prologue:
     extents = root.loops(shapes)
     reduction = [loop for loop in root.reduction if extents[loop] != 1]
@@ -122,7 +144,7 @@ def _of_product(
         return Prologue("addressed")
     if readable and found[0].loop in reduction and not _runs_along_columns(root, position, shapes):
         return Prologue("segmented", pieces=len(found))
-    return _packed(root, position, chain, shapes)
+    return _packed(root, position, chain, shapes, block_uses)
 
 
 def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
@@ -154,7 +176,9 @@ def _runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis
     return bool(written) and written[-1] in used_dims(root.input_maps[position])
 
 
-def _packed(root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis) -> Prologue:
+def _packed(
+    root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, block_uses: int
+) -> Prologue:
     reducing = next((op for op in chain if is_generic(op) and StructuredOp(op).reduction), None)
     if reducing is not None:
         return Prologue(None, reason="a reduction would be repeated for every block")
@@ -165,20 +189,46 @@ def _packed(root: StructuredOp, position: int, chain: Sequence[Operation], shape
             reason=f"a block of rows of {'an unknown number of' if steps is None else steps} steps does not fit the "
             f"scratch",
         )
-    total = sum(operations(op) for op in chain)
-    return Prologue("packed", _evaluations(root, position, shapes), total)
+    often, total = packings(root, position, shapes, block_uses), sum(operations(op) for op in chain)
+    return Prologue("packed", *often, total, gathered=_walks_across(root, position, shapes))
 
 
-def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> float:
-    """How often each element of the operand is evaluated: once per block of what it is reused over, and per window
-    position."""
+def packings(root: StructuredOp, position: int, shapes: ShapeAnalysis, block_uses: int) -> tuple[float, float]:
+    """How often an operand is packed: where the other one is stored, and where that is packed, too, so that its blocks
+    are what fits. At the sizes that are assumed; `block_uses` of the machine."""
+    uses, steps = _uses(root, block_uses), assumed_size(_extent(root, set(root.reduction), shapes))
+    alone = _evaluations(root, position, shapes, uses, MOST_BLOCKS)
+    beside = _evaluations(root, position, shapes, min(uses, max(1, PACKED_STEPS // max(steps, 1))), None)
+    return alone, max(alone, beside)
+
+
+def _uses(root: StructuredOp, block_uses: int) -> int:
+    """Rows or columns of a block: half as many elements of 64 bits are as many vectors."""
+    result = root.op.results[0].type
+    wide = isinstance(result, TensorType) and result.element_type in (f64, i64)
+    return max(1, block_uses // 2) if wide else block_uses
+
+
+def _walks_across(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
+    """Whether rows lie along another loop than the innermost of the reduction, which they are packed along: panels of
+    columns are turned in registers, rows are not."""
+    if _runs_along_columns(root, position, shapes):
+        return False
+    extents, sizes = root.loops(shapes), shapes.dims(root.inputs[position])
+    reduction = [loop for loop in root.reduction if extents[loop] != 1]
+    stored = [expr for expr, size in zip(root.input_maps[position].results, sizes, strict=True) if size != 1]
+    return bool(reduction and stored) and reduction[-1] not in dims_of(stored[-1])
+
+
+def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis, uses: int, most: int | None) -> float:
+    """How often each element of the operand is evaluated: once per block (of `uses` points, of which there are `most`)
+    of what it is reused over, and per window position; at the sizes that are assumed."""
     mine = used_dims(root.input_maps[position])
-    reuse = upper_bound(_extent(root, used_dims(root.output_maps[0]) - mine, shapes))
-    iterations = upper_bound(_extent(root, mine, shapes))
-    elements = upper_bound(product(shapes.dims(root.inputs[position])))
-    if reuse is None or iterations is None or not elements:
-        return float("inf")
-    return max(1.0, iterations / elements) * -(-reuse // BLOCK_USES)
+    reuse = assumed_size(_extent(root, used_dims(root.output_maps[0]) - mine, shapes))
+    iterations = assumed_size(_extent(root, mine, shapes))
+    elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
+    blocks = -(-reuse // uses)
+    return max(1.0, iterations / elements) * (blocks if most is None else min(blocks, most))
 
 
 def _extent(root: StructuredOp, loops: Collection[int], shapes: ShapeAnalysis) -> Dim:

@@ -36,7 +36,9 @@ class MachineCosts:
         f32, in vectors. stored_bytes_per_ns: an intermediate stored by one dispatch and loaded by the next, mostly
         through the second-level cache. streamed_bytes_per_ns: a packed constant, or rows in place, read again beside
         arithmetic, which hides most of it. packed_bytes_per_ns: an operand computed at run time, packed into scratch.
-        packing_ns: one element of it. memory_bytes_per_ns: what lies in no cache. cached_bytes: what stays in a core's
+        packing_ns: one element of it; gathering_ns: of rows that lie across memory (measured 0.8 to 1.1, f16 and bf16).
+        block_uses: columns or rows of f32, at least, that a packed element serves where the other operand has so many:
+        four panels of two vectors. memory_bytes_per_ns: what lies in no cache. cached_bytes: what stays in a core's
         caches until it is walked again, whatever the order (measured: rows of 1.5 MB walked down their columns .7, of
         5 MB 1.2 of the time of separate dispatches). launch_ns: a dispatch beside its
         work: its launch and its barrier. split_above_ns: work from which on it pays to share a wave among threads (a
@@ -61,6 +63,8 @@ class MachineCosts:
     streamed_bytes_per_ns: float = 64.0
     packed_bytes_per_ns: float = 8.0
     packing_ns: float = 0.1
+    gathering_ns: float = 1.0
+    block_uses: int = 64
     memory_bytes_per_ns: float = 8.0
     cached_bytes: int = 2 << 20
     launch_ns: float = 200.0

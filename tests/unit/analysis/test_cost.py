@@ -83,3 +83,23 @@ def test_bytes():
 )
 def test_code_of_a_body(body: str, count: int):
     assert body_operations(_elementwise(body)) == count
+
+
+SCATTER = """%i = linalg.index 0 : index
+  %ic = arith.index_cast %i : index to i64
+  %hit = arith.cmpi eq, %ic, %a0 : i64
+  %n = arith.constant 0.0 : f32
+  UPDATE
+  %v = arith.select %hit, %u, %n : f32
+  %s = arith.addf %a2, %v : f32
+  linalg.yield %s : f32"""
+
+
+@pytest.mark.parametrize(
+    ("update", "count"),
+    [("%u = arith.negf %a1 : f32", 1), ("%t = math.exp %a1 : f32\n %u = arith.negf %t : f32", TRANSCENDENTAL_OPS + 1)],
+)
+def test_a_scatter_computes_each_update_once_and_adds_it(update: str, count: int):
+    body = SCATTER.replace("UPDATE", update)
+    op = op_of(generic(["d1", "d1", "d0"], "pr", ["tensor<9xi64>", "tensor<9xf32>"], ["tensor<5xf32>"], body))
+    assert flops(op, ShapeAnalysis()) == 9 * (1 + count)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import pytest
 from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType
@@ -13,11 +11,14 @@ from fuseline.analysis.prologue import Prologue, prologue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
 from fuseline.ir.context import new_context
+from fuseline.ir.costs import ASSUMED_COSTS, ASSUMED_SIZE
 
 HEAVY = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION)
 
 
-def judged(body: str, result: str, *arguments: str, operand: int = 0, stored: tuple[str, ...] = ()) -> Prologue:
+def judged(
+    body: str, result: str, *arguments: str, operand: int = 0, stored: tuple[str, ...] = (), block_uses: int = 64
+) -> Prologue:
     """The prologue of `operand` of the only heavy op of `body`; ops that carry an attribute in `stored` stay
     outside."""
     text = (
@@ -31,7 +32,7 @@ def judged(body: str, result: str, *arguments: str, operand: int = 0, stored: tu
     assert is_generic(root)
     tensors = [op for op in ops if op.results and isinstance(op.results[0].type, TensorType) and op is not root]
     members = {op for op in tensors if not any(name in op.attributes for name in stored)}
-    return prologue(StructuredOp(root), operand, members, ShapeAnalysis())
+    return prologue(StructuredOp(root), operand, members, ShapeAnalysis(), block_uses)
 
 
 def matmul(a: str, b: str, m: int, k: int, n: int) -> str:
@@ -95,7 +96,7 @@ def test_a_concat_that_vectors_run_along_is_packed_per_panel():
     found = judged(
         body, "tensor<300x32xf32>", "x: tensor<300x8xf32>", "a: tensor<8x12xf32>", "b: tensor<8x20xf32>", operand=1
     )
-    assert found == Prologue("packed", recompute=5.0, operations=0)
+    assert found == Prologue("packed", recompute=5.0, beside_packed=5.0, operations=0)
 
 
 def test_a_concat_of_rows_is_packed():
@@ -115,6 +116,58 @@ def test_arithmetic_is_evaluated_once_per_block_of_columns():
     found = judged(body, "tensor<8x200xf32>", "a: tensor<8x32xf32>", "b: tensor<32x200xf32>")
     assert (found.kind, found.recompute) == ("packed", 4.0)
     assert found.operations > 2
+
+
+@pytest.mark.parametrize(("block_uses", "times"), [(64, 4.0), (128, 2.0), (199, 2.0), (200, 1.0)])
+def test_a_block_is_as_wide_as_the_machine_makes_it(block_uses: int, times: float):
+    body = unary("%q", "%a", "8x32", EXP) + matmul("%q", "%b", 8, 32, 200)
+    found = judged(body, "tensor<8x200xf32>", "a: tensor<8x32xf32>", "b: tensor<32x200xf32>", block_uses=block_uses)
+    assert found.recompute == times
+
+
+def test_a_block_of_64_bits_has_half_as_many_columns():
+    body = unary("%q", "%a", "8x32", EXP) + matmul("%q", "%b", 8, 32, 200)
+    wide = body.replace("f32", "f64").replace("%zero", "%none")
+    wide = "%none = arith.constant 0.0 : f64\n" + wide
+    found = judged(wide, "tensor<8x200xf64>", "a: tensor<8x32xf64>", "b: tensor<32x200xf64>")
+    assert found.recompute == 7.0
+
+
+def test_rows_that_lie_across_the_reduction_are_gathered():
+    product = matmul("%q", "%b", 8, 32, 200)
+    turned = product.replace("(i, j, l) -> (i, l)", "(i, j, l) -> (l, i)").replace("tensor<8x32", "tensor<32x8")
+    straight = judged(
+        unary("%q", "%a", "8x32", EXP) + product, "tensor<8x200xf32>", "a: tensor<8x32xf32>", "b: tensor<32x200xf32>"
+    )
+    across = judged(
+        unary("%q", "%a", "32x8", EXP) + turned, "tensor<8x200xf32>", "a: tensor<32x8xf32>", "b: tensor<32x200xf32>"
+    )
+    assert not straight.gathered and across.gathered
+    assert across.recompute == straight.recompute
+
+
+def test_columns_that_lie_along_the_reduction_are_turned_not_gathered():
+    product = matmul("%a", "%q", 300, 32, 8)
+    turned = product.replace("(i, j, l) -> (l, j)", "(i, j, l) -> (j, l)").replace("tensor<32x8", "tensor<8x32")
+    found = judged(
+        unary("%q", "%b", "8x32", EXP) + turned,
+        "tensor<300x8xf32>",
+        "a: tensor<300x32xf32>",
+        "b: tensor<8x32xf32>",
+        operand=1,
+    )
+    assert found.kind == "packed" and not found.gathered
+
+
+@pytest.mark.parametrize(("columns", "steps", "alone", "beside"), [
+    (200, 32, 4.0, 4.0),  # 64 columns, whatever the rows are
+    (20000, 32, 64.0, 313.0),  # no launch has more workgroups; packed columns are as many as fit
+    (640, 1024, 10.0, 23.0),  # 28 columns of 1024 steps beside packed rows
+])  # fmt: skip
+def test_blocks_are_what_a_launch_has_and_what_fits(columns: int, steps: int, alone: float, beside: float):
+    body = unary("%n", "%a", f"8x{steps}", NEGATE) + matmul("%n", "%b", 8, steps, columns)
+    found = judged(body, f"tensor<8x{columns}xf32>", f"a: tensor<8x{steps}xf32>", f"b: tensor<{steps}x{columns}xf32>")
+    assert (found.kind, found.recompute, found.beside_packed) == ("packed", alone, beside)
 
 
 def test_what_is_stored_on_the_way_is_not_evaluated():
@@ -213,9 +266,9 @@ def test_pooling_reads_no_computed_image():
     assert judged(double + pooling("%m", 6, 7, 9), "tensor<1x4x5x9xf32>", "a: tensor<1x6x7x9xf32>").kind is None
 
 
-def test_an_unbounded_extent_is_an_unbounded_number_of_times():
+def test_an_unbounded_extent_is_taken_for_what_is_assumed():
     body = unary("%n", "%a", "8x32", NEGATE) + matmul("%n", "%b", 8, 32, 20).replace("x20x", "x?x").replace(
         "empty()", "empty(%size)"
     )
     found = judged(body, "tensor<8x?xf32>", "a: tensor<8x32xf32>", "b: tensor<32x?xf32>", "size: index")
-    assert (found.kind, found.recompute) == ("packed", inf)
+    assert (found.kind, found.recompute) == ("packed", -(-ASSUMED_SIZE // ASSUMED_COSTS.block_uses))

@@ -23,6 +23,7 @@ from fuseline.passes.fusion.group_owners import GroupOwners
 from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.profit import (
+    CONVERSION,
     EVALUATION_NS,
     becomes_serial,
     loses_parallelism,
@@ -170,7 +171,7 @@ class PairMerging:
     def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
         evaluated = answer.numbers.get(EVALUATION_NS, 0.0)
         return loses_parallelism(group, (merge.producer, merge.consumer), self.target) or unprofitable(
-            group, merge, self.graph, bytes_saved, self.level, evaluated
+            group, merge, self.graph, bytes_saved, self.level, evaluated, converts=CONVERSION in answer.numbers
         )
 
     def _structural(self, merge: Merge) -> WhyNot | None:

@@ -26,6 +26,9 @@ EVALUATION_NS = "evaluation_ns"
 """The number in a rule's `Legal` that says how much longer a producer takes where it is read than by itself,
 nanoseconds of one thread."""
 
+CONVERSION = "conversion"
+"""The number in a rule's `Legal` that says that a producer only converts elements."""
+
 LOSSES = {
     "streamed_ns": "operands would be read again for each block of the grid",
     "direct_ns": "a block of the filter is too little for minimal filtering",
@@ -36,6 +39,10 @@ LOSSES = {
 
 SLACK = {"default": 0.02, "aggressive": 0.15}
 """By how much of its arithmetic a merge may be predicted slower than its parts."""
+
+CONVERSION_SLACK = 0.08
+"""The same, at least, of a root that converts its operands where it packs them: the copy in the wider type takes twice
+the memory or more, and on machines that convert as they load it is what the time goes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +68,20 @@ def weigh_reads(reads: Iterable[Read], parts: Sequence[Group], graph: FusionGrap
 
 
 def unprofitable(
-    group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str, evaluated_ns: float = 0.0
-) -> WhyNot | None:
+    group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str, evaluated_ns: float = 0.0, *,
+    converts: bool = False,
+) -> WhyNot | None:  # fmt: skip
     """The refusal of a merge that would work longer than it saves, None where it pays.
 
     Args:
-        evaluated_ns: what evaluating a producer in place takes beyond evaluating it once.
+        evaluated_ns: what evaluating a producer in place takes beyond evaluating it once. converts: whether that is a
+        conversion.
     """
     costs = merge.target.costs
     if not group.blocked and evaluated_ns <= bytes_saved / costs.stored_bytes_per_ns + costs.launch_ns:
         return None  # nothing is streamed
-    return costs_more(group, (merge.producer, merge.consumer), graph, merge.target, bytes_saved, level, evaluated_ns)
+    parts = (merge.producer, merge.consumer)
+    return costs_more(group, parts, graph, merge.target, bytes_saved, level, evaluated_ns, converts=converts)
 
 
 def costs_more(
@@ -82,15 +92,19 @@ def costs_more(
     bytes_saved: int,
     level: str,
     evaluated_ns: float = 0.0,
+    *,
+    converts: bool = False,
 ) -> WhyNot | None:
-    """The refusal of one group in place of `parts` that would work longer than it saves, None where it pays."""
+    """The refusal of one group in place of `parts` that would work longer than it saves, None where it pays.
+    `converts`: what it evaluates are conversions (`CONVERSION_SLACK`)."""
     streamed = reread_ns(group, graph, target) - sum(reread_ns(part, graph, target) for part in parts)
     direct = direct_ns(group, target) - sum(direct_ns(part, target) for part in parts)
     sliding = sliding_ns(group, target) - sum(sliding_ns(part, target) for part in parts)
     more = streamed + evaluated_ns + direct + sliding
     stays = bytes_saved if not sliding else 0  # measured: blocks of an image are in a cache either way
     saved = stays / target.costs.stored_bytes_per_ns + target.costs.launch_ns * (len(parts) - 1)
-    if more - saved <= SLACK[level] * compute_ns(group, target):
+    slack = max(SLACK[level], CONVERSION_SLACK if converts else 0.0)
+    if more - saved <= slack * compute_ns(group, target):
         return None
     costs = {"streamed_ns": streamed, "direct_ns": direct, "sliding_ns": sliding, EVALUATION_NS: evaluated_ns}
     numbers = {"predicted_loss_ns": more - saved, "saved_ns": saved, **costs}

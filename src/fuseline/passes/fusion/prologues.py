@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from fuseline.analysis.prologue import Prologue, producers_of, prologue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp
+from fuseline.ir.costs import ASSUMED_COSTS
 
 
 class Prologues:
@@ -17,16 +18,23 @@ class Prologues:
 
     def __init__(self, shapes: ShapeAnalysis) -> None:
         self.shapes = shapes
-        self._known: dict[tuple[Operation, int, tuple[Operation, ...]], Prologue] = {}
+        self._known: dict[tuple[Operation, int, tuple[Operation, ...], int], Prologue] = {}
 
     def chain(self, root: StructuredOp, position: int, members: Collection[Operation]) -> tuple[Operation, ...]:
         """The ops that make input `position` of `root`, back to what is stored if `members` are not."""
         return tuple(producers_of(root.inputs[position], members))
 
-    def through(self, root: StructuredOp, position: int, chain: tuple[Operation, ...]) -> Prologue:
-        """How `root` would read the input through `chain`, all of what `chain()` answered."""
-        key = root.op, position, chain
+    def through(
+        self,
+        root: StructuredOp,
+        position: int,
+        chain: tuple[Operation, ...],
+        block_uses: int = ASSUMED_COSTS.block_uses,
+    ) -> Prologue:
+        """How `root` would read the input through `chain`, all of what `chain()` answered; `block_uses` of the
+        machine."""
+        key = root.op, position, chain, block_uses
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = prologue(root, position, frozenset(chain), self.shapes)
+            found = self._known[key] = prologue(root, position, frozenset(chain), self.shapes, block_uses)
         return found

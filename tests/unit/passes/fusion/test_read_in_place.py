@@ -57,8 +57,16 @@ def test_a_pad_is_read_inside_any_root():
     assert (decision.verdict, decision.rule) == ("fused", "read-in-place")
 
 
-def test_what_would_be_evaluated_an_unknown_number_of_times_is_stored():
+def test_an_unknown_number_of_blocks_is_taken_for_what_is_assumed():
     p = Program((512, 64), (64, "n"))
     decision = _edge(p.done(p.matmul(p.unary(p.x[0]), p.x[1])), "elementwise", "contraction")
-    assert (decision.verdict, decision.code) == ("missed", "recompute")
-    assert decision.detail == "each element would be computed an unknown number of times"
+    fixed = Program((512, 64), (64, 128))
+    known = _edge(fixed.done(fixed.matmul(fixed.unary(fixed.x[0]), fixed.x[1])), "elementwise", "contraction")
+    assert (decision.verdict, decision.code, decision.numbers) == (known.verdict, known.code, known.numbers)
+
+
+def test_what_is_computed_behind_moved_data_is_weighed_as_in_the_root():
+    """The slice is read in place; what it reads would be evaluated in the contraction, for many blocks."""
+    p = Program((512, 64), (63, 4096))
+    decision = _edge(p.done(p.matmul(p.columns(p.unary(p.x[0]), 1, 63), p.x[1])), "elementwise", "slice")
+    assert (decision.verdict, decision.code) == ("missed", "unprofitable")

@@ -10,6 +10,7 @@ import pytest
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
 from fuseline.ir.build import dims_map
+from fuseline.ir.costs import MachineCosts
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.checked_rule import structural_refusal
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
@@ -402,6 +403,35 @@ def test_a_root_evaluates_what_it_reads_for_each_block_of_its_result():
     assert answer.numbers["evaluation_ns"] == pytest.approx(
         64 * 32 * (found.recompute * (once + TARGET.costs.packing_ns) - once)
     )
+
+
+def test_rows_that_lie_across_memory_cost_what_gathering_does():
+    """The same product of the operand as stored and of its transpose: the difference is one element's price."""
+    answers: list[Legal] = []
+    for axes in ([0, 2], [2, 0]):
+        p = Program((40, 40), (40, 48))
+        maps = [dims_map(3, axes), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
+        p.done(p.multiply_add(p.unary(p.x[0]), p.x[1], p.zeros(40, 48), maps, "ppr"))
+        graph, (exp, product) = graph_of(p)
+        answer = ReadInPlace().matches(Merge(exp, product, TARGET), graph)
+        assert isinstance(answer, Legal)
+        answers.append(answer)
+    along, across = (answer.numbers["evaluation_ns"] for answer in answers)
+    assert across - along == pytest.approx(40 * 40 * (TARGET.costs.gathering_ns - TARGET.costs.packing_ns))
+
+
+def test_the_blocks_are_those_of_the_target():
+    """A product of 4 blocks of 64 columns, or 2 of 128."""
+    p = Program((64, 32), (32, 256))
+    p.done(p.matmul(p.unary(p.x[0]), p.x[1]))
+    wide = replace(TARGET, costs=MachineCosts(block_uses=128))
+    graph, (exp, product) = graph_of(p)
+    numbers: list[float] = []
+    for target in (TARGET, wide):
+        answer = ReadInPlace().matches(Merge(exp, product, target), graph)
+        assert isinstance(answer, Legal)
+        numbers.append(answer.numbers["evaluation_ns"])
+    assert numbers[0] > numbers[1] > 0
 
 
 def test_a_window_does_not_evaluate_what_it_reads():

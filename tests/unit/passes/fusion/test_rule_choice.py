@@ -12,10 +12,12 @@ import fuseline
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.cli.opt import run_passes
 from fuseline.errors import FuselineError
+from fuseline.ir.target_description import TargetRules
 from fuseline.passes.fusion.driver import Partition, partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.rule import builtin_rules
 from fuseline.passes.fusion.rule_choice import JOINS, chosen_rules, known_names
+from fuseline.passes.fusion.user_rules import rules_asked
 from tests.small_models import SMALL_MODELS
 
 from .programs import TARGET, Program
@@ -164,3 +166,10 @@ def test_a_compile_leaves_rules_out(tmp_path: Path):
     for wrong in ("row-chain", [7], None):
         with pytest.raises(FuselineError, match=r"E0501.*without_rules"):
             dispatches(without_rules=wrong)
+
+
+def test_a_name_of_a_target_is_refused_where_it_stands():
+    target = TargetRules(only=("row-chain",), without=("rowchain",), places={"rowchain": "toy.toml:7"})
+    with pytest.raises(FuselineError, match="the target's rules: no fusion rule is called 'rowchain'") as caught:
+        rules_asked(target, (), (), (), "form-dispatch-regions")
+    assert (caught.value.code, caught.value.node) == ("E0501", "toy.toml:7")

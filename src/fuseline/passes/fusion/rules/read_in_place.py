@@ -3,19 +3,25 @@ are read once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
 
+from xdsl.dialects import arith
+from xdsl.ir import Operation
+
 from fuseline.analysis.indexing_maps import dims_of
-from fuseline.analysis.prologue import Prologue
-from fuseline.analysis.structured import Kind
-from fuseline.ir.costs import MachineCosts
-from fuseline.ir.dim import Dim, product, upper_bound
+from fuseline.analysis.prologue import Prologue, packings
+from fuseline.analysis.structured import Kind, StructuredOp, body_ops, is_generic, multiply_add_operands
+from fuseline.ir.costs import MachineCosts, assumed_size
+from fuseline.ir.dim import product, upper_bound
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node, Read
-from fuseline.passes.fusion.profit import EVALUATION_NS
+from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
+
+CONVERSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp, arith.TruncFOp)
 
 
 class ReadInPlace(FusionRule):
@@ -49,9 +55,9 @@ class ReadInPlace(FusionRule):
         if producer.moves:
             return Legal()
         factor = recompute_factor(merge.reads)
-        if factor > 1:
+        if factor > 1 and not (isfinite(factor) and all(_is_gathered(read) for read in merge.reads)):
             return WhyNot("recompute", f"each element would be computed {_times(factor)} times", at, _numbers(factor))
-        return Legal({"recompute": factor})
+        return Legal({"recompute": factor, **({EVALUATION_NS: _again_ns(merge, factor)} if factor > 1 else {})})
 
 
 def _beside_the_root(merge: Merge) -> bool:
@@ -62,33 +68,60 @@ def _beside_the_root(merge: Merge) -> bool:
 def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
     """A root reads moved data where it lies; what is computed is evaluated once per block of rows or columns, into
     scratch."""
-    read_through = {node.op for node in (*merge.producer.members, *merge.consumer.inlined)}
+    inlined = {node.op for node in merge.consumer.inlined}
     mine = {node.op for node in merge.producer.members}
-    total = 0.0
+    total, costs = 0.0, merge.target.costs
     for node in merge.consumer.members:
         view = node.structured
         if not node.heavy or view is None or node in merge.consumer.inlined:
             continue
-        for position, value in enumerate(view.inputs):
-            chain = graph.prologues.chain(view, position, read_through)
-            if mine.isdisjoint(chain):
-                continue
-            found = graph.prologues.through(view, position, chain)
-            if found.kind is None or not isfinite(found.recompute):
-                return WhyNot(
-                    "recompute", found.reason or "each element would be computed an unknown number of times", node.name
-                )
-            total += _evaluation_ns(found, graph.shapes.dims(value), merge.target.costs)
-    return Legal({EVALUATION_NS: total})
+        after = _prologues(view, inlined | mine, graph, costs.block_uses)
+        for found, chain in after.values():
+            if not mine.isdisjoint(chain) and found.kind is None:
+                return WhyNot("recompute", found.reason, node.name)
+        before = _prologues(view, inlined, graph, costs.block_uses)
+        total += _evaluation_ns(view, after, graph, costs)
+        total -= _evaluation_ns(view, before, graph, costs)
+    return Legal({EVALUATION_NS: total, **({CONVERSION: 1.0} if _converts(merge.producer) else {})})
 
 
-def _evaluation_ns(found: Prologue, dims: Iterable[Dim], costs: MachineCosts) -> float:
-    """How much longer the elements take in the root than by themselves."""
-    elements = upper_bound(product(dims))
-    if found.kind != "packed" or elements is None:
-        return 0.0
-    once = found.operations * costs.operation_ns
-    return elements * (found.recompute * (once + costs.packing_ns) - once)
+Through = Mapping[int, tuple[Prologue, tuple[Operation, ...]]]
+"""By operand of a root, how it is read and through which ops."""
+
+
+def _prologues(view: StructuredOp, members: Collection[Operation], graph: FusionGraph, block_uses: int) -> Through:
+    """Of the operands that `members` make."""
+    chains = ((i, graph.prologues.chain(view, i, members)) for i in range(len(view.inputs)))
+    return {i: (graph.prologues.through(view, i, chain, block_uses), chain) for i, chain in chains if chain}
+
+
+def _evaluation_ns(view: StructuredOp, through: Through, graph: FusionGraph, costs: MachineCosts) -> float:
+    """How much longer elements take in the root than by themselves, and stored ones that are packed more often for
+    them."""
+    packed = {i: found for i, (found, _) in through.items() if found.kind == "packed"}
+    sides = multiply_add_operands(view.op) if is_generic(view.op) and packed else None
+    total = 0.0
+    for position in sides or ():
+        elements = assumed_size(product(graph.shapes.dims(view.inputs[position])))
+        found = packed.get(position)
+        if found is not None:
+            often = found.recompute if len(packed) == 1 else found.beside_packed
+            once = found.operations * costs.operation_ns
+            packing = costs.gathering_ns if found.gathered else costs.packing_ns
+            total += elements * (often * (once + packing) - once)
+        elif not graph.is_constant(view.inputs[position]):
+            alone, beside = packings(view, position, graph.shapes, costs.block_uses)
+            total += elements * (beside - alone) * costs.packing_ns
+    return total
+
+
+def _converts(producer: Group) -> bool:
+    """Whether all that a producer does is to convert elements from one type to another."""
+    return all(node.kind is Kind.ELEMENTWISE and _is_conversion(node.op) for node in producer.members)
+
+
+def _is_conversion(op: Operation) -> bool:
+    return is_generic(op) and all(isinstance(inner, CONVERSIONS) for inner in body_ops(op))
 
 
 def _times(factor: float) -> str:
@@ -112,6 +145,8 @@ def recompute_factor(reads: Iterable[Read]) -> float:
 def read_multiplicity(read: Read) -> float:
     """How often a reader looks at each element: the extents of its loops that do not address the value. At least 1."""
     node: Node = read.consumer
+    if _is_gathered(read):
+        return _gathered(read)
     if any(coordinate is None for coordinate in read.coordinates):
         return 1.0 if node.kind in (Kind.CONCAT, Kind.SLICE, Kind.PAD) else float("inf")
     used = {loop for coordinate in read.coordinates if coordinate is not None for loop in dims_of(coordinate)}
@@ -121,6 +156,24 @@ def read_multiplicity(read: Read) -> float:
         rest = upper_bound(product(extent for loop, extent in enumerate(node.loops) if loop not in used))
         return float("inf") if rest is None else float(max(rest, 1))
     return max(1.0, iterations / max(elements, 1))
+
+
+def _is_gathered(read: Read) -> bool:
+    """Whether a body extracts what it reads at places of its own."""
+    return read.value in read.consumer.captured
+
+
+def _gathered(read: Read) -> float:
+    """How many elements a body extracts for each that there is, at the sizes that are assumed: a few rows of a table
+    are less than all of it."""
+    made = assumed_size(product(read.producer.loops)) if read.producer is not None else 1
+    return max(1.0, read.consumer.picks * assumed_size(product(read.consumer.loops)) / made)
+
+
+def _again_ns(merge: Merge, factor: float) -> float:
+    """What it takes to compute each element `factor` times."""
+    work = sum(assumed_size(product(node.loops)) * node.operations for node in merge.producer.members)
+    return (factor - 1.0) * work * merge.target.costs.operation_ns
 
 
 EXPORT = ReadInPlace

@@ -1,5 +1,6 @@
 """x86-64 with AVX-512 (Skylake-SP, Zen 4 and later); 512-bit registers are used throughout."""
 
+from fuseline.ir.costs import MachineCosts
 from fuseline.targets.cpu.isa.description import Machine
 
 MACHINE = Machine(
@@ -25,5 +26,6 @@ MACHINE = Machine(
     l1_bytes=48 * 1024,
     l2_bytes=1024 * 1024,
     attributes=(("prefer-vector-width", "512"), ("min-legal-vector-width", "512")),
+    costs=MachineCosts(block_uses=128),
     pair_dot="llvm.x86.avx512.pmaddw.d.512",
 )

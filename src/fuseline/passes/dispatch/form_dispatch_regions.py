@@ -150,7 +150,7 @@ def _form(
     result = guided_partition(graph, chosen.rules, ctx.target, weighed, guide, veto, chosen.joins, start)
     groups = sorted((group for group in result.groups if group.fusable), key=lambda group: group.members[0].position)
     veto.require(group for group in groups if not found.had(group))
-    ends = {group: finished(group, graph.shapes) for group in groups}
+    ends = {group: finished(group, graph.shapes) for group in sorted(groups, key=lambda group: group.key)}
     _record(ctx, graph, result, start, [one for _, decisions in ends.values() for one in decisions])
     if found.changes_nothing(groups):
         found.restore()

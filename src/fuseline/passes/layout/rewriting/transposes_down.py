@@ -191,15 +191,10 @@ def _concat(scope: Scope, op: Operation) -> SSAValue | None:
         return None
     at, moved = _emitters(op, tops[best])
     back = inverse(best)
-    pieces = [transpose(scope, moved if _has_layout(piece, best) else at, piece, back) for piece in op.inputs]
+    pieces = [transpose(scope, at, piece, back) for piece in op.inputs]
     axis = best[op.dim.value.data]
     type_ = attributes.tensor_type(element_of(op.result), tuple(apply(back, shape_of(op.result))))
     return transpose(scope, moved, at.add(create_concat(pieces, axis, type_)).result, best)
-
-
-def _has_layout(piece: SSAValue, layout: Permutation) -> bool:
-    found = transposed_input(piece)
-    return found is not None and found[2] == layout
 
 
 def _weight(scope: Scope, value: SSAValue) -> int:

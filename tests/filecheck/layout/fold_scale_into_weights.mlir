@@ -35,6 +35,48 @@ func.func @bias_scale_shift(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
 
 // -----
 
+// Shifts behind the scale are one addition.
+// CHECK-LABEL: func.func @scale_shift_shift
+// CHECK: arith.constant dense_resource<scaled> : tensor<2x2xf32>
+// CHECK: arith.mulf
+// CHECK: arith.addf
+// CHECK-NOT: arith.mulf
+// CHECK: arith.addf
+// CHECK-NOT: arith.addf
+// CHECK: return
+func.func @scale_shift_shift(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
+  %w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %s = arith.constant dense<[2.0, 3.0]> : tensor<2xf32>
+  %b = arith.constant dense<[0.5, -0.5]> : tensor<2xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x2xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x2xf32>) -> tensor<3x2xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<3x2xf32>, tensor<2x2xf32>) outs(%f : tensor<3x2xf32>) -> tensor<3x2xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%m, %s : tensor<3x2xf32>, tensor<2xf32>) outs(%e : tensor<3x2xf32>) {
+  ^bb0(%in: f32, %scale: f32, %out: f32):
+    %v = arith.mulf %in, %scale : f32
+    linalg.yield %v : f32
+  } -> tensor<3x2xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%y, %b : tensor<3x2xf32>, tensor<2xf32>) outs(%e : tensor<3x2xf32>) {
+  ^bb0(%in: f32, %shift: f32, %out: f32):
+    %v = arith.addf %in, %shift : f32
+    linalg.yield %v : f32
+  } -> tensor<3x2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%z, %s : tensor<3x2xf32>, tensor<2xf32>) outs(%e : tensor<3x2xf32>) {
+  ^bb0(%in: f32, %shift: f32, %out: f32):
+    %v = arith.addf %in, %shift : f32
+    linalg.yield %v : f32
+  } -> tensor<3x2xf32>
+  %q = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%r, %b : tensor<3x2xf32>, tensor<2xf32>) outs(%e : tensor<3x2xf32>) {
+  ^bb0(%in: f32, %shift: f32, %out: f32):
+    %v = arith.addf %in, %shift : f32
+    linalg.yield %v : f32
+  } -> tensor<3x2xf32>
+  return %q : tensor<3x2xf32>
+}
+
+// -----
+
 // A depthwise convolution and one factor for all channels; nothing is left behind it.
 // CHECK-LABEL: func.func @depthwise
 // CHECK: arith.constant dense_resource<scaled> : tensor<2x1x1xf32>

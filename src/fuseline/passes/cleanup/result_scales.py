@@ -98,7 +98,7 @@ def _constants_joined(emit: Emitter, scales: Sequence[Scale]) -> Sequence[Scale]
     """Two constant factors as one, where one of them varies along whatever the other does."""
     if not all(not isinstance(scale.factor, SSAValue) or is_constant(scale.factor) for scale in scales):
         return scales
-    small, large = sorted(scales, key=lambda scale: len(_moving(scale)))
+    small, large = sorted(scales, key=lambda scale: (len(_moving(scale)), isinstance(scale.factor, SSAValue)))
     if not isinstance(large.factor, SSAValue) or not _moving(small) <= _moving(large):
         return scales
     place = {axis: i for i, axis in enumerate(large.axes) if axis is not None}

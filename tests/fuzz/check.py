@@ -57,7 +57,8 @@ def _found(case: Case, references: References, stage: Stage) -> Finding | None:
     except Exception:  # noqa: BLE001
         return Finding("traceback", traceback.format_exc(limit=-4))
     stage("compare")
-    return problem or references.judge(runs, loose=16.0 if case.choices.numerics == "fast" else 1.0)
+    numerics = case.choices.numerics
+    return problem or references.judge(runs, loose=16.0 if numerics == "fast" else 1.0, filtered=numerics != "strict")
 
 
 def _compile(case: Case) -> fuseline.CompiledModel:

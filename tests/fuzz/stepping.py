@@ -57,8 +57,8 @@ SCALED = frozenset({"Resize", "Upsample"})
 """Operators whose operands after the first say what is done: noise would make them other operators."""
 
 RANGED = frozenset({"DynamicQuantizeLinear"})
-"""Operators that read the range of their operand: noise that every element has for itself leaves the range of many
-elements as it is."""
+"""Operators that read the range of their operand: of noise that every element has for itself, the range of many takes
+the largest, always."""
 
 DOMAIN = {"Acos": (-1.0, 1.0), "Acosh": (1.0, np.inf), "Asin": (-1.0, 1.0), "Atanh": (-1.0, 1.0)}
 """Where operators are defined that end at a number other than 0: rounding takes no operand out of it."""
@@ -76,6 +76,12 @@ RANGE = {
 
 PLACES = 8.0
 """A usual size of dimensions here."""
+
+FILTERED = ("Conv", "ConvTranspose")
+"""Operators that minimal filters may compute, in f32."""
+
+FILTER_ERROR = 16.0
+"""How much larger an error a program may choose for them (docs/numerics.md): in roundings of what they sum up."""
 
 EPSILON = {F64: 2.0**-50, F32: 2.0**-22, F16: 2.0**-10, BF16: 2.0**-7}
 """Relative noise: about two roundings."""
@@ -95,23 +101,30 @@ class Stepper:
         return any(runner.by_reference for runner, _ in self.runners.values())
 
     def run(
-        self, feeds: Mapping[str, Array], rng: np.random.Generator | None = None, scale: float = 1.0
+        self,
+        feeds: Mapping[str, Array],
+        rng: np.random.Generator | None = None,
+        scale: float = 1.0,
+        *,
+        filtered: bool = False,
     ) -> dict[str, Any]:
-        """All values by name; with noise where `rng` is given. Raises Rejected for a node that cannot be run."""
+        """All values by name; with noise where `rng` is given, and that of minimal filters where `filtered`. Raises
+        Rejected for a node that cannot be run."""
         values: dict[str, Any] = {**self.weights, **feeds}
         for index, node in enumerate(self.model.graph.node):
             names = [name for name in dict.fromkeys(reads(node)) if name in values]
             noisy = rng is not None and node.op_type not in EXACT
             given = [values[name] for name in names]
-            if rng is not None and (noisy or node.op_type in DIVIDED):
-                given = [_noisy_operand(node.op_type, at, array, rng, scale) for at, array in enumerate(given)]
-            if rng is not None and node.op_type in RANGED and rng.random() < 0.5:  # together, the rest is on its own
+            if rng is not None and node.op_type in RANGED and rng.random() < 0.5:  # together, or each on its own
                 given = [_moved(array, rng, scale) for array in given]
+            elif rng is not None and (noisy or node.op_type in DIVIDED):
+                given = [_noisy_operand(node.op_type, at, array, rng, scale) for at, array in enumerate(given)]
             results = self._runner(index, node, names, given).run(given)
             for name, result in zip([name for name in node.output if name], results, strict=True):
                 rounded = noisy or _narrows(node, given, result)
                 if rng is not None and rounded:
-                    noisy_result = _noisy(result, rng, scale, _size(node, given))
+                    size = _size(node, given) + (_filter_size(node, given) if filtered else 0.0)
+                    noisy_result = _noisy(result, rng, scale, size)
                     if rng.random() < 0.25:
                         noisy_result = _without_residues(noisy_result)
                     result = _kept(noisy_result, result, RANGE.get(node.op_type))
@@ -162,6 +175,19 @@ def _size(node: onnx.NodeProto, given: list[Any]) -> float:
             default=0.0,
         )
     return (largest + 1.0) * (PLACES if node.op_type in RESAMPLED else 1.0)
+
+
+def _filter_size(node: onnx.NodeProto, given: list[Any]) -> float:
+    """How large an error a minimal filter makes in a convolution in f32, in roundings of 1; 0 for others.
+
+    It is relative to what the products sum up to if none cancel: a pixel times the norm of what it meets.
+    """
+    if node.op_type not in FILTERED or given[0].dtype != F32:
+        return 0.0
+    pixels, weights = (np.abs(array.astype(np.float64)) for array in given[:2])
+    others = [axis for axis in range(weights.ndim) if axis != (0 if node.op_type == "Conv" else 1)]
+    norm = np.max(np.sqrt(np.sum(weights * weights, tuple(others))), initial=0.0)
+    return float(np.nan_to_num(FILTER_ERROR / 2 * np.max(pixels, initial=0.0) * norm, posinf=0.0))
 
 
 def _narrows(node: onnx.NodeProto, given: list[Any], result: Any) -> bool:

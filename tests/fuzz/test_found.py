@@ -20,6 +20,18 @@ from tests.fuzz.tensors import random_array
 SIZES = {"N": 5, "M": 3, "K": 1}
 
 RIGHT = {
+    "the_first_of_equal_elements_in_blocks": (
+        "(float[N,8,5,5] x) => (int64[?,?,?] y) { d = DepthToSpace <blocksize = 2> (x)  f = Floor (d)  "
+        "y = ArgMin <axis = 2, keepdims = 0> (f) }"
+    ),
+    "the_last_of_equal_elements_in_a_transposed_row": (
+        "(float[N,3,4,2] x) => (int64[?,?] y) <int64[3] s = {0,0,-1}> { t = Transpose <perm = [0,2,3,1]> (x)  "
+        "r = Reshape (t, s)  f = Floor (r)  y = ArgMax <axis = 2, keepdims = 0, select_last_index = 1> (f) }"
+    ),
+    "the_first_of_equal_elements_in_a_shuffled_row": (
+        "(float[2,3,4,M] x) => (int64[?] y) <int64[2] s = {2,-1}> { t = Transpose <perm = [0,3,1,2]> (x)  "
+        "r = Reshape (t, s)  f = Round (r)  y = ArgMax <axis = 1, keepdims = 0> (f) }"
+    ),
     "concat_of_nothing": "(float[4,5,0] x) => (float[?,?,?] y) { y = Concat <axis = 1> (x, x) }",
     "cumsum_over_one_element": "(float[2,1,5] x) => (float[?,?,?] y) <int64 axis = {1}> { y = CumSum (x, axis) }",
     "exclusive_cumsum_over_one_element": (

@@ -67,3 +67,30 @@ def test_a_range_and_an_element_may_round_apart() -> None:
     """The zero point of [-5, 5] lies between two numbers, and so does 1: 26 or 25 and 128 or 127."""
     x = np.array([-5, 1, 5, 3, -4], np.float32)
     assert {int(run[1]) for run in _noisy_runs("y, s, z = DynamicQuantizeLinear (x)", x, 200)} >= {153, 154}
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_a_convolution_may_round_as_a_minimal_filter_does(op: str) -> None:
+    """More than one that is summed up, and yet by parts of a millionth."""
+    model = parser.parse_model(
+        f'<ir_version: 10, opset_import: ["": 18]> g (float[1,2,8] x, float[2,2,3] w) => (float[1,2,?] y)'
+        f" {{ y = {op} (x, w) }}"
+    )
+    rng = generator("filters")
+    feeds: dict[str, Array] = {
+        "x": rng.uniform(1, 2, (1, 2, 8)).astype(np.float32),
+        "w": rng.uniform(1, 2, (2, 2, 3)).astype(np.float32),
+    }
+    stepper = Stepper(model)
+    exact = stepper.run(feeds)["y"]
+    summed, filtered = ([stepper.run(feeds, rng, filtered=way)["y"] for _ in range(24)] for way in (False, True))
+    assert np.abs(np.stack(filtered) - exact).max() > 1.3 * np.abs(np.stack(summed) - exact).max()
+    assert explained(exact * np.float32(1 + 4e-6), filtered, F32)
+    assert not explained(exact * np.float32(1 + 1e-4), filtered, F32)
+
+
+def test_a_tie_in_a_range_rounds_both_ways_for_all() -> None:
+    """4 of [0, 8] is 127.5 of 255: the largest of many numbers near 8 is above it."""
+    x = np.tile(np.array([0, 4, 8, 2, 4], np.float32), 80)
+    runs = np.stack(_noisy_runs("y, s, z = DynamicQuantizeLinear (x)", x, 60))
+    assert (runs.min(0)[x == 4] == 127).all() and (runs.max(0)[x == 4] == 128).all()

@@ -261,3 +261,14 @@ def test_a_cast_and_reshapes_change_nothing_in_memory():
     result = found(body, PARTS[0])
     assert flat(result) == [Linear({0: 12, 1: 4, 2: 1})]
     assert result is not None and isinstance(result[0].access.source, BlockArgument)
+
+
+def test_a_part_that_does_not_reach_its_padding_has_no_bound():
+    """Columns 2 to 11 of what is padded behind column 11; the loop goes on in the next part."""
+    padded = PADDED.format("p", "a", "0, 0", "0, 4", "zero", "8x12", "8x16")
+    cut = "%s = tensor.extract_slice %p[0, 2] [8, SIZE] [1, 1] : tensor<8x16xf32> to tensor<8xSIZExf32>"
+    joined = "%c = tensor.concat dim(1) %s, %b : (tensor<8xSIZExf32>, tensor<8x20xf32>) -> tensor<8xALLxf32>"
+    for size, bounds in ((10, 0), (11, 1)):
+        text = "\n".join([padded, cut, joined]).replace("SIZE", str(size)).replace("ALL", str(size + 20))
+        result = found(text, *PARTS)
+        assert result is not None and [len(segment.access.bounds) for segment in result] == [bounds, 0]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from xdsl.dialects.builtin import TensorType, f32
-from xdsl.ir import Block, BlockArgument
+from xdsl.dialects.tensor import ConcatOp
+from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.segment_boundaries import segment_boundaries, split_at, stored_strides
@@ -88,3 +89,17 @@ def test_pieces():
 def test_the_stride_of_a_loop_in_what_is_stored(loop: int, stride: int):
     x = Block(arg_types=[TensorType(f32, [8, 12])]).args[0]
     assert stored_strides(ShapeAnalysis(), x, identity_map(2), loop, (8, 12), lambda v: v is x) == [stride]
+
+
+@pytest.mark.parametrize(("whole", "cut", "strides"), [(False, (12,), [12, 20]), (True, (), [32])])
+def test_what_is_stored_is_not_looked_through(whole: bool, cut: tuple[int, ...], strides: list[int]):
+    """The parts of a concat that is stored itself cut nothing, and have no strides."""
+    text = f"func.func @main(%a: tensor<8x12xf32>, %b: tensor<8x20xf32>) {{\n{CONCAT}{NEGATED}\nreturn\n}}"
+    value = last_value(text)
+
+    def is_stored(v: SSAValue) -> bool:
+        return isinstance(v, BlockArgument) or (whole and isinstance(v.owner, ConcatOp))
+
+    found = [(ShapeAnalysis(), value, identity_map(2), loop, (8, 32), is_stored) for loop in range(2)]
+    assert segment_boundaries(*found[1]) == cut
+    assert stored_strides(*found[0]) == strides

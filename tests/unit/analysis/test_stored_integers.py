@@ -97,6 +97,7 @@ def test_without_a_scale_in_i32():
         ("%c = arith.subi %w, %z", "%q = arith.muli %w, %z : i32\n %c = arith.subi %q, %z"),
         ("%c = arith.subi %w, %z", "%q = arith.muli %w, %z : i32\n %c = arith.subi %z, %q"),
         ("arith.mulf %f, %s", "arith.mulf %f, %f"),
+        ("%w = arith.extsi %a0", "%d = arith.addi %a0, %a0 : i8\n %w = arith.extsi %d"),
     ],
 )
 def test_anything_else_is_not(change: tuple[str, str]):

@@ -46,3 +46,9 @@ def test_options_for_a_pass_that_does_not_run() -> None:
     with pytest.raises(FuselineError) as unknown:
         require_run(["no-such-pass"], [])
     assert unknown.value.code == "E0303"
+
+
+def test_a_value_of_no_kind_is_refused_with_the_pass() -> None:
+    with pytest.raises(FuselineError, match="level cannot be") as caught:
+        pass_options(FORM, {"level": object()})
+    assert caught.value.node == FORM

@@ -263,3 +263,16 @@ def test_the_entry_of_a_program(functions: tuple[str, ...], entry: str):
     with pytest.raises(FuselineError, match=entry) as caught:
         main_function(module)
     assert caught.value.code == "E0305"
+
+
+def test_results_have_the_types_that_the_function_says() -> None:
+    text = """func.func @main(%x: tensor<3xf32>, %i: tensor<2xi64>)
+        -> (tensor<3xf32>, tensor<2xi64> {fuseline.dtype = "uint64"}) {
+      return %x, %i : tensor<3xf32>, tensor<2xi64>
+    }"""
+    module, feeds = parse_module(text, new_context()), [np.ones(3, np.float32), np.array([1, -1])]
+    assert [result.dtype for result in evaluate_module(module, feeds)] == [np.float32, np.uint64]
+    assert evaluate_module(module, feeds, double=True)[0].dtype == np.float64
+    with pytest.raises(FuselineError, match=r"argument 1 of @main is tensor<2xi64>, got int32") as caught:
+        evaluate_module(module, [feeds[0], np.zeros(2, np.int32)])
+    assert caught.value.code == "E0305"

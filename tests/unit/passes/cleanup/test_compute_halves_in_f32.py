@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 import fuseline
 from fuseline.api import emit
@@ -65,6 +66,20 @@ def test_again_changes_nothing():
     ComputeHalvesInF32Pass().apply(ctx, module)
     assert print_module(module, locations=True) == once
     assert "addf" in once and "f32" in once
+
+
+@pytest.mark.parametrize(("visibility", "border"), [("", True), ("public ", True), ("private ", False)])
+def test_what_others_call_keeps_its_types(visibility: str, border: bool):
+    text = f"""func.func {visibility}@main(%x: tensor<4xf16>) -> tensor<4xf16> {{
+      %r = math.exp %x : tensor<4xf16>
+      return %r : tensor<4xf16>
+    }}"""
+    module, _ = _widened(text)
+    (function,) = module.ops
+    assert isinstance(function, FuncOp)
+    element = "f16" if border else "f32"
+    for types in (function.function_type.inputs, function.function_type.outputs):
+        assert [str(type_) for type_ in types] == [f"tensor<4x{element}>"]
 
 
 def test_strict_keeps_every_rounding():

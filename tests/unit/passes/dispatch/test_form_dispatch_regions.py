@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from fuseline.errors import FuselineError
@@ -22,11 +25,11 @@ FUNCTION = """func.func @{name}(%x: tensor<4x6xf32>) -> (tensor<24xf32>, tensor<
 """
 
 
-def formed(*first: str, fusion: str = "default") -> tuple[CompilerContext, list[DispatchRegionOp]]:
+def formed(*first: str, fusion: str = "default", **options: Any) -> tuple[CompilerContext, list[DispatchRegionOp]]:
     """The context and the regions of a program of one function per name of an op."""
     ctx = new_context()
     module = parse_module("".join(FUNCTION.format(name=f"f{i}", first=op) for i, op in enumerate(first)), ctx)
-    for step in (GeneralizeNamedOpsPass(), FormDispatchRegionsPass(fusion)):
+    for step in (GeneralizeNamedOpsPass(), FormDispatchRegionsPass(fusion, **options)):
         step.apply(ctx, module)
     return ctx, [op for op in module.walk() if isinstance(op, DispatchRegionOp)]
 
@@ -61,3 +64,15 @@ def test_a_level_of_fusion_that_there_is_not_is_refused():
         formed("exp", fusion="most")
     assert (caught.value.code, caught.value.node) == ("E0304", "form-dispatch-regions")
     assert "'most'" in str(caught.value) and "none, default, aggressive" in str(caught.value.hint)
+
+
+def test_entries_of_a_plan_that_match_nothing_are_told_or_refused(tmp_path: Path):
+    plan = tmp_path / "plan.toml"
+    known = next(iter(formed("exp")[0].records.fusion_nodes)).rpartition(".")[2]
+    plan.write_text(f'version = 1\n[[group]]\nops = ["{known}"]\n[[group]]\nops = ["copy.0badbeef"]\n')
+    ctx, regions = formed("exp", plan=str(plan))
+    (warning,) = ctx.records.warnings
+    assert regions and "0badbeef" in warning and "skipped" in warning
+    with pytest.raises(FuselineError, match="0badbeef") as caught:
+        formed("exp", plan=str(plan), plan_strict=True)
+    assert caught.value.code == "E0702"

@@ -9,12 +9,17 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.dispatch.region_names import region_name
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, require_match
+from fuseline.dispatch.loops_attribute import from_attribute
+from fuseline.dispatch.region_names import member_ids, region_name
 from fuseline.ir.context import new_context
 from fuseline.ir.costs import MachineCosts
+from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.text import parse_module
+from fuseline.passes.dispatch.narrow_results import NarrowResultsPass
 from fuseline.passes.dispatch.wide_results import kept_wide, wide_results
+from fuseline.targets.target import Refusal
 
 PLAIN = "affine_map<(i, j) -> (i, j)>"
 WIDEN = "%n = arith.extsi %a : i8 to i16"
@@ -96,13 +101,18 @@ def _found(module: ModuleOp) -> list[tuple[str, int]]:
     return [(region_name(one.region), one.number) for one in wide_results(function.body.block)]
 
 
-def _kept(module: ModuleOp, costs: MachineCosts = FREE, threads: int = 2) -> tuple[str, str]:
-    """The code and the words of what keeps the first wide result; nothing where nothing does."""
+def _refused(module: ModuleOp, costs: MachineCosts = FREE, threads: int = 2) -> Refusal | None:
+    """What keeps the first wide result."""
     (function,) = module.ops
     assert isinstance(function, FuncOp)
     one = next(wide_results(function.body.block))
     assert one.result is one.region.results[one.number]
-    refused = kept_wide(one, ShapeAnalysis({}), TargetDescription("null", threads=threads, costs=costs))
+    return kept_wide(one, ShapeAnalysis({}), TargetDescription("null", threads=threads, costs=costs))
+
+
+def _kept(module: ModuleOp, costs: MachineCosts = FREE, threads: int = 2) -> tuple[str, str]:
+    """The code and the words of what keeps the first wide result; nothing where nothing does."""
+    refused = _refused(module, costs, threads)
     return ("", "") if refused is None else (refused.code, refused.detail)
 
 
@@ -185,3 +195,25 @@ def test_what_it_saves_is_weighed():
     code, detail = _kept(product, replace(dear, packing_ns=2.5))
     assert (code, detail) == ("too-dear", f"packing takes {elements * 2.5:.0f} ns, what is not moved {2 * elements} ns")
     assert _kept(_module(MADE, _reader()), replace(dear, packing_ns=99.0)) == ("", "")
+
+
+def test_a_refusal_by_its_price_has_the_numbers():
+    elements = ROWS * COLUMNS
+    refused = _refused(_module(MADE, _product()), replace(FREE, packing_ns=2.5, stored_bytes_per_ns=1.0))
+    assert refused is not None
+    assert refused.numbers == {"packing_ns": 2.5 * elements, "saved_ns": 2.0 * elements}
+
+
+def test_a_widening_that_nothing_in_its_dispatch_reads_is_gone():
+    """Two dispatches read what a third only widens for them: each widens it itself."""
+    both = f'{{grids = [["{ROWS}", "{COLUMNS}"]], members = [array<i64: 0, 1>, array<i64: 0, 1>]}}'
+    made = _region("made", NARROW + _pointwise("w", "q", WIDEN), "%w", loops=both).replace('["made"]', '["q", "made"]')
+    module, ctx = _module(made, _reader("made"), _product("made")), new_context()
+    ctx.target = TargetDescription("null", costs=FREE)
+    NarrowResultsPass().apply(ctx, module)
+    module.verify()
+    regions = [op for op in module.walk() if isinstance(op, DispatchRegionOp)]
+    assert [member_ids(region) for region in regions] == [("q",), ("made-widened", "read"), ("made-widened", "product")]
+    assert [str(result.type) for result in regions[0].results] == [f"tensor<{ROWS}x{COLUMNS}xi8>"]
+    loops = from_attribute(regions[0].attributes[LOOPS_ATTRIBUTE], ctx.symbols, "made")
+    require_match(loops, regions[0].body.block, ShapeAnalysis(ctx.symbols))

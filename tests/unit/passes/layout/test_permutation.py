@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.dialects import arith, func, linalg, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
 
 from fuseline.ir.build import Emitter, shape_of
@@ -107,6 +107,13 @@ def test_a_transpose_reads_the_sizes_of_run_time():
     assert permutation_of(op) == (2, 0, 1)
     assert transposed_input(value) == (op, p["x"], (2, 0, 1))
     p.module.verify()
+
+
+def test_a_transpose_is_what_its_constructor_makes():
+    p = Program()
+    op = made(p.transposed("x", (2, 0, 1)), linalg.ops.TransposeOp)
+    wanted = linalg.ops.TransposeOp(op.operands[0], op.operands[1], DenseArrayBase.from_list(i64, [2, 0, 1]))
+    assert op.is_structurally_equivalent(wanted)
 
 
 def test_two_transposes_are_one_and_opposite_ones_are_none():

@@ -62,3 +62,11 @@ def test_a_constant_stays() -> None:
     text = _pad("4", "1", "1", "6", constant, "%v")
     module = expanded(text, tensor.PadOp, expand_pad)
     assert "tensor.pad" in names(module) and "linalg.generic" not in names(module)
+
+
+def test_around_a_scalar_there_is_nothing() -> None:
+    text = _pad("", "", "", "").replace("tensor<xf32>", "tensor<f32>").replace("^bb0(%a: index):", "")
+    module = expanded(text, tensor.PadOp, expand_pad)
+    assert "tensor.pad" not in names(module)
+    x = numbers()
+    np.testing.assert_array_equal(run(module, x, np.float32(1.5), 0), x)

@@ -155,6 +155,21 @@ def test_a_window_over_two_images():
     assert code(WindowFamily(), p.dispatch(y.results[0])) == "window-body"
 
 
+@pytest.mark.parametrize(("combine", "wanted"), [(arith.SubfOp, "window-body"), (arith.AddfOp, "")])
+def test_a_window_that_depends_on_its_order(combine: type[arith.SubfOp | arith.AddfOp], wanted: str):
+    """Places are walked as the image lies: what comes before what is not the program's."""
+    p, image = pooled()
+    y = p.emit.generic(
+        [p.x[0], p.empty(2, 2)], [p.zeros(5, 5, 8)], [image, dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])],
+        ["parallel"] * 3 + ["reduction"] * 2, lambda b: [b.op(combine, b.args[2], b.args[0])],
+    )  # fmt: skip
+    view = p.dispatch(y.results[0])
+    if wanted:
+        assert code(WindowFamily(), view) == wanted
+    else:
+        assert not isinstance(WindowFamily().accepts(view, machine("avx2")), Refusal)
+
+
 def test_a_pooling_to_one_element():
     p = Program((2, 2, 1))
     kinds = ["parallel"] * 3 + ["reduction"] * 2

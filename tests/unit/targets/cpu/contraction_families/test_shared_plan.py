@@ -13,6 +13,7 @@ from fuseline.targets.cpu.combinators.prefetch import NONE
 from fuseline.targets.cpu.emit.microkernel import part_of
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
 from fuseline.targets.cpu.families.contraction.shared_plan import shared_plans
 from fuseline.targets.cpu.families.family import Plan, Shared
 from fuseline.targets.cpu.isa import Machine, machine
@@ -60,6 +61,18 @@ def test_products_of_many_sizes_have_one_form():
     assert len({(plan.tile, plan.form) for plan in plans}) == 1
     assert [plan.prefetch for plan in plans] == [NONE] * 3
     assert all(plan.split is not None and plan.split.height == plan.tile.rows for plan in plans)
+
+
+@pytest.mark.parametrize(("steps", "in_parts"), [((64, 96), False), ((768, 1536), True)])
+def test_a_form_says_what_the_code_of_all_does(steps: tuple[int, int], in_parts: bool):
+    """Rows that fill tiles of the height and one less; panels that are whole, and one of a vector."""
+    (found,) = shared((196, 256, steps[0]), (196, 144, steps[1]))
+    plans = contractions(found)
+    form, width = plans[0].form, plans[0].width
+    assert isinstance(form, SharedForm) and plans[1].form == form
+    assert {columns % width for columns in (256, 144)} - {0} == set(form.rests)
+    assert (form.height, form.in_parts) == (plans[0].tile.rows, in_parts)
+    assert form.short or all(plan.split is not None and not plan.split.short for plan in plans)
 
 
 def test_tiles_leave_room_for_the_columns_of_the_next_step():

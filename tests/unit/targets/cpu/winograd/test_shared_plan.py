@@ -13,6 +13,7 @@ from fuseline.ir.costs import MachineCosts
 from fuseline.targets.cpu.families.family import Plan, Refusal, Shared
 from fuseline.targets.cpu.families.winograd.family import WinogradFamily
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
+from fuseline.targets.cpu.families.winograd.shared_form import SharedForm
 from fuseline.targets.cpu.families.winograd.shared_plan import shared_plans
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -63,6 +64,16 @@ def test_images_that_differ_in_everything_have_one_form():
     assert found.members == (0, 1, 2) and len({plan.form for plan in formed(found)}) == 1
     form = formed(found)[0].form
     assert form is not None and not form.whole_pieces and form.whole_tiles == (False, False)
+
+
+def test_a_form_says_what_the_code_of_all_does():
+    """Channels of one piece and of several, blocks of tiles of one height and of one less."""
+    for plans in ([of_channels(26, 2), of_channels(26, 4)], [of_channels(19, 2), of_channels(33, 8)]):
+        (found,) = shared(*(plan for _, plan in plans))
+        (form,) = {plan.form for plan in formed(found)}
+        assert isinstance(form, SharedForm) and len(form.whole_tiles) == 2
+        assert {plan.rows.height for plan in formed(found)} == {form.height}
+        assert form.short == any(plan.rows.short for plan in formed(found))
 
 
 @pytest.mark.parametrize("tiles", [(16, 25), (4, 9), (7, 7)])

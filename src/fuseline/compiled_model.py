@@ -57,17 +57,34 @@ class ProgramSession(Protocol):
     """What runs a program: the runtime's session, or that of a target without code (`interpreter`, `null`)."""
 
     @property
-    def threads(self) -> int: ...
-    @property
-    def inputs(self) -> Sequence[TensorSpec]: ...
-    @property
-    def outputs(self) -> Sequence[TensorSpec]: ...
-    @property
-    def records(self) -> bytes: ...
-    @property
-    def artifact(self) -> Any: ...
+    def threads(self) -> int:
+        """Threads that a run may use."""
+        ...
 
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]: ...
+    @property
+    def inputs(self) -> Sequence[TensorSpec]:
+        """The inputs in the order of the model."""
+        ...
+
+    @property
+    def outputs(self) -> Sequence[TensorSpec]:
+        """The outputs in the order of the model."""
+        ...
+
+    @property
+    def records(self) -> bytes:
+        """The records of the compile as JSON, empty where there are none."""
+        ...
+
+    @property
+    def artifact(self) -> Any:
+        """The program as a file has it (`runtime.artifact.Artifact`)."""
+        ...
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+        """The outputs by name; `feeds` has an array for each input. Raises FuselineError for feeds that are missing, or
+        of another shape or dtype."""
+        ...
 
 
 class CompiledModel:

@@ -22,7 +22,9 @@ _PIPE_WIDTH = 1000  # a table in a pipe is never cut to a terminal's width
 class Progress(Protocol):
     """What a long piece of work reports to: `phase` is a few words, `done` of `total` steps."""
 
-    def __call__(self, phase: str, done: int, total: int) -> None: ...
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """`phase` begins; `done` steps of `total` are over."""
+        ...
 
 
 def out() -> Console:

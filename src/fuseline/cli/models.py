@@ -30,8 +30,8 @@ def compiled(path: Path, options: Mapping[str, Any], *, trusted: Sequence[str] |
     """The program behind a MODEL argument: loaded (signed by one of the keys `trusted`, if given) or compiled with
     `options`.
 
-    `options` are keyword arguments of `fuseline.compile`.
-    """
+    `options` are keyword arguments of `fuseline.compile`. Raises FuselineError: E0101 for no such file, E0501 for keys
+    with a model, and what compile and load raise."""
     import fuseline
 
     if not _exists(path):

@@ -75,6 +75,8 @@ class DispatchRegionOp(IRDLOperation):
         Operation.__init__(self, operands=[*dims, *workload], result_types=types, properties=segments, regions=[body])
 
     def print(self, printer: Printer) -> None:
+        """`[workload] -> (types{sizes}) attributes {..} region`, then ` count(arguments) -> (index, index, index)
+        region` if there is a count."""
         if self.workload:
             with printer.in_square_brackets():
                 printer.print_list(self.workload, printer.print_ssa_value)
@@ -92,6 +94,7 @@ class DispatchRegionOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> DispatchRegionOp:
+        """Reads the text of `print`. Raises ParseError where that is not there."""
         workload = parse_workload(parser)
         parser.parse_punctuation("->")
         types, dims = parse_shaped_types(parser)
@@ -156,6 +159,7 @@ class DispatchOp(IRDLOperation):
         return self.entry_points.data[0].nested_references.data[0].data
 
     def print(self, printer: Printer) -> None:
+        """`@executable::@entry[workload](arguments) {attributes} : (types{sizes}) -> (types{sizes})`."""
         printer.print_string(" ")
         printer.print_attribute(self.entry_points.data[0])
         if self.workload:
@@ -171,6 +175,8 @@ class DispatchOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> DispatchOp:
+        """Reads the text of `print`. Raises ParseError for a callee that is no `@executable::@entry`, and for types
+        that do not fit the arguments."""
         symbol = parser.parse_attribute()
         if not isinstance(symbol, SymbolRefAttr):
             parser.raise_error("expected @executable::@entry")

@@ -62,6 +62,7 @@ class ExecutableExportOp(IRDLOperation):
         Operation.__init__(self, properties=properties | _visibility(visibility))
 
     def print(self, printer: Printer) -> None:
+        """`visibility @name {attributes}`; the function has the name of the export."""
         if self.sym_visibility is not None:
             printer.print_string(f" {self.sym_visibility.data}")
         printer.print_string(" ")
@@ -70,6 +71,7 @@ class ExecutableExportOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ExecutableExportOp:
+        """Reads the text of `print`. Raises ParseError without a name."""
         visibility = _parse_visibility(parser)
         op = cls(parser.parse_symbol_name().data, visibility.data if visibility else None)
         op.attributes |= parser.parse_optional_attr_dict()
@@ -105,6 +107,7 @@ class ExecutableOp(IRDLOperation):
         Operation.__init__(self, properties=properties | _visibility(visibility), regions=[region])
 
     def print(self, printer: Printer) -> None:
+        """`visibility @name attributes {..} region`, without the end of the block."""
         if self.sym_visibility is not None:
             printer.print_string(f" {self.sym_visibility.data}")
         printer.print_string(" ")
@@ -115,6 +118,7 @@ class ExecutableOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ExecutableOp:
+        """Reads the text of `print`. A block without an end gets one. Raises ParseError without a name or a region."""
         visibility = _parse_visibility(parser)
         name = parser.parse_symbol_name().data
         attributes = parser.parse_optional_attr_dict_with_keyword()

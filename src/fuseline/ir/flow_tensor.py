@@ -24,6 +24,7 @@ class ReshapeOp(_ConvertOp):
     name = "flow.tensor.reshape"
 
     def verify_form(self) -> None:
+        """Raises VerifyException for another element type, or another number of elements where both are known."""
         if element(self.values[0].type) != element(self.res[0].type):
             raise VerifyException("source and result have other element types")
         counts = [count(value.type) for value in (self.values[0], self.res[0])]
@@ -61,6 +62,7 @@ class LoadOp(FlowTensorOp):
 
     @classmethod
     def result_type(cls, shaped: Attribute) -> Attribute:
+        """The element type: the text has the type of the tensor only."""
         return element(shaped)
 
     def _result_shape(self) -> Attribute:
@@ -77,6 +79,7 @@ class StoreOp(FlowTensorOp):
 
     @classmethod
     def types_of_operands(cls, source: Attribute, result: Attribute) -> list[Attribute]:
+        """The number, then the tensor."""
         return [element(source), source]
 
 
@@ -104,6 +107,7 @@ class SplatOp(FlowTensorOp):
 
     @classmethod
     def types_of_operands(cls, source: Attribute, result: Attribute) -> list[Attribute]:
+        """The number."""
         return [element(source)]
 
 
@@ -145,6 +149,7 @@ class SliceOp(_ConvertOp):
     INDEXED: ClassVar[bool] = True
 
     def verify_form(self) -> None:
+        """Raises VerifyException for a result of another rank, or without a length per index."""
         if rank(self.res[0].type) != rank(self.values[0].type) or len(self.lengths) != len(self.indices):
             raise VerifyException("source and result have as many dimensions as there are lengths")
 
@@ -159,9 +164,11 @@ class UpdateOp(_ConvertOp):
 
     @classmethod
     def types_of_operands(cls, source: Attribute, result: Attribute) -> list[Attribute]:
+        """The update, then the tensor that it goes into."""
         return [source, result]
 
     def verify_form(self) -> None:
+        """Raises VerifyException for an update of another rank than the result."""
         if rank(self.values[0].type) != rank(self.res[0].type):
             raise VerifyException("the update has as many dimensions as what it goes into")
 

@@ -40,6 +40,8 @@ class FlowTensorOp(IRDLOperation, ABC):
     WORD: ClassVar[str | None] = None
 
     def verify_(self) -> None:
+        """Raises VerifyException for other than `COUNT` operands and one result, an index too few or too many, lengths
+        that are not one per index, and unknown sizes that are not all given."""
         if len(self.values) != self.COUNT or len(self.res) != 1:
             raise VerifyException(f"expected {self.COUNT} operands and a result")
         if self.INDEXED and len(self.indices) != rank(self.indexed.type):
@@ -70,6 +72,7 @@ class FlowTensorOp(IRDLOperation, ABC):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Reads the text of `print`. Raises ParseError where something of it is missing."""
         names = [parser.parse_unresolved_operand() for _ in range(min(cls.COUNT, 1))]
         for _ in range(1, cls.COUNT):
             parser.parse_punctuation(",")
@@ -105,6 +108,8 @@ class FlowTensorOp(IRDLOperation, ABC):
         return shaped
 
     def print(self, printer: Printer) -> None:
+        """`operands[indices for lengths] : type{sizes} -> type{sizes} word target attributes {..}`, as far as the class
+        has each."""
         if self.values:
             printer.print_string(" ")
             printer.print_list(self.values, printer.print_ssa_value)

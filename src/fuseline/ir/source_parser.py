@@ -65,6 +65,8 @@ class SourceParser(Parser):
             self._spelled[values[0]] = name  # xDSL takes `_0` at the end for a number of its own
 
     def parse_operation(self) -> Operation:
+        """An op whose location, unless the text says one, is where it stands; so is that of a body which a named op
+        implies."""
         position = self._current_token.span.start
         op = super().parse_operation()
         if op.location == UNKNOWN_LOC:
@@ -77,6 +79,7 @@ class SourceParser(Parser):
     def parse_comma_separated_list(
         self, delimiter: Parser.Delimiter, parse: Callable[[], ListElementT], context_msg: str = ""
     ) -> list[ListElementT]:
+        """A list as MLIR prints it where xDSL reads another form of it."""
         # xDSL's linalg.generic prints several result types in parentheses, as MLIR does, and reads them without; its
         # scf.if wants parentheses around one, which iree-opt leaves out.
         if (
@@ -94,6 +97,8 @@ class SourceParser(Parser):
         return super().parse_comma_separated_list(delimiter, parse, context_msg)
 
     def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr:
+        """A dense attribute; a splat of `LARGE_SPLAT` elements or more stays one number. `type` is None where it
+        follows the elements."""
         start = self._current_token.span.start
         found = self._parse_large_splat() if type is None and _SPLAT.match(self._places.text, start) else None
         if found is None:

@@ -36,6 +36,7 @@ class OnTensors(IRDLOperation, ABC):
         return super().create(operands=operands, result_types=result_types, **parts)
 
     def verify_(self) -> None:
+        """Raises VerifyException unless operands and result are tensors of one shape."""
         shapes = {
             tuple(value.type.get_shape())
             for value in (*self.operands, *self.results)

@@ -23,6 +23,7 @@ class ComputeBarrierOp(IRDLOperation, ABC):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Reads the text of `print`. Raises ParseError for other text."""
         name = parser.parse_unresolved_operand()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
@@ -36,6 +37,7 @@ class ComputeBarrierOp(IRDLOperation, ABC):
         )
 
     def print(self, printer: Printer) -> None:
+        """`%value {attributes} : type{sizes} -> type`."""
         printer.print_string(" ")
         printer.print_ssa_value(self.value)
         printer.print_op_attributes(self.attributes)

@@ -23,6 +23,8 @@ class GenerateOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
+        """Raises VerifyException unless every unknown size is given, and the body takes an index per dimension and
+        yields."""
         assert isinstance(self.res.type, TensorType)
         unknown = sum(size < 0 for size in self.res.type.get_shape())
         if unknown != len(self.sizes):
@@ -34,6 +36,7 @@ class GenerateOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> GenerateOp:
+        """Reads the text of `print`. Raises ParseError for other text."""
         position = parser.pos
         names = parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
@@ -45,6 +48,7 @@ class GenerateOp(IRDLOperation):
         return cls.create(operands=sizes, result_types=[parser.parse_type()], regions=[body], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
+        """`%sizes region {attributes} : type`."""
         printer.print_string(" ")
         printer.print_list(self.sizes, printer.print_ssa_value)
         printer.print_string(" ")

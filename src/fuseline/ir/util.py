@@ -77,6 +77,7 @@ class OptimizationBarrierOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> OptimizationBarrierOp:
+        """Reads the text of `print`. Raises ParseError for another number of types than of values."""
         position = parser.pos
         names = parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
@@ -92,6 +93,7 @@ class OptimizationBarrierOp(IRDLOperation):
         return op
 
     def print(self, printer: Printer) -> None:
+        """`%values {attributes} : types`."""
         printer.print_string(" ")
         printer.print_list(self.values, printer.print_ssa_value)
         printer.print_op_attributes(self.attributes)
@@ -112,6 +114,7 @@ class UnfoldableConstantOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> UnfoldableConstantOp:
+        """Reads the text of `print`. Raises ParseError for a value without a type."""
         attributes = parser.parse_optional_attr_dict()
         value = parser.parse_attribute()
         type_ = getattr(value, "type", None)
@@ -122,6 +125,7 @@ class UnfoldableConstantOp(IRDLOperation):
         return op
 
     def print(self, printer: Printer) -> None:
+        """`{attributes} value : type`."""
         printer.print_op_attributes(self.attributes)
         printer.print_string(" ")
         printer.print_attribute(self.value)
@@ -136,10 +140,12 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """`<type>`."""
         with parser.in_angle_brackets():
             return [parser.parse_type()]
 
     def print_parameters(self, printer: Printer) -> None:
+        """`<type>`."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.target)
 
@@ -172,6 +178,7 @@ class GlobalOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> GlobalOp:
+        """Reads the text of `print`. Raises ParseError where neither a type nor a value with one stands."""
         visibility = parser.parse_optional_visibility_keyword()
         mutable = parser.parse_optional_keyword("mutable") is not None
         properties: dict[str, Attribute] = {"sym_name": parser.parse_symbol_name()}
@@ -184,6 +191,7 @@ class GlobalOp(IRDLOperation):
         return cls.create(properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
+        """`visibility mutable @name {attributes} = value : type`; a value that has a type says it itself."""
         words = [
             self.sym_visibility.data if self.sym_visibility is not None else "",
             "mutable" if self.mutable is not None else "",
@@ -223,12 +231,14 @@ class GlobalLoadOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> GlobalLoadOp:
+        """Reads the text of `print`, `immutable` before the symbol too. Raises ParseError for what is no symbol."""
         symbol = _parse_global(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         return cls.create(properties={"global": symbol}, attributes=attributes, result_types=[parser.parse_type()])
 
     def print(self, printer: Printer) -> None:
+        """`@global {attributes} : type`."""
         printer.print_string(" ")
         printer.print_attribute(self.target)
         printer.print_op_attributes(self.attributes)
@@ -256,6 +266,7 @@ class GlobalStoreOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> GlobalStoreOp:
+        """Reads the text of `print`. Raises ParseError for what is no symbol."""
         name = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         symbol = _parse_global(parser)
@@ -268,6 +279,7 @@ class GlobalStoreOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
+        """`%value, @global {attributes} : type`."""
         printer.print_string(" ")
         printer.print_ssa_value(self.value)
         printer.print_string(", ")

@@ -29,13 +29,24 @@ class Input(Protocol):
     empty for numbers."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What feeds call it."""
+        ...
+
     @property
-    def shape(self) -> Sequence[Extent]: ...
+    def shape(self) -> Sequence[Extent]:
+        """Extents: an int where fixed; a name, or None, where free."""
+        ...
+
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype[Any]:
+        """Of its elements."""
+        ...
+
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        """Empty for a tensor of numbers, else what it is instead (a string, a sequence)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

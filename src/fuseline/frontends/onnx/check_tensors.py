@@ -67,7 +67,9 @@ def _further(proto: onnx.ModelProto) -> Iterator[tuple[str, TensorProto]]:
 
 
 def check_tensor(tensor: TensorProto, label: str, folder: Path | None) -> None:
-    """Check one; `label` names it in errors."""
+    """Check one; `label` names it in errors. Raises FuselineError: E0105 for a type, sizes or data that do not
+    fit each other, E0101 for a file of weights that is missing or too short, E0104 for one that is not in the model's
+    folder."""
     if tensor.data_type not in TensorProto.DataType.values() or tensor.data_type == TensorProto.UNDEFINED:
         raise _bad(label, f"element type {tensor.data_type} is none of ONNX's")
     if any(size < 0 for size in tensor.dims):

@@ -75,7 +75,8 @@ class Importer:
         self.problems: list[FuselineError] = []
 
     def run(self, shapes: Mapping[str, ShapeOption]) -> ModuleOp:
-        """Import the whole graph."""
+        """Import the whole graph. Raises FuselineError: E0105 for an output or a value that nothing defines, a constant
+        that cannot be read, or a call with too many inputs; the code of the first of several problems."""
         graph = self.loaded.model.graph
         self.arguments = MainArguments(self.loaded, self.program, self.ctx)
         scope = self.arguments.read(graph, shapes)
@@ -276,7 +277,8 @@ class Importer:
         return [scope[str(value.name)] for value in function.outputs]
 
     def inline(self, graph: ir.Graph, around: Frame) -> list[Value]:
-        """The outputs of a subgraph of a node that sees `around`; see `OnnxNode.inline`."""
+        """The outputs of a subgraph of a node that sees `around`; see `OnnxNode.inline`. Raises FuselineError: E0105,
+        as `run` does."""
         scope: Scope = dict(around.scope)
         self._add_initializers(graph, scope)
         frame = Frame(scope, around.opsets or self.loaded.opsets, around.attributes, around.label)

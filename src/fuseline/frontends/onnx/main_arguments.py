@@ -33,7 +33,8 @@ class MainArguments:
         self.problems: list[FuselineError] = []
 
     def read(self, graph: ir.Graph, shapes: Mapping[str, ShapeOption]) -> dict[str, Value]:
-        """The inputs of `graph` by name; `shapes` are the sizes that the caller gave."""
+        """The inputs of `graph` by name; `shapes` are the sizes that the caller gave. Raises FuselineError: E0105 for
+        an input without a type."""
         inputs = graph_inputs(graph)
         sizes = InputSizes(inputs, shapes)
         scope: dict[str, Value] = {}

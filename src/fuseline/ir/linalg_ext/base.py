@@ -83,6 +83,8 @@ class ExtOp(IRDLOperation, ABC):
         return [element for value in self.outputs for element in [element_of(value)] * 2]
 
     def verify_(self) -> None:
+        """Raises VerifyException for other numbers of inputs and outputs than `COUNTS` allow, results of other types
+        than the outputs, a word without its value, and a body that is missing, not expected, or of other types."""
         for (least, most), values, word in zip(
             self.COUNTS, (self.inputs, self.outputs), ("inputs", "outputs"), strict=True
         ):
@@ -126,6 +128,8 @@ class ExtOp(IRDLOperation, ABC):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Reads the text of `print`, with words in any order or among the attributes. Raises ParseError for other
+        text."""
         attributes = dict(parser.parse_optional_attr_dict())
         for _ in cls.WORDS:
             word = next(
@@ -144,6 +148,7 @@ class ExtOp(IRDLOperation, ABC):
         )
 
     def print(self, printer: Printer) -> None:
+        """`{attributes} words ins(..) outs(..) index_base(..) region -> types`, without what is empty."""
         rest = {name: value for name, value in self.attributes.items() if name not in self.WORDS}
         if rest:
             printer.print_string(" ")

@@ -37,10 +37,12 @@ class IteratorTypeAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """`<kind>`; any word is a kind."""
         with parser.in_angle_brackets():
             return [StringAttr(parser.parse_identifier())]
 
     def print_parameters(self, printer: Printer) -> None:
+        """`<kind>`."""
         printer.print_string(f"<{self.kind.data}>")
 
 
@@ -58,6 +60,8 @@ class CustomOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def verify_(self) -> None:
+        """Raises VerifyException for a body that does not take a tile per operand and yield one per output, for tiles
+        of another element type or rank than their tensor, and for results of other types than the outputs."""
         last, arguments = self.body.block.last_op, [argument.type for argument in self.body.block.args]
         if (
             not isinstance(last, ExtYieldOp)
@@ -75,6 +79,7 @@ class CustomOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> CustomOp:
+        """Reads the text of `print`. Raises ParseError without indexing maps and iterator types."""
         attributes = dict(parser.parse_optional_attr_dict())
         properties = {name: attributes.pop(name) for name in (_MAPS, _KINDS) if name in attributes}
         if not all(isinstance(properties.get(name), ArrayAttr) for name in (_MAPS, _KINDS)):
@@ -87,6 +92,7 @@ class CustomOp(IRDLOperation):
         return op
 
     def print(self, printer: Printer) -> None:
+        """`{indexing_maps, iterator_types, attributes} ins(..) outs(..) region -> types`."""
         printer.print_string(" ")
         printer.print_attr_dict({_MAPS: self.indexing_maps, _KINDS: self.iterator_types, **self.attributes})
         if self.inputs:

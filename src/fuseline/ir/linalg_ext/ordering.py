@@ -24,6 +24,7 @@ class SortOp(ExtOp):
     COUNTS: ClassVar[tuple[tuple[int, int], tuple[int, int]]] = ((0, 0), (1, 99))
 
     def verify_form(self) -> None:
+        """Raises VerifyException for tensors of different sizes, and a dimension that they do not have."""
         self.dimension(len(shape(self.outputs[0])))
         for value in self.outputs:
             check_sizes(shape(self.outputs[0]), shape(value), "what is sorted together")
@@ -76,12 +77,16 @@ class ScanOp(ExtOp):
     COUNTS: ClassVar[tuple[tuple[int, int], tuple[int, int]]] = ((1, 1), (2, 2))
 
     def body_types(self) -> Sequence[Attribute]:
+        """Two elements: what was combined so far, and the next."""
         return [element_of(self.inputs[0])] * 2
 
     def yield_types(self) -> Sequence[Attribute]:
+        """One element."""
         return [element_of(self.inputs[0])]
 
     def verify_form(self) -> None:
+        """Raises VerifyException for an output of other sizes than the input, an accumulator that has not the sizes
+        beside the dimension, and different element types."""
         sizes = shape(self.inputs[0])
         axis = self.dimension(len(sizes))
         check_sizes(sizes, shape(self.outputs[0]), "input and output")
@@ -100,9 +105,12 @@ class ArgCompareOp(ExtOp):
     COUNTS: ClassVar[tuple[tuple[int, int], tuple[int, int]]] = ((1, 2), (2, 2))
 
     def body_types(self) -> Sequence[Attribute]:
+        """Two values of the input."""
         return [element_of(self.inputs[0])] * 2
 
     def verify_form(self) -> None:
+        """Raises VerifyException for outputs that have not the sizes beside the dimension, indices of other sizes than
+        the values, and element types that differ between an input and its output."""
         sizes = shape(self.inputs[0])
         axis = self.dimension(len(sizes))
         for value in self.outputs:
@@ -125,6 +133,8 @@ class FftOp(ExtOp):
     HAS_BODY: ClassVar[bool] = False
 
     def verify_form(self) -> None:
+        """Raises VerifyException for real and imaginary parts of different sizes or without dimensions, and
+        coefficients that are no two vectors."""
         check_sizes(shape(self.outputs[0]), shape(self.outputs[1]), "real and imaginary parts")
         if (
             len(self.inputs) == 2

@@ -77,16 +77,20 @@ class ScatterOp(_PlacesOp):
 
     @property
     def whole(self) -> SSAValue:
+        """The output."""
         return self.outputs[0]
 
     @property
     def slices(self) -> SSAValue:
+        """The updates: the first input."""
         return self.inputs[0]
 
     def body_types(self) -> Sequence[Attribute]:
+        """An update, and the element that it meets."""
         return [element_of(self.inputs[0])] * 2
 
     def yield_types(self) -> Sequence[Attribute]:
+        """The element that is stored."""
         return [element_of(self.outputs[0])]
 
 
@@ -101,10 +105,12 @@ class GatherOp(_PlacesOp):
 
     @property
     def whole(self) -> SSAValue:
+        """The source: the first input."""
         return self.inputs[0]
 
     @property
     def slices(self) -> SSAValue:
+        """The output."""
         return self.outputs[0]
 
 
@@ -122,6 +128,8 @@ class MappedOp(IRDLOperation, ABC):
         raise NotImplementedError
 
     def verify_(self) -> None:
+        """Raises VerifyException for a body that does not take the indices of one tensor and yield those of the other
+        with one value more, and for a result of another type than `dest`."""
         taken, yielded = (len(shape(value)) for value in self.from_sizes())
         last = self.body.block.last_op
         if len(self.body.block.args) != taken or not isinstance(last, ExtYieldOp) or len(last.values) != yielded + 1:
@@ -137,6 +145,7 @@ class MappedOp(IRDLOperation, ABC):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Reads the text of `print`. Raises ParseError for other text."""
         attributes = parser.parse_optional_attr_dict()
         source = parser.parse_unresolved_operand()
         parser.parse_keyword("into")
@@ -151,6 +160,7 @@ class MappedOp(IRDLOperation, ABC):
         )
 
     def print(self, printer: Printer) -> None:
+        """`{attributes} %source into %dest region : type into type -> types`."""
         printer.print_op_attributes(self.attributes)
         printer.print_string(" ")
         printer.print_ssa_value(self.source)
@@ -173,9 +183,11 @@ class MapLoadOp(MappedOp):
     name = "iree_linalg_ext.map_load"
 
     def from_sizes(self) -> tuple[SSAValue, SSAValue]:
+        """Indices of the result say where to read in the source."""
         return self.dest, self.source
 
     def last_type(self) -> Attribute:
+        """An element: the value outside of the source."""
         return element_of(self.source)
 
 
@@ -186,7 +198,9 @@ class MapStoreOp(MappedOp):
     name = "iree_linalg_ext.map_store"
 
     def from_sizes(self) -> tuple[SSAValue, SSAValue]:
+        """Indices of the source say where to write in the result."""
         return self.source, self.dest
 
     def last_type(self) -> Attribute:
+        """i1: whether the element is written."""
         return i1

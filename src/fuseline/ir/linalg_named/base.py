@@ -52,10 +52,12 @@ class TypeFnAttr(EnumAttribute[TypeFn]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> TypeFn:
+        """`<cast_signed>` or `<cast_unsigned>`; raises ParseError for another word."""
         with parser.in_angle_brackets():
             return super().parse_parameter(parser)
 
     def print_parameter(self, printer: Printer) -> None:
+        """`<cast_signed>` or `<cast_unsigned>`."""
         with printer.in_angle_brackets():
             super().print_parameter(printer)
 
@@ -171,6 +173,8 @@ class DeclaredOp(NamedOperation, ABC):
     def get_hidden_region(
         cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], unsigned: bool = False
     ) -> Region:
+        """The body that `scalar` emits, with an argument per operand."""
+
         @Builder.implicit_region(cls.body_arg_types((*inputs, *outputs)))
         def region(args: tuple[BlockArgument, ...]) -> None:
             YieldOp(cls.scalar(args, unsigned))
@@ -178,13 +182,16 @@ class DeclaredOp(NamedOperation, ABC):
         return region
 
     def get_default_indexing_maps(self) -> Sequence[AffineMap]:
+        """The maps of `LOOPS`."""
         return read_loops(self.LOOPS).maps()
 
     def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
+        """The kinds of the loops of `LOOPS`."""
         return ArrayAttr(IteratorTypeAttr(kind) for kind in read_loops(self.LOOPS).kinds())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Raises ParseError for text that `parse_named` does not read."""
         return parse_named(cls, parser, {})
 
 
@@ -232,10 +239,13 @@ class WindowOp(DeclaredOp, ABC):
     dilations = prop_def(DenseIntElementsAttr)
 
     def get_default_indexing_maps(self) -> Sequence[AffineMap]:
+        """The maps of `LOOPS`, with the strides and dilations of the op."""
         return read_loops(self.LOOPS).maps(self.strides.get_values(), self.dilations.get_values())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Strides and dilations that the text leaves out are 1. Raises ParseError for text that `parse_named` does not
+        read."""
         count = sum(tap is not None for _, tap in read_loops(cls.LOOPS).operands[0])
         ones = DenseIntElementsAttr.from_list(TensorType(i64, [count]), [1] * count)
         return parse_named(cls, parser, {"strides": ones, "dilations": ones})
@@ -253,6 +263,7 @@ class MappedOp(CastingOp, ABC):
     indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
 
     def get_default_indexing_maps(self) -> Sequence[AffineMap]:
+        """The maps of the op itself."""
         return [attribute.data for attribute in self.indexing_maps]
 
     @classmethod
@@ -262,6 +273,8 @@ class MappedOp(CastingOp, ABC):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        """Maps that the text leaves out are the default ones. Raises ParseError for text that `parse_named` does not
+        read."""
         maps: Attribute = cls.default_maps()
         if parser.parse_optional_keyword("indexing_maps"):
             parser.parse_punctuation("=")
@@ -269,6 +282,7 @@ class MappedOp(CastingOp, ABC):
         return parse_named(cls, parser, {"indexing_maps": maps})
 
     def print(self, printer: Printer) -> None:
+        """`indexing_maps = [..]` where they are not the default ones, then the common syntax."""
         if self.indexing_maps != self.default_maps():
             printer.print_string(" indexing_maps = ")
             printer.print_attribute(self.indexing_maps)

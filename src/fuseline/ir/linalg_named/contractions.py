@@ -81,6 +81,7 @@ class BatchReduceMatmulOp(_MappedProduct):
         return ArrayAttr(AffineMapAttr(AffineMap.from_callable(text)) for text in texts)
 
     def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
+        """b is summed, m and n are parallel, k is summed."""
         r, p = IteratorType.REDUCTION, IteratorType.PARALLEL
         return ArrayAttr(IteratorTypeAttr(kind) for kind in (r, p, p, r))
 
@@ -164,6 +165,7 @@ class ContractOp(_MappedProduct):
     name = "linalg.contract"
 
     def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
+        """Loops of the output are parallel, all others are summed."""
         output = self.indexing_maps.data[-1].data
         kept = {e.position for e in output.results if isinstance(e, AffineDimExpr)}
         kinds = (IteratorType.PARALLEL if d in kept else IteratorType.REDUCTION for d in range(output.num_dims))
@@ -171,11 +173,13 @@ class ContractOp(_MappedProduct):
 
     @classmethod
     def parse(cls, parser: Parser) -> ContractOp:
+        """`indexing_maps = [..]`, which must be there, then the common syntax. Raises ParseError for other text."""
         parser.parse_keyword("indexing_maps")
         parser.parse_punctuation("=")
         return parse_named(cls, parser, {"indexing_maps": parser.parse_attribute()})  # pyright: ignore[reportReturnType]
 
     def print(self, printer: Printer) -> None:
+        """`indexing_maps = [..]`, then the common syntax."""
         printer.print_string(" indexing_maps = ")
         printer.print_attribute(self.indexing_maps)
         DeclaredOp.print(self, printer)

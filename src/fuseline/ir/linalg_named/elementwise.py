@@ -74,10 +74,12 @@ class ElementwiseKindAttr(Data[str]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
+        """`<kind>`; raises ParseError where no word stands."""
         with parser.in_angle_brackets():
             return parser.parse_identifier()
 
     def print_parameter(self, printer: Printer) -> None:
+        """`<kind>`."""
         with printer.in_angle_brackets():
             printer.print_string(self.data)
 
@@ -92,6 +94,8 @@ class ElementwiseOp(NamedOperation):
 
     @classmethod
     def get_hidden_region(cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], kind: str = "add") -> Region:
+        """`kind` of the operands, each in the type of the output (but for the condition of a select)."""
+
         @Builder.implicit_region(cls.body_arg_types((*inputs, *outputs)))
         def region(args: tuple[BlockArgument, ...]) -> None:
             operands = args[: len(inputs)]
@@ -102,13 +106,17 @@ class ElementwiseOp(NamedOperation):
         return region
 
     def get_default_indexing_maps(self) -> Sequence[AffineMap]:
+        """The maps of the op itself."""
         return [attribute.data for attribute in self.indexing_maps]
 
     def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
+        """All loops are parallel."""
         return ArrayAttr((IteratorTypeAttr.parallel(),) * self.indexing_maps.data[0].data.num_dims)
 
     @classmethod
     def parse(cls, parser: Parser) -> ElementwiseOp:
+        """Maps that the text leaves out are identities. Raises ParseError for a kind that is not in `KINDS`, and other
+        text."""
         with parser.in_angle_brackets():
             kind = parser.parse_identifier()
         if kind not in KINDS:
@@ -130,6 +138,7 @@ class ElementwiseOp(NamedOperation):
         )
 
     def print(self, printer: Printer) -> None:
+        """`<kind> indexing_maps = [..] {attributes} ins(..) outs(..) -> types`, without maps that are identities."""
         printer.print_string(f" <{self.kind.data}>")
         if self.indexing_maps != _identities(self.outputs[-1], len(self.operands)):
             printer.print_string(" indexing_maps = ")

@@ -126,10 +126,13 @@ class PackOp(IRDLOperation):
         return _permutation(self, _rank(self.source))
 
     def verify_(self) -> None:
+        """Raises VerifyException where `outer_dims_perm` is no permutation of the outer dimensions, tiles are not one
+        for each of different dimensions, or the packed rank is not the sum of both."""
         _verify_tiling(self, _rank(self.source), _rank(self.dest))
 
     @classmethod
     def parse(cls, parser: Parser) -> PackOp:
+        """Reads the text of `print`. Raises ParseError for other text."""
         source = parser.parse_unresolved_operand()
         padding: list[SSAValue] = []
         if parser.parse_optional_keyword("padding_value"):
@@ -144,6 +147,8 @@ class PackOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
+        """`%source padding_value(%value : type) outer_dims_perm = [..] inner_dims_pos = [..] inner_tiles = [..] into
+        %dest {attributes} : type -> type`."""
         printer.print_string(" ")
         printer.print_ssa_value(self.source)
         if self.padding_value is not None:
@@ -189,16 +194,19 @@ class UnPackOp(IRDLOperation):
         return _permutation(self, _rank(self.dest))
 
     def verify_(self) -> None:
+        """As that of `PackOp`, of the other operand."""
         _verify_tiling(self, _rank(self.dest), _rank(self.source))
 
     @classmethod
     def parse(cls, parser: Parser) -> UnPackOp:
+        """Reads the text of `print`. Raises ParseError for other text."""
         source = parser.parse_unresolved_operand()
         properties, tiles = _parse_tiling(parser)
         ends, types, attributes = _parse_ends(parser, source)
         return cls.build(operands=[*ends, tiles], result_types=[types], properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
+        """The text of `PackOp.print`, without a padding value."""
         printer.print_string(" ")
         printer.print_ssa_value(self.source)
         _print_tiling(printer, self)
@@ -216,11 +224,13 @@ class SoftmaxOp(IRDLOperation):
     traits = traits_def(NoMemoryEffect())
 
     def verify_(self) -> None:
+        """Raises VerifyException for a dimension that the input does not have."""
         if not 0 <= self.dimension.value.data < _rank(self.input):
             raise VerifyException(f"dimension {self.dimension.value.data} of a tensor of rank {_rank(self.input)}")
 
     @classmethod
     def parse(cls, parser: Parser) -> SoftmaxOp:
+        """Reads the text of `print`. Raises ParseError for other text."""
         attributes = parser.parse_optional_attr_dict()
         parser.parse_keyword("dimension")
         with parser.in_parens():
@@ -235,6 +245,7 @@ class SoftmaxOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
+        """`{attributes} dimension(1) ins(%x : type) outs(%y : type) -> types`."""
         printer.print_op_attributes(self.attributes)
         printer.print_string(f" dimension({self.dimension.value.data})")
         print_operands(printer, "ins", [self.input])

@@ -99,11 +99,13 @@ class MapOp(IRDLOperation):
         return [AffineMap.identity(rank)] * len(self.operands), [IteratorType.PARALLEL] * rank
 
     def verify_(self) -> None:
+        """Raises VerifyException unless the body takes an element of each operand."""
         if len(self.mapper.block.args) != len(self.operands):
             raise VerifyException(f"expected {len(self.operands)} body arguments, got {len(self.mapper.block.args)}")
 
     @classmethod
     def parse(cls, parser: Parser) -> MapOp:
+        """Reads the text of `print`, or `{ op }` in place of a body of one op. Raises ParseError for other text."""
         shorthand = _parse_shorthand(parser)
         inputs, outputs = parse_operands(parser, "ins"), parse_operands(parser, "outs")
         attributes = parser.parse_optional_attr_dict()
@@ -115,6 +117,7 @@ class MapOp(IRDLOperation):
         return cls.build(operands=[inputs, outputs[0]], result_types=[types], regions=[region], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
+        """`ins(..) outs(..) {attributes}`, then the arguments of the body and the body on a line of their own."""
         if self.inputs:
             print_operands(printer, "ins", self.inputs)
         print_operands(printer, "outs", self.outputs)
@@ -153,6 +156,8 @@ class ReduceOp(IRDLOperation):
         return [AffineMap.identity(rank)] * len(self.inputs) + [kept] * len(self.inits), kinds
 
     def verify_(self) -> None:
+        """Raises VerifyException for dimensions that do not increase within the rank, outputs of another rank than the
+        rest, and a body that does not take an element of each operand."""
         rank, reduced = _rank(self.inputs[0]), self.dimensions.get_values()
         if sorted(set(reduced)) != list(reduced) or any(d < 0 or d >= rank for d in reduced):
             raise VerifyException(f"dimensions {list(reduced)} do not increase within rank {rank}")
@@ -163,6 +168,7 @@ class ReduceOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ReduceOp:
+        """Reads the text of `print`, or `{ op }` in place of a body of one op. Raises ParseError for other text."""
         shorthand = _parse_shorthand(parser)
         inputs, inits = parse_operands(parser, "ins"), parse_operands(parser, "outs")
         parser.parse_keyword("dimensions")
@@ -184,6 +190,8 @@ class ReduceOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
+        """`ins(..) outs(..) dimensions = [..] {attributes}`, then the arguments of the body and the body on a line of
+        their own."""
         print_operands(printer, "ins", self.inputs)
         print_operands(printer, "outs", self.inits)
         printer.print_string(" dimensions = ")

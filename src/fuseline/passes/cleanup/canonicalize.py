@@ -48,6 +48,7 @@ class CanonicalizePass(ModulePass):
     name = "canonicalize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Fold in every block of `op` until nothing changes; nodes that vanish are recorded."""
         work = Worklist(folds())
         work.run(op)
         record_eliminated(ctx, op, work.gone, self.name)

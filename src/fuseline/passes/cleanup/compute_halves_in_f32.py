@@ -53,6 +53,8 @@ class ComputeHalvesInF32Pass(ModulePass):
     name = "compute-halves-in-f32"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Widen every function that has 16-bit floats; those that only are declared keep their types. Nothing under
+        strict numerics."""
         strict = isinstance(ctx, CompilerContext) and ctx.target.numerics == "strict"
         functions = {function.sym_name.data: function for function in op.ops if isinstance(function, FuncOp)}
         if strict or not any(_has_halves(function) for function in functions.values()):

@@ -80,6 +80,7 @@ class CsePass(ModulePass):
     name = "cse"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Merge within each block of `op`."""
         merge_equal(body_of(op), ValueNumbering())
 
 

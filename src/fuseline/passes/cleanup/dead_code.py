@@ -88,6 +88,7 @@ class DeadCodePass(ModulePass):
     name = "dead-code"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Remove ops first, then what only they called; nodes that vanish are recorded."""
         gone: set[str] = set()
         remove_dead(op, gone)
         _remove_uncalled(op, gone)

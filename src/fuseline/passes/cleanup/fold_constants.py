@@ -232,6 +232,7 @@ class FoldConstantsPass(ModulePass):
     name = "fold-constants"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Fold function by function; all share one budget of bytes."""
         assert isinstance(ctx, CompilerContext)
         bodies = [body_of(function) for function in op.ops if type(function) is FuncOp and not function.is_declaration]
         budget = ConstantBudget(ctx.resources, (constant for body in bodies for constant in ops_of(body)))

@@ -78,6 +78,7 @@ class GeneralizeNamedOpsPass(ModulePass):
     name = "generalize-named-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Replace named ops at any depth, dispatches included."""
         for inner in ops_inside(op):
             if type(inner) is SoftmaxOp:
                 expand_softmax(inner)

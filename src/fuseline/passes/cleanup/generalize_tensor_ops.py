@@ -42,6 +42,7 @@ class GeneralizeTensorOpsPass(ModulePass):
     name = "generalize-tensor-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Replace ops in the blocks of functions; bodies of structured ops stay."""
         del ctx
         for function in op.ops:
             for block in function.body.blocks if isinstance(function, FuncOp) else ():

@@ -68,6 +68,7 @@ class MultiplyInIntegersPass(ModulePass):
     name = "multiply-in-integers"
 
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Rewrite the functions that have tensors of 8 bits."""
         for function in (function for function in functions(op) if _has_bytes(function)):
             maker = IntegerMaker(ctx)
             shapes = ShapeAnalysis(ctx.symbols)

@@ -32,7 +32,7 @@ class RequireAddressableSizesPass(ModulePass):
     name = "require-addressable-sizes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Look at every type once."""
+        """Look at every type once. Raises OutOfMemoryError: E0405 for a tensor that no memory can hold."""
         seen: dict[int, object] = {}
         for inner in (op, *ops_inside(op)):
             for value in (

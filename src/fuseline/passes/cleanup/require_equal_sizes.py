@@ -46,7 +46,8 @@ class RequireEqualSizesPass(ModulePass):
     name = "require-equal-sizes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Look at every op; nothing changes."""
+        """Look at every op; nothing changes. Raises FuselineError: E0107 for sizes that must be equal, or one at least
+        the other, and never are."""
         assert isinstance(ctx, CompilerContext)
         shapes = ShapeAnalysis(ctx.symbols)
         for inner in operations(op):

@@ -39,7 +39,8 @@ class RequireMapsInsidePass(ModulePass):
     name = "require-maps-inside"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Look at every structured op; nothing changes."""
+        """Look at every structured op; nothing changes. Raises FuselineError: E0306 for a map of other than sums of
+        loops and numbers, divided by numbers."""
         assert isinstance(ctx, CompilerContext)
         shapes = ShapeAnalysis(ctx.symbols)
         for inner in operations(op):

@@ -53,6 +53,8 @@ class ScalarsToTensorsPass(ModulePass):
     name = "scalars-to-tensors"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the functions that no other calls: bodies of host loops keep their scalars. Raises FuselineError: see
+        the class."""
         assert isinstance(ctx, CompilerContext)
         called = {inner.callee.string_value() for inner in ops_inside(op) if type(inner) is CallOp}
         for function in [item for item in op.ops if isinstance(item, FuncOp) and len(item.body.blocks) == 1]:

@@ -52,6 +52,8 @@ class CanonicalizeExecutablesPass(ModulePass):
     level: str = "exact"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Order the body and the arguments of every executable, and the operands of its calls. Raises FuselineError:
+        E0304 for an unknown level."""
         del ctx
         if not contains(checked(self.level, self.name), "exact"):
             return

@@ -34,6 +34,7 @@ class CompareExecutablesPass(ModulePass):
     level: str = "exact"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Fill `ctx.compared`. Raises FuselineError: E0304 for an unknown level."""
         assert isinstance(ctx, CompilerContext)
         ctx.records.dedup = checked(self.level, self.name)
         ctx.compared.clear()

@@ -36,6 +36,7 @@ class ConstantsToOperandsPass(ModulePass):
     level: str = "constants"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Add operands to entries and their calls. Raises FuselineError: E0304 for an unknown level."""
         assert isinstance(ctx, CompilerContext)
         if not contains(checked(self.level, self.name), "constants"):
             return

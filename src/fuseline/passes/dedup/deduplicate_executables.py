@@ -32,6 +32,8 @@ class DeduplicateExecutablesPass(ModulePass):
     level: str = "exact"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Keep the first of each class, which all its calls name then. Raises FuselineError: E0304 for an unknown
+        level."""
         del ctx
         if contains(checked(self.level, self.name), "exact"):
             _redirect(op, _merge(op))

@@ -34,6 +34,7 @@ class CloneCheapProducersPass(ModulePass):
     name = "clone-cheap-producers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Copy into every region, at any depth."""
         del ctx
         for region in (op, *ops_inside(op)):
             if type(region) is DispatchRegionOp:

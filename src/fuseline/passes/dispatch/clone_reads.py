@@ -44,6 +44,7 @@ class CloneReadsPass(ModulePass):
     name = "clone-reads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Copy from the last op to the first, so that what a copy reads can be copied too."""
         assert isinstance(ctx, CompilerContext)
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:

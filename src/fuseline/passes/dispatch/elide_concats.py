@@ -40,6 +40,7 @@ class ElideConcatsPass(ModulePass):
     name = "elide-concats"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Take concats out of their regions; their decisions go to `ctx.records`."""
         assert isinstance(ctx, CompilerContext)
         blocks = [function.body.block for function in op.ops if isinstance(function, FuncOp) and function.body.blocks]
         elided, members = list[tensor.ConcatOp](), set[str]()

@@ -96,6 +96,8 @@ class FormDispatchRegionsPass(ModulePass):
     code_limits: Mapping[str, int] = field(default_factory=dict[str, int], metadata={"option": False})
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Form the regions of every function. Raises FuselineError: E0304 for a level that is unknown or given
+        twice, and what `rules_asked`, `read_plan` and `PlanMatcher.check` raise."""
         assert isinstance(ctx, CompilerContext)
         level = self._level()
         known = rules_asked(ctx.target.rules, self.more_rules, self.rules, self.without, self.name)

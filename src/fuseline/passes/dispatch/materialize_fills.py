@@ -35,6 +35,7 @@ class MaterializeFillsPass(ModulePass):
     name = "materialize-fills"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Replace fills and large splats of functions."""
         del ctx
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:

@@ -32,6 +32,7 @@ class MergeEqualRegionsPass(ModulePass):
     name = "merge-equal-regions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Merge within the block of each function."""
         del ctx
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:

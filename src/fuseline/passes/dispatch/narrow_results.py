@@ -47,6 +47,7 @@ class NarrowResultsPass(ModulePass):
     enabled: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Narrow within the block of each function, if enabled."""
         assert isinstance(ctx, CompilerContext)
         for function in op.ops:
             if self.enabled and isinstance(function, FuncOp) and function.body.blocks:

@@ -63,6 +63,8 @@ class OutlineExecutablesPass(ModulePass):
     name = "outline-executables"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Outline function by function; executables come before them. Raises FuselineError: E0901 for a region that
+        reads a scalar from outside."""
         assert isinstance(ctx, CompilerContext)
         for function in list(op.ops):
             if isinstance(function, FuncOp) and function.body.blocks:

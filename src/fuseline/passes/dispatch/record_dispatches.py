@@ -46,6 +46,7 @@ class RecordDispatchesPass(ModulePass):
     name = "record-dispatches"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Write `ctx.records.dispatches` anew, and the names of the dispatches into the decisions."""
         assert isinstance(ctx, CompilerContext)
         codes = {
             exe.sym_name.data: _Code.of(DispatchView(entry_of(exe))) for exe in op.ops if isinstance(exe, ExecutableOp)

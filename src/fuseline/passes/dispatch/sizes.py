@@ -38,7 +38,7 @@ class SizeBuilder:
         return Emitter.at_end(self.function.body.block).size(dim, self.symbol)
 
     def symbol(self, symbol: Symbol) -> SSAValue:
-        """The index value of a symbol."""
+        """The index value of a symbol. Raises FuselineError: E0107 where nothing in the function has that size."""
         found = self._symbols.get(symbol.name)
         if found is None:
             found = self._symbols[symbol.name] = self._read(symbol.name)

@@ -38,6 +38,7 @@ class ExplainFusionPass(ModulePass):
     more_rules: tuple[FusionRule, ...] = field(default=(), metadata={"option": False})
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Add a remark per decision to `ctx.records.notes`. Raises what `rules_asked` raises."""
         assert isinstance(ctx, CompilerContext)
         chosen = rules_asked(ctx.target.rules, self.more_rules, self.rules, self.without, self.name)
         taken: dict[str, int] = {}

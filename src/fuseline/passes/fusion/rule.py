@@ -175,7 +175,8 @@ def unfusable(node: Node) -> WhyNot:
 
 
 def builtin_rules() -> list[FusionRule]:
-    """The rules in `rules/`, in the order that their `after` asks for, by name among equals."""
+    """The rules in `rules/`, in the order that their `after` asks for, by name among equals. Raises FuselineError:
+    E0901 for a file without a rule of its name."""
     from fuseline.passes.fusion import rules
 
     found = [

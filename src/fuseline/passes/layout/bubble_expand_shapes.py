@@ -35,6 +35,7 @@ class BubbleExpandShapesPass(ScopedPass):
     name = "bubble-expand-shapes"
 
     def rewrite(self, scope: Scope) -> None:
+        """From the last op to the first, so that an expand climbs past what has climbed before it."""
         scope.lift_sizes()
         scope.sweep()
         for inner in reversed(ops_of(scope.block)):

@@ -32,6 +32,7 @@ class CollapseDimsPass(ScopedPass):
     everywhere: bool = False
 
     def rewrite(self, scope: Scope) -> None:
+        """Collapse until no loops are left that may be one; as many rounds as there are loops, at most."""
         scope.lift_sizes()
         scope.sweep()
         if not self.everywhere and not any(_has_loops_below(op) for op in reshapes_between(scope)):

@@ -36,6 +36,7 @@ class ConvertConvolutionsToChannelsLastPass(ScopedPass):
     name = "convert-convolutions-to-channels-last"
 
     def rewrite(self, scope: Scope) -> None:
+        """Convert each generic by itself."""
         for inner in ops_of(scope.block):
             if is_generic(inner):
                 _convert(scope, inner)

@@ -36,6 +36,7 @@ class FoldBroadcastsIntoReadersPass(ModulePass):
     name = "fold-broadcasts-into-readers"
 
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Read through broadcasts in every function; those without readers go, and are recorded."""
         ledger = Ledger(op)
         for function in functions(op):
             for inner in ops_of(body_of(function)):

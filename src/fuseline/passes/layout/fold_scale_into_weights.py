@@ -50,6 +50,7 @@ class FoldScaleIntoWeightsPass(ModulePass):
     name = "fold-scale-into-weights"
 
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Fold in every function, in order, so that scales in a row fold one after the other."""
         ledger = Ledger(op)
         for function in functions(op):
             block = body_of(function)

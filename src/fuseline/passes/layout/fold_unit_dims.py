@@ -40,6 +40,7 @@ class FoldUnitDimsPass(ScopedPass):
     name = "fold-unit-dims"
 
     def rewrite(self, scope: Scope) -> None:
+        """Squeeze each op by itself, and what the caller gets back into its shape at the end."""
         scope.lift_sizes()
         squeezer = Squeezer(scope)
         for inner in ops_of(scope.block):

@@ -43,6 +43,7 @@ class PropagateTransposesPass(ScopedPass):
     name = "propagate-transposes"
 
     def rewrite(self, scope: Scope) -> None:
+        """Sink all, then bubble what is left."""
         scope.lift_sizes()
         scope.sweep()
         _sink(scope)

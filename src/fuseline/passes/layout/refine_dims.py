@@ -39,6 +39,7 @@ class RefineDimsPass(ScopedPass):
     name = "refine-dims"
 
     def rewrite(self, scope: Scope) -> None:
+        """Refine on both sides of each reshape, in order."""
         scope.lift_sizes()
         scope.sweep()
         for reshape in reshapes_between(scope):

@@ -42,6 +42,7 @@ class SinkCollapseShapesPass(ScopedPass):
     name = "sink-collapse-shapes"
 
     def rewrite(self, scope: Scope) -> None:
+        """In order, so that a collapse that sank is met again by the next op."""
         scope.lift_sizes()
         for inner in ops_of(scope.block):
             if is_generic(inner):

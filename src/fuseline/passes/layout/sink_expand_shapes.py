@@ -37,6 +37,7 @@ class SinkExpandShapesPass(ScopedPass):
     name = "sink-expand-shapes"
 
     def rewrite(self, scope: Scope) -> None:
+        """In order, so that an expand that sank is met again by the next op."""
         scope.lift_sizes()
         for inner in ops_of(scope.block):
             if type(inner) is tensor.ExtractSliceOp:

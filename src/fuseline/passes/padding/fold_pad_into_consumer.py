@@ -38,6 +38,7 @@ class FoldPadIntoConsumerPass(ScopedPass):
     name = "fold-pad-into-consumer"
 
     def rewrite(self, scope: Scope) -> None:
+        """Move every pad down first, then copy it to its readers."""
         scope.lift_sizes()
         scope.sweep()
         for inner in list(scope.block.ops):

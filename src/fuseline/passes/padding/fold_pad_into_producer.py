@@ -43,6 +43,7 @@ class FoldPadIntoProducerPass(ScopedPass):
     name = "fold-pad-into-producer"
 
     def rewrite(self, scope: Scope) -> None:
+        """Replace each pad by concats where its operand comes from a root."""
         pads = [inner for inner in scope.block.ops if isinstance(inner, tensor.PadOp)]
         for pad in pads:
             _fold(scope, pad)

@@ -61,6 +61,7 @@ class PadToTilePass(ModulePass):
     k: int = 0
 
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Grow the ops of every function whose target has multiples; the options win over those of the target."""
         chosen = zip(TILE_ROLES, (self.oh, self.ow, self.oc, self.ic, self.m, self.n, self.k), strict=True)
         multiples = {**dict(ctx.target.tile_multiples), **{role: multiple for role, multiple in chosen if multiple}}
         if all(multiple <= 1 for multiple in multiples.values()) and not ctx.target.has_tiles:

@@ -168,7 +168,7 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
 
 def dtype_name(type_: TensorType[Attribute], override: str | None = None) -> str:
     """The NumPy name of a tensor's elements; `override` is a `fuseline.dtype` attribute, which says what a signless
-    type cannot."""
+    type cannot. Raises FuselineError: E0305 for elements that no tensor of a program can have."""
     return override or _name_of(type_.element_type)
 
 

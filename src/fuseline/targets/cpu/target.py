@@ -135,7 +135,8 @@ class CpuTarget(Target):
         self, entries: Sequence[FuncOp], resources: Mapping[str, Any], *, splits: bool = False, merges: bool = False
     ) -> list[CompiledKernel]:
         """Code for each entry function, in order; kernels whose code is equal, arms of dispatches included, share a
-        symbol and an object, and so do those that `merges` lets differ in numbers."""
+        symbol and an object, and so do those that `merges` lets differ in numbers. Raises FuselineError: E0901 where no
+        family takes a dispatch."""
         del resources  # constants arrive as operands, packed by the schedule
         split = [split_arms(entry) for entry in entries]
         counts = [count for count, arms in zip(call_counts(entries), split, strict=True) for _ in arms]

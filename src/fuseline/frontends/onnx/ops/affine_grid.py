@@ -23,7 +23,7 @@ MOST_PLACES = 1 << 20
 @onnx_op("AffineGrid", since=20, in_f32=True)
 def affine_grid(node: OnnxNode) -> Tensor:
     """`theta` [batch, rank, rank + 1] and sizes [batch, channels, *sizes] give [batch, *sizes, rank]; the last axis of
-    an image comes first."""
+    an image comes first. Raises FuselineError: E0107 for maps of another shape, and negative sizes."""
     theta, sizes = node[0], [int(size) for size in node[1].numbers().reshape(-1)[2:]]
     rank = len(sizes)
     if theta.rank != 3 or theta.dims[1:] != (rank, rank + 1):

@@ -134,7 +134,8 @@ def _latest(node: OnnxNode, data: Tensor, numbers: Tensor, updates: Tensor, axis
 
 
 def filled_up(node: OnnxNode, t: Tensor, dims: Sequence[Dim], axis: int, value: int) -> Tensor:
-    """`t` with `value` behind its elements up to `dims` in all axes but `axis`."""
+    """`t` with `value` behind its elements up to `dims` in all axes but `axis`. Raises FuselineError: E0107 where `t`
+    is larger than `dims`."""
     missing = [
         0 if i == axis or want == size else _difference(node, want, size)
         for i, (want, size) in enumerate(zip(dims, t.dims, strict=True))

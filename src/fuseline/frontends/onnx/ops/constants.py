@@ -74,7 +74,8 @@ def constant_of_shape(node: OnnxNode) -> Tensor:
 
 @onnx_op("Range")
 def range_of(node: OnnxNode) -> Tensor:
-    """`start, start + delta, ..` below `limit`; how many must be known from constants and sizes."""
+    """`start, start + delta, ..` below `limit`; how many must be known from constants and sizes. Raises FuselineError:
+    E0107 for a range without an end."""
     start, limit, delta = node[0], node[1], node[2]
     if delta.is_constant and not delta.numbers().any():
         raise FuselineError(

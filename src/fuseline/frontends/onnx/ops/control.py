@@ -25,8 +25,7 @@ def branch(node: OnnxNode) -> Sequence[Value]:
 
     Branches that cannot both be computed are read again, as programs of their own (`branches.py`): what was read of
     them here stands on values of this program, which are arguments there. It takes 2 to 5 % of the compile of such a
-    branch.
-    """
+    branch. Raises FuselineError: E0105 for a branch with other than the node's number of outputs."""
     condition = node[0]
     branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
     if any(len(graph.outputs) != node.output_count for graph in branches):

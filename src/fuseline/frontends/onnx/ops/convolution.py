@@ -43,7 +43,8 @@ def conv(node: OnnxNode) -> Tensor:
 
 
 def add_bias(node: OnnxNode, x: Tensor, bias: Tensor | None, dtype: np.dtype[Any]) -> Tensor:
-    """`x` plus one number per channel (axis 1), then as `dtype`."""
+    """`x` plus one number per channel (axis 1), then as `dtype`. Raises FuselineError: E0107 for a bias that is no
+    vector."""
     if bias is None:
         return cast(node, x, dtype)
     if bias.rank != 1:

@@ -47,7 +47,7 @@ def _line(node: OnnxNode, factor: float, offset: float) -> Tensor:
 
 @onnx_op("ParametricSoftplus", in_f32=True)
 def parametric_softplus(node: OnnxNode) -> Tensor:
-    """alpha * log(1 + exp(beta * x))."""
+    """alpha * log(1 + exp(beta * x)). Raises FuselineError: E0105 without alpha or beta."""
     alpha, beta = _required(node, "alpha"), _required(node, "beta")
 
     def body(b: Body, t: DType, x: SSAValue) -> SSAValue:
@@ -58,7 +58,7 @@ def parametric_softplus(node: OnnxNode) -> Tensor:
 
 @onnx_op("ScaledTanh", in_f32=True)
 def scaled_tanh(node: OnnxNode) -> Tensor:
-    """alpha * tanh(beta * x)."""
+    """alpha * tanh(beta * x). Raises FuselineError: E0105 without alpha or beta."""
     alpha, beta = _required(node, "alpha"), _required(node, "beta")
 
     def body(b: Body, t: DType, x: SSAValue) -> SSAValue:
@@ -75,7 +75,8 @@ def _required(node: OnnxNode, name: str) -> float:
 
 @onnx_op("ImageScaler", in_f32=True)
 def image_scaler(node: OnnxNode) -> Tensor:
-    """scale * x + bias of the channel, for images [batch, channels, height, width]."""
+    """scale * x + bias of the channel, for images [batch, channels, height, width]. Raises FuselineError: E0105 for
+    other than one bias per channel."""
     x, factor = node[0], node.number("scale", 1.0)
     require_rank(x, 4, 4)
     bias = known(np.asarray(node.numbers("bias"), x.dtype))
@@ -91,7 +92,8 @@ def image_scaler(node: OnnxNode) -> Tensor:
 
 @onnx_op("Crop")
 def crop(node: OnnxNode) -> Tensor:
-    """Images without their border (left, top, right, bottom), or of size `scale` (height, width) from the border on."""
+    """Images without their border (left, top, right, bottom), or of size `scale` (height, width) from the border on.
+    Raises FuselineError: E0105 for other than four borders, other than two sizes, and negative ones."""
     x, border, size = node[0], node.integers("border"), node.integers("scale")
     require_rank(x, 4, 4)
     if len(border) != 4 or min([*border, *size]) < 0 or len(size) not in (0, 2):

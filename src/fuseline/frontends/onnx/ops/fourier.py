@@ -46,7 +46,8 @@ def dft_of_attribute(node: OnnxNode) -> Tensor:
 @onnx_op("STFT", since=17)
 def stft(node: OnnxNode) -> Tensor:
     """Transforms of overlapping frames of the signals `[batch, samples, parts]`: a convolution whose filters are the
-    matrix, times the window."""
+    matrix, times the window. Raises FuselineError: E0105 for a frame or step below 1, E0107 for frames longer than the
+    signal."""
     x, step, window = node[0], int(node[1].numbers().reshape(-1)[0]), node.get(2)
     given, parts = node.get(3), static_size(x.dims[2])
     if not is_float(x.dtype) or parts not in (1, 2) or (window is None and given is None):

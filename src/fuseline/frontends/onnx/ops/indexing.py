@@ -75,7 +75,8 @@ def _require_inside(node: OnnxNode, indices: NDArray[Any], size: int) -> None:
 
 @onnx_op("Gather")
 def gather(node: OnnxNode) -> Tensor:
-    """Slices of the data along an axis, at the places that the indices give."""
+    """Slices of the data along an axis, at the places that the indices give. Raises FuselineError: E0105 for a constant
+    index outside of constant data."""
     data, indices = node[0], node[1]
     axis = node.axis("axis", 0, data.rank)
     if data.array is not None and indices.is_constant and indices.numbers().size * data.array.size <= 1 << 16:
@@ -120,7 +121,8 @@ def gather_elements(node: OnnxNode) -> Tensor:
 
 @onnx_op("GatherND", least_ranks=(1, 1))
 def gather_nd(node: OnnxNode) -> Tensor:
-    """Slices of the data at the places that the last axis of the indices spells."""
+    """Slices of the data at the places that the last axis of the indices spells. Raises FuselineError: E0107 for
+    indices that do not fit the data."""
     data, indices = node[0], node[1]
     batch = node.integer("batch_dims")
     depth = static_size(indices.dims[-1])

@@ -35,7 +35,8 @@ def _row(node: OnnxNode, values: Sequence[float], x: Tensor, dtype: np.dtype[np.
 
 @onnx_op("Scaler", domain=ML)
 def scaler(node: OnnxNode) -> Tensor:
-    """(x - offset) * scale, in f32."""
+    """(x - offset) * scale, in f32. Raises FuselineError: E0105 for other than one offset and scale, or one per
+    feature."""
     numbers = [node.numbers("offset") or [0.0], node.numbers("scale") or [1.0]]
     _require_widths(node, [len(row) for row in numbers], node[0].dims[-1] if node[0].rank else 1)
     x = cast(node, node[0], FLOAT32)
@@ -157,7 +158,7 @@ def one_hot_encoder(node: OnnxNode) -> Tensor:
 @onnx_op("FeatureVectorizer", domain=ML)
 def feature_vectorizer(node: OnnxNode) -> Tensor:
     """`[rows, features]`: all inputs side by side in f32, each cut or filled with zeros to its declared width; one
-    without a batch is one row."""
+    without a batch is one row. Raises FuselineError: E0105 for other than one width per input, and negative ones."""
     parts, widths = node.present(), node.integers("inputdimensions")
     if len(widths) != len(parts) or not widths or min(widths) < 0:
         raise FuselineError("E0105", f"inputdimensions {widths} for {len(parts)} inputs", node=node.label)

@@ -44,13 +44,14 @@ class _Table:
 
 @onnx_op("LabelEncoder", domain=ML, since=2)
 def label_encoder_2(node: OnnxNode) -> Tensor:
-    """For each element what its key stands for; of equal keys the first. A NaN equals none, as by onnxruntime."""
+    """For each element what its key stands for; of equal keys the first. A NaN equals none, as by onnxruntime. Raises
+    FuselineError: E0105 for keys of another type than `x`, and other than one value per key."""
     return _encoded(node, with_nan=False)
 
 
 @onnx_op("LabelEncoder", domain=ML, since=4)
 def label_encoder_4(node: OnnxNode) -> Tensor:
-    """The same, but every NaN is one key."""
+    """The same, but every NaN is one key. Raises FuselineError: E0105 likewise."""
     return _encoded(node, with_nan=True)
 
 

@@ -65,7 +65,7 @@ def _require_intercepts(node: OnnxNode, outputs: int) -> None:
 
 @onnx_op("LinearRegressor", domain=ML)
 def linear_regressor(node: OnnxNode) -> Tensor:
-    """x W + b."""
+    """x W + b. Raises FuselineError: E0105 for other than one intercept per output, or none."""
     x, targets = float_rows(node), node.integer("targets", 1)
     require_table(node, "coefficients", targets, x.dims[1])
     _require_intercepts(node, targets)
@@ -75,7 +75,8 @@ def linear_regressor(node: OnnxNode) -> Tensor:
 
 @onnx_op("LinearClassifier", domain=ML)
 def linear_classifier(node: OnnxNode) -> list[Value]:
-    """The class with the largest score; of two classes with one score the second where it is positive."""
+    """The class with the largest score; of two classes with one score the second where it is positive. Raises
+    FuselineError: E0105 for other than one intercept per class, or none."""
     x, post = float_rows(node), node.text("post_transform", "NONE")
     outputs = _class_scores(node, x.dims[1])
     _require_intercepts(node, outputs)
@@ -112,7 +113,8 @@ def _class_scores(node: OnnxNode, features: Dim) -> int:
 
 @onnx_op("SVMRegressor", domain=ML)
 def svm_regressor(node: OnnxNode) -> Tensor:
-    """The sum of the kernels of all support vectors; of one class only on which side it lies."""
+    """The sum of the kernels of all support vectors; of one class only on which side it lies. Raises FuselineError:
+    E0105 without an offset (`rho`)."""
     x, count = float_rows(node), node.integer("n_supports")
     weights, rho = node.numbers("coefficients"), node.numbers("rho")
     if not rho:

@@ -41,7 +41,7 @@ LEAST_SHARE = 1e-7
 @onnx_op("SVMClassifier", domain=ML)
 def svm_classifier(node: OnnxNode) -> list[Value]:
     """The class that wins most pairs, and the decisions of all pairs or, where they were fitted, the probabilities of
-    all classes."""
+    all classes. Raises FuselineError: E0105 for labels, weights, offsets or fits that do not match the classes."""
     x, vectors, post = float_rows(node), node.integers("vectors_per_class"), node.text("post_transform", "NONE")
     labels = node.texts("classlabels_strings") or node.integers("classlabels_ints")
     if not sum(vectors):

@@ -135,7 +135,8 @@ def column_of(node: OnnxNode, scores: Tensor, column: int) -> Tensor:
 
 
 def refuse_probit_of_one(node: OnnxNode, post: str) -> None:
-    """Nothing says what the other class is then, and onnxruntime answers memory that it has not written."""
+    """Nothing says what the other class is then, and onnxruntime answers memory that it has not written. Raises
+    FuselineError: E0106 for PROBIT."""
     if post == "PROBIT":
         raise FuselineError(
             "E0106", f"{node.op_type} has one score for two classes, of which PROBIT makes no second", node=node.label

@@ -23,7 +23,8 @@ from fuseline.ir.dim import Dim, add, lower_bound
 
 @onnx_op("Pad")
 def pad_op(node: OnnxNode) -> Tensor:
-    """`pads` elements before and after each axis; negative ones cut."""
+    """`pads` elements before and after each axis; negative ones cut. Raises FuselineError: E0107 for other than two
+    pads per axis."""
     x, mode = node[0], node.text("mode", "constant")
     low, high = _amounts(node, x.rank)
     if min((*low, *high), default=0) < 0:

@@ -65,7 +65,8 @@ def _in_blocks(node: OnnxNode, x: Tensor, block: int) -> tuple[Tensor, int]:
 
 @onnx_op("QuantizeLinear")
 def quantize_linear(node: OnnxNode) -> Tensor:
-    """saturate(round(x / scale) + zero_point)."""
+    """saturate(round(x / scale) + zero_point). Raises FuselineError: E0107 for scales or zero points that are not one
+    per block or element of their axis."""
     x, scale, zero = node[0], node[1], node.get(2)
     dtype = zero.dtype if zero is not None else _output_dtype(node)
     if dtype.kind not in "iu" or dtype.itemsize > 2:
@@ -109,7 +110,7 @@ def _cut(b: Body, steps: SSAValue, ends: np.iinfo[np.integer[Any]]) -> SSAValue:
 
 @onnx_op("DequantizeLinear")
 def dequantize_linear(node: OnnxNode) -> Tensor:
-    """(x - zero_point) * scale."""
+    """(x - zero_point) * scale. Raises FuselineError: E0107 as `quantize_linear` does."""
     x, scale, zero = node[0], node[1], node.get(2)
     if x.dtype.kind not in "iu":
         raise NoNativeLowering("unsupported-dtype", x.dtype.name)

@@ -130,8 +130,8 @@ class _Direction:
 def run_layer(node: OnnxNode, states: int, cell: Cell, biases: Biases) -> list[Tensor]:
     """All directions; answers Y `[steps, directions, batch, hidden]` and the last states `[directions, batch, hidden]`.
 
-    With layout 1 the batch comes first in the input, the initial states and all answers.
-    """
+    With layout 1 the batch comes first in the input, the initial states and all answers. Raises FuselineError: E0107
+    for an unknown direction."""
     batch_first = bool(node.integer("layout"))
     x = transposed(node, node[0], [1, 0, 2]) if batch_first else node[0]
     if not is_float(x.dtype):

@@ -39,14 +39,15 @@ Table = tuple[Tensor, list[int | None]]
 
 @onnx_op("Upsample", since=7, in_f32=True)
 def upsample(node: OnnxNode) -> Tensor:
-    """Before version 10: nearest or linear, asymmetric coordinates."""
+    """Before version 10: nearest or linear, asymmetric coordinates. Raises FuselineError: E0107 for a scale that is not
+    positive, and an unknown mode."""
     scales = [float(v) for v in (node.attributes["scales"].value if node.has("scales") else node[1].numbers())]
     return _resized(node, scales, None, Resampling(node.text("mode", "nearest"), "asymmetric"))
 
 
 @onnx_op("Resize", since=10, in_f32=True)
 def resize_v10(node: OnnxNode) -> Tensor:
-    """Version 10: scales only, asymmetric coordinates."""
+    """Version 10: scales only, asymmetric coordinates. Raises FuselineError: E0107 as `upsample` does."""
     return _resized(
         node, [float(v) for v in node[1].numbers()], None, Resampling(node.text("mode", "nearest"), "asymmetric")
     )
@@ -54,7 +55,7 @@ def resize_v10(node: OnnxNode) -> Tensor:
 
 @onnx_op("Resize", since=11, in_f32=True)
 def resize(node: OnnxNode) -> Tensor:
-    """Scales or sizes, over all axes or those given."""
+    """Scales or sizes, over all axes or those given. Raises FuselineError: E0107 as `upsample` does."""
     x = node[0]
     axes = [normal_axis(a, x.rank) for a in node.integers("axes")] or list(range(x.rank))
     given, sizes_input = node.get(2), node.get(3)

@@ -39,7 +39,8 @@ MOST_PLACES = 1 << 20
 
 @onnx_op("ScatterND", since=11, least_ranks=(1, 1))
 def scatter_nd(node: OnnxNode) -> Tensor:
-    """Updates of slices at positions given for the leading axes."""
+    """Updates of slices at positions given for the leading axes. Raises FuselineError: E0107 for indices or updates
+    that do not fit the data, and constant indices outside of it."""
     data, indices, updates = node[0], node[1], node[2]
     depth = static_size(indices.dims[-1])
     if depth > data.rank:
@@ -77,7 +78,7 @@ def _rows_at(node: OnnxNode, data: Tensor, indices: Tensor, updates: Tensor, dep
 @onnx_op("Scatter", since=9)
 @onnx_op("ScatterElements", since=11)
 def scatter_elements(node: OnnxNode) -> Tensor:
-    """Updates at positions given along one axis."""
+    """Updates at positions given along one axis. Raises FuselineError: E0107 as `scatter_nd` does."""
     data, updates = node[0], node[2]
     _check_updates(node, updates, node[1].dims)
     if 0 in node[1].dims:

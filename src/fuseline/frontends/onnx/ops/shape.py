@@ -23,7 +23,8 @@ from fuseline.ir.fast.create import create_concat
 
 @onnx_op("Reshape", since=5)
 def reshape_op(node: OnnxNode) -> Tensor:
-    """0 copies a size (unless allowzero), -1 takes what is left."""
+    """0 copies a size (unless allowzero), -1 takes what is left. Raises FuselineError: E0107 for another number of
+    elements, more than one -1, sizes below -1, and -1 beside a size 0."""
     x, wanted = node[0], node[1].sizes()
     dims: list[Dim] = [
         x.dims[i] if size == 0 and not node.integer("allowzero") else size for i, size in enumerate(wanted)
@@ -63,7 +64,8 @@ def flatten(node: OnnxNode) -> Tensor:
 @onnx_op("Squeeze")
 def squeeze(node: OnnxNode) -> Tensor:
     """Without the given axes, which must have size 1. By default all that have: one that an input's size tells must not
-    be 1 then, and with one that is computed even the rank is unknown until the run."""
+    be 1 then, and with one that is computed even the rank is unknown until the run. Raises FuselineError: E0107 for an
+    axis whose size is known not to be 1."""
     x, given = node[0], node.ints_or_input("axes", 1)
     axes = (
         [normal_axis(a, x.rank) for a in given]
@@ -105,7 +107,7 @@ def unsqueeze(node: OnnxNode) -> Tensor:
 
 @onnx_op("Transpose")
 def transpose(node: OnnxNode) -> Tensor:
-    """Axes in another order."""
+    """Axes in another order. Raises FuselineError: E0107 for a `perm` that is no order of the axes."""
     x = node[0]
     order = node.integers("perm") if node.has("perm") else list(range(x.rank))[::-1]
     if sorted(order) != list(range(x.rank)):
@@ -142,7 +144,7 @@ def expand(node: OnnxNode) -> Tensor:
 
 @onnx_op("Concat")
 def concat(node: OnnxNode) -> Tensor:
-    """Inputs one after the other along an axis."""
+    """Inputs one after the other along an axis. Raises FuselineError: E0107 for inputs that differ beside the axis."""
     parts = node.present()
     axis = node.axis("axis", 0, parts[0].rank)
     _check_parts(node, [t.dims for t in parts], axis)

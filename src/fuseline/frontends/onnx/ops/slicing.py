@@ -41,7 +41,8 @@ class Cut:
 
 @onnx_op("Slice")
 def slice_op(node: OnnxNode) -> Tensor:
-    """From starts to ends in steps, per axis; negative positions count from the end."""
+    """From starts to ends in steps, per axis; negative positions count from the end. Raises FuselineError: E0107 for a
+    step of 0."""
     x = node[0]
     starts, ends = (_positions(node, name, i) for name, i in (("starts", 1), ("ends", 2)))
     axes = node.ints_or_input("axes", 3) or list(range(len(starts)))

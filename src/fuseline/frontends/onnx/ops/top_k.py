@@ -33,7 +33,8 @@ MOST_ELEMENTS = 1 << 13
 
 @onnx_op("TopK")
 def top_k(node: OnnxNode) -> list[Tensor]:
-    """The `k` largest (or smallest) elements along an axis in order, of equals the first first, and their positions."""
+    """The `k` largest (or smallest) elements along an axis in order, of equals the first first, and their positions.
+    Raises FuselineError: E0107 for more elements than the axis has."""
     x, axis = node[0], normal_axis(node.integer("axis", -1), node[0].rank)
     count, size = _count(node), x.dims[axis]
     most = upper_bound(size)

@@ -199,6 +199,7 @@ class If(Node):
     _run_else_branch: Any  # both made by OpRun
 
     def need_context(self) -> bool:
+        """True: the branches read values of the graph around them."""
         return True
 
     def _run(self, cond: Any, context: Any = None, attributes: Any = None, **_: Any) -> tuple[Any, ...]:

@@ -157,6 +157,7 @@ class RoiAlign(Amended):
     """Averages or maxima of regions; before operator set 16 their corners are not moved by half an element."""
 
     def missing(self, node: onnx.NodeProto, version: int) -> dict[str, Any]:
+        """Before version 16: `output_half_pixel`, which moves no corner."""
         return {"coordinate_transformation_mode": "output_half_pixel"} if version < MOVED_SINCE else {}
 
     def _run(self, *inputs: Any, **_: Any) -> tuple[Any, ...]:
@@ -167,6 +168,7 @@ class TfIdfVectorizer(Amended):
     """Counts of n-grams, weighted."""
 
     def missing(self, node: onnx.NodeProto, version: int) -> dict[str, Any]:
+        """A weight of 1 for each column."""
         columns = next(max(attribute.ints) + 1 for attribute in node.attribute if attribute.name == "ngram_indexes")
         return {"weights": [1.0] * columns}
 

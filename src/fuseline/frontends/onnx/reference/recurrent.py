@@ -154,6 +154,7 @@ class RNN(_Layer):
     """h' = f(W x + R h + b)."""
 
     def step(self, p: _Weights, x: Any, state: Sequence[Any]) -> tuple[Any, ...]:
+        """`x` [batch, input], one state h [batch, hidden]."""
         (h,) = state
         return (p.activations[0](x @ p.w[0].T + h @ p.r[0].T + p.input_bias[0] + p.state_bias[0]),)
 
@@ -165,6 +166,8 @@ class GRU(_Layer):
     defaults = ("Sigmoid", "Tanh")
 
     def step(self, p: _Weights, x: Any, state: Sequence[Any]) -> tuple[Any, ...]:
+        """`x` [batch, input], one state h [batch, hidden]; `linear_before_reset` resets what h was multiplied to, not
+        h."""
         (h,) = state
         sigma, squash = p.activations
         z, reset = (sigma(x @ p.w[k].T + h @ p.r[k].T + p.input_bias[k] + p.state_bias[k]) for k in range(2))
@@ -183,6 +186,7 @@ class LSTM(_Layer):
     defaults = ("Sigmoid", "Tanh", "Tanh")
 
     def step(self, p: _Weights, x: Any, state: Sequence[Any]) -> tuple[Any, ...]:
+        """`x` [batch, input], states h and c [batch, hidden]; peepholes [3, hidden] for i, o, f."""
         h, c = state
         sigma, squash, show = p.activations
         i, o, f, g = (x @ p.w[k].T + h @ p.r[k].T + p.input_bias[k] + p.state_bias[k] for k in range(4))

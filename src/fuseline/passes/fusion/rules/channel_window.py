@@ -21,6 +21,7 @@ class ChannelWindow(FusionRule):
     after = ("root-chain",)
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        """`reshape-between`, `two-roots`, `roots-limit`, `scratch`, or legal with the bytes of scratch."""
         producer, consumer = merge.producer, merge.consumer
         at = consumer.root.name
         if not producer.reduces or consumer.root.kind is not Kind.DEPTHWISE or merge.alignment.exact:

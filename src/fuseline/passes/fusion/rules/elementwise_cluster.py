@@ -19,6 +19,7 @@ class ElementwiseCluster(FusionRule):
     name = "elementwise-cluster"
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        """`reshape-between`, or legal where the loops of both are the same."""
         if merge.producer.reduces or merge.consumer.reduces:
             return NotApplicable()
         if merge.regrouped:

@@ -18,6 +18,7 @@ class ElementwiseEpilogue(FusionRule):
     name = "elementwise-epilogue"
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        """`reshape-between`, `indexing-map`, `broadcast`, or legal where the loops of both are the same."""
         producer, consumer = merge.producer, merge.consumer
         if not producer.reduces or consumer.reduces or producer.blocked:
             return NotApplicable()

@@ -38,6 +38,7 @@ class ReadInPlace(FusionRule):
     shape = Shape.INLINE_PRODUCER
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        """`multi-use`, `reshape-between`, `recompute`, or legal with how often an element is computed."""
         producer, consumer = merge.producer, merge.consumer
         if producer.reduces:
             return NotApplicable()

@@ -29,6 +29,7 @@ class RootChain(FusionRule):
     after = ("elementwise-epilogue", "row-chain")
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        """`roots-limit`, `reshape-between`, `two-roots`, `scratch`, or legal with the bytes of scratch."""
         producer, consumer = merge.producer, merge.consumer
         if not _speaks_about(merge):
             return NotApplicable()

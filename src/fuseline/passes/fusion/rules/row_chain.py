@@ -22,6 +22,7 @@ class RowChain(FusionRule):
     after = ("elementwise-epilogue", "elementwise-cluster")
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        """`reshape-between`, `strided-inner`, `scratch`, or legal with the bytes of scratch."""
         producer, consumer = merge.producer, merge.consumer
         if producer.heavy or consumer.heavy:
             return NotApplicable()

@@ -21,6 +21,7 @@ class SliceEpilogue(FusionRule):
     shape = Shape.CUT
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        """`reshape-between`, or legal behind a root; not applicable without whole tiles."""
         producer, consumer = merge.producer, merge.consumer
         if not merge.target.has_tiles:
             return NotApplicable()

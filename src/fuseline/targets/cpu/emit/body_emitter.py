@@ -95,7 +95,8 @@ class BodyEmitter:
         return self.kernel.splat(self.pull(value, [as_index(i) for i in index], lanes, active), lanes)
 
     def pull(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-        """`value_at`, but a scalar where all lanes are known to agree."""
+        """`value_at`, but a scalar where all lanes are known to agree. Raises FuselineError: E0901 for an op without a
+        rule."""
         found = self.kernel.recall(point_key(value, index, lanes, active))
         if found is not None:
             return found
@@ -180,7 +181,8 @@ class BodyEmitter:
     # affine maps ------------------------------------------------------------------------------------------------------
 
     def through(self, map_: AffineMap, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
-        """The coordinates that `map_` gives at the point `loops`."""
+        """The coordinates that `map_` gives at the point `loops`. Raises FuselineError: E0901 for an expression that is
+        no affine one."""
         return [self._expression(expr, loops, lanes) for expr in with_safe_divisions(map_).results]
 
     def _expression(self, expr: AffineExpr, loops: Sequence[AnyIndex], lanes: int) -> AnyIndex:

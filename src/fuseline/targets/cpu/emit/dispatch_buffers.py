@@ -57,7 +57,8 @@ class DispatchBuffers:
         return self.view.shapes.dims(value)
 
     def operand(self, dim: Dim) -> Operand:
-        """A size as an operand; computed once in a block, for sizes of sizes share most of what they are made of."""
+        """A size as an operand; computed once in a block, for sizes of sizes share most of what they are made of.
+        Raises FuselineError: E0901 for a size that is no argument of the dispatch."""
         if isinstance(dim, int):
             return dim
         found = self.kernel.recall(("size", dim))

@@ -22,7 +22,10 @@ _STEPS = 2
 class Known(Protocol):
     """What is known about index values (`IndexBounds`)."""
 
-    def form(self, operand: Any) -> Affine: ...
+    def form(self, operand: Any) -> Affine:
+        """An index operand as sums of products of values: what bounds are asked of."""
+        ...
+
     def least(self, form: Affine) -> int | None:
         """A number that `form` is not below, whatever the conditions in force; None if none is found."""
         ...

@@ -40,6 +40,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "scalars-to-tensors",
         "require-addressable-sizes",
         "require-equal-sizes",
+        "unify-equal-sizes",
         "require-maps-inside",
         "clamp-unproven-places",
         "require-readable-places",

@@ -88,9 +88,10 @@ class CompilerContext(Context):
     """xDSL's context with the side tables of one compile.
 
     `resources`: the arrays behind `dense_resource<name>` constants; they may be memory-mapped: never copy, print or
-    hash one whole without need. `symbols`: the sizes that have names, with their bounds. `requirements`: what the
-    program takes for granted about sizes. `metadata`: what the model says of itself, for the artifact. `spelled`: names
-    of values as the text of the program has them, where the IR's own differ. `target`: what the target says of itself;
+    hash one whole without need. `symbols`: the sizes that have names, with their bounds; `made_up_sizes`: those of the
+    names that the model does not give. `requirements`: what the program takes for granted about sizes. `metadata`: what
+    the model says of itself, for the artifact. `spelled`: names of values as the text of the program has them, where
+    the IR's own differ. `target`: what the target says of itself;
     `legal`: its answer about a dispatch that fusion would form (`targets.target.Legality`); `takes_op`: about an op
     wherever it is (`targets.target.OpLegality`); `sharing_price`: what an
     operand in place of a constant costs on it (`targets.target.SharingPrices`). `compared`: dispatches that look
@@ -104,6 +105,7 @@ class CompilerContext(Context):
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     _named: dict[str, int] = field(default_factory=dict[str, int], init=False, repr=False)
     symbols: dict[str, Dim] = field(default_factory=dict[str, Dim])
+    made_up_sizes: set[str] = field(default_factory=set[str])
     requirements: dict[tuple[Dim, Dim, Relation], SizeRequirement] = field(
         default_factory=dict[tuple[Dim, Dim, Relation], SizeRequirement]
     )

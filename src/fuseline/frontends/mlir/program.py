@@ -106,6 +106,8 @@ def _described(argument: BlockArgument, name: str, ctx: CompilerContext, names: 
         free = [f"{name}_{axis}" for axis in range(len(argument.type.get_shape()))]
         named = [f"{text}_" if text in names else text for text in free]
         dims = [str(size) if size >= 0 else text for text, size in zip(named, argument.type.get_shape(), strict=True)]
-        ctx.symbols |= {dim: symbol(dim) for dim in dims if not dim.isdecimal()}
+        made_up = [dim for dim in dims if not dim.isdecimal()]
+        ctx.symbols |= {dim: symbol(dim) for dim in made_up}
+        ctx.made_up_sizes.update(made_up)
         attributes["fuseline.dims"] = ArrayAttr([StringAttr(dim) for dim in dims])
     return DictionaryAttr(attributes)

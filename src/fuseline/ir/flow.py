@@ -35,10 +35,11 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
+from xdsl.utils.exceptions import VerifyException
 
 from fuseline.ir.fast import attributes
 from fuseline.ir.flow_executables import ExecutableEndOp, ExecutableExportOp, ExecutableOp
-from fuseline.ir.flow_text import parse_count, parse_shaped_types, parse_workload, print_shaped_types
+from fuseline.ir.flow_text import parse_count, parse_shaped_types, parse_workload, print_shaped_types, require_dims
 
 
 @irdl_op_definition
@@ -73,6 +74,12 @@ class DispatchRegionOp(IRDLOperation):
     ) -> None:
         segments: dict[str, Attribute] = {"operandSegmentSizes": attributes.segments((len(dims), len(workload)))}
         Operation.__init__(self, operands=[*dims, *workload], result_types=types, properties=segments, regions=[body])
+
+    def verify_(self) -> None:
+        require_dims("result", self.res.types, self.result_dims)
+        end = self.body.block.last_op
+        if type(end) is not ReturnOp or list(end.values.types) != list(self.res.types):
+            raise VerifyException("its body does not end with flow.return of its results")
 
     def print(self, printer: Printer) -> None:
         """`[workload] -> (types{sizes}) attributes {..} region`, then ` count(arguments) -> (index, index, index)
@@ -147,6 +154,10 @@ class DispatchOp(IRDLOperation):
         Operation.__init__(
             self, operands=[value for group in groups for value in group], result_types=types, properties=properties
         )
+
+    def verify_(self) -> None:
+        require_dims("argument", self.arguments.types, self.argument_dims)
+        require_dims("result", self.res.types, self.result_dims)
 
     @property
     def executable(self) -> str:

@@ -8,11 +8,19 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 
 def dynamic_count(type_: Attribute) -> int:
     """How many sizes of a type are unknown at compile time."""
     return sum(size == DYNAMIC_INDEX for size in type_.get_shape()) if isinstance(type_, TensorType) else 0
+
+
+def require_dims(what: str, types: Sequence[Attribute], dims: Sequence[SSAValue]) -> None:
+    """Raise VerifyException where `dims` are not one for each unknown size of `types`, which are of a `what` each."""
+    unknown = sum(map(dynamic_count, types))
+    if unknown != len(dims):
+        raise VerifyException(f"{len(dims)} sizes are given for the {unknown} unknown ones of its {what}s")
 
 
 def print_shaped_types(printer: Printer, types: Sequence[Attribute], dims: Sequence[SSAValue]) -> None:
@@ -34,10 +42,19 @@ def print_shaped_types(printer: Printer, types: Sequence[Attribute], dims: Seque
 
 def parse_shaped_type(parser: Parser) -> tuple[Attribute, list[UnresolvedOperand]]:
     """A type, and the operands that are its unknown sizes: `tensor<4x?xf32>{%n}`."""
-    type_ = parser.parse_type()
-    if not dynamic_count(type_):
+    return _with_dims(parser, parser.parse_type())
+
+
+def _with_dims(parser: Parser, type_: Attribute) -> tuple[Attribute, list[UnresolvedOperand]]:
+    """`type_` with the operands that follow in braces, one for each unknown size."""
+    count = dynamic_count(type_)
+    if not count:
         return type_, []
-    return type_, parser.parse_comma_separated_list(Parser.Delimiter.BRACES, parser.parse_unresolved_operand)
+    position = parser.pos
+    dims = parser.parse_comma_separated_list(Parser.Delimiter.BRACES, parser.parse_unresolved_operand)
+    if len(dims) != count:
+        parser.raise_error(f"{count} sizes expected, one for each `?`", position, parser.pos)
+    return type_, dims
 
 
 def parse_shaped_types(parser: Parser) -> tuple[list[Attribute], Sequence[SSAValue]]:
@@ -58,11 +75,7 @@ def parse_shaped_types(parser: Parser) -> tuple[list[Attribute], Sequence[SSAVal
 
 def _optional_shaped(parser: Parser) -> tuple[Attribute, list[UnresolvedOperand]] | None:
     type_ = parser.parse_optional_type()
-    if type_ is None:
-        return None
-    if not dynamic_count(type_):
-        return type_, []
-    return type_, parser.parse_comma_separated_list(Parser.Delimiter.BRACES, parser.parse_unresolved_operand)
+    return None if type_ is None else _with_dims(parser, type_)
 
 
 def parse_workload(parser: Parser) -> list[SSAValue]:

@@ -11,6 +11,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
+from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.flow_text import (
     dynamic_count,
@@ -20,6 +21,7 @@ from fuseline.ir.flow_text import (
     parse_workload,
     print_shaped_types,
 )
+from fuseline.ir.text import parse_module
 
 ANY = DYNAMIC_INDEX
 UNKNOWN = TensorType(f32, [ANY, 4, ANY])
@@ -75,6 +77,44 @@ def test_one_type_needs_no_parentheses():
 def test_types_without_their_sizes_are_refused(text: str):
     with pytest.raises(ParseError):
         parse_shaped_types(_parser(text))
+
+
+@pytest.mark.parametrize("text", ["tensor<?xf32>{%n, %m}", "(tensor<?x?xf32>{%n})", "(tensor<4xf32>, tensor<?xf32>{})"])
+def test_there_is_one_size_for_each_unknown(text: str):
+    with pytest.raises(ParseError, match="one for each"):
+        parse_shaped_types(_parser(text, "n", "m"))
+
+
+@pytest.mark.parametrize(
+    ("op", "message"),
+    [
+        ("-> (tensor<?xf32>)", "0 sizes are given for the 1 unknown ones of its results"),
+        ("-> (tensor<?xf32>, tensor<4xf32>)", "0 sizes"),
+        ("-> (tensor<4xf32>)", "does not end with flow.return of its results"),
+    ],
+)
+def test_a_region_says_its_sizes_and_returns_its_results(op: str, message: str):
+    types = op.removeprefix("-> (").removesuffix(")")
+    text = f"""func.func @main(%x: tensor<?xf32>) {{
+      %r:{types.count("tensor")} = "flow.dispatch.region"() <{{operandSegmentSizes = array<i32: 0, 0>}}> ({{
+        "flow.return"(%x) : (tensor<?xf32>) -> ()
+      }}) : () {op}
+      return
+    }}"""
+    with pytest.raises(FuselineError) as caught:
+        parse_module(text, new_context())
+    assert caught.value.code == "E0302" and message in caught.value.message
+    assert caught.value.node == "<input>:2:7"
+
+
+def test_a_dispatch_says_the_sizes_of_what_it_is_given():
+    text = """func.func @main(%x: tensor<?xf32>) {
+      "flow.dispatch"(%x) <{entry_points = [@e::@f], operandSegmentSizes = array<i32: 0, 1, 0, 0>}>
+        : (tensor<?xf32>) -> ()
+      return
+    }"""
+    with pytest.raises(FuselineError, match="0 sizes are given for the 1 unknown ones of its arguments"):
+        parse_module(text, new_context())
 
 
 @pytest.mark.parametrize(("text", "names"), [("[%a, %b]", ["a", "b"]), ("[]", []), ("(%a)", [])])

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation
+from xdsl.utils.exceptions import VerifyException
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, kind
@@ -23,7 +24,7 @@ from fuseline.dispatch.region_names import region_name
 from fuseline.dispatch.view import ROOT_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir.fast.direct import body_of, detach, erase, insert_before, ops_of, replace_uses
-from fuseline.ir.flow import DispatchRegionOp, ReturnOp
+from fuseline.ir.flow import DispatchRegionOp
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,11 @@ def _opens(region: DispatchRegionOp) -> bool:
 
 
 def _require_body(region: DispatchRegionOp) -> None:
-    ops = ops_of(body_of(region))
-    end = ops[-1] if ops else None
-    if type(end) is not ReturnOp or [v.type for v in end.operands] != [v.type for v in region.results]:
-        raise _malformed(region, "its body does not end with flow.return of its results")
-    if any(type(inner) is DispatchRegionOp for op in ops for inner in op.walk()):
+    try:
+        region.verify_()
+    except VerifyException as error:
+        raise _malformed(region, str(error)) from error
+    if any(type(inner) is DispatchRegionOp for op in ops_of(body_of(region)) for inner in op.walk()):
         raise _malformed(region, "there is another dispatch region inside")
 
 

@@ -125,7 +125,7 @@ def test_a_malformed_region_is_refused_by_name():
       %r = flow.dispatch.region -> (tensor<4xf32>) attributes {fuseline.members = ["a", "b"]} { flow.return }
       return %r : tensor<4xf32>
     }"""
-    (function,) = parse_module(text, new_context()).ops
+    (function,) = parse_module(text, new_context(), verify=False).ops
     assert isinstance(function, FuncOp)
     with pytest.raises(FuselineError) as caught:
         FunctionRound.of(function, {})

@@ -50,6 +50,7 @@ def _block(text: str, returned: str) -> Block:
     module: ModuleOp = parse_module(
         f"func.func @main(%x: {T}) -> ({types}) {{\n%e = tensor.empty() : {T}\n{text}\nreturn {returned} : {types}\n}}",
         ctx,
+        verify=False,
     )
     (function,) = module.ops
     assert isinstance(function, FuncOp)

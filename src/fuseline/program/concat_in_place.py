@@ -17,14 +17,15 @@ from xdsl.dialects.func import CallOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.views import is_view
+from fuseline.analysis.views import base_of, is_view
 from fuseline.dispatch.result_places import unreshaped
 from fuseline.ir.build import shape_of
 from fuseline.ir.dim import symbols
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp
 
 MOST_COPIES = 1
-"""Parts that may have to be copied: more would be more launches than the concat's own dispatch."""
+"""Parts that may have to be copied beside those that are written there: more would be more launches than the concat's own
+dispatch. Where nothing is written there, the copies are all that there is, and take no code of their own."""
 
 
 class ConcatsInPlace:
@@ -53,10 +54,14 @@ class ConcatsInPlace:
             found.append(value if free else None)
             if free:
                 mine[value] = None
-        if found.count(None) > MOST_COPIES:
+        if found.count(None) > MOST_COPIES and (mine or not all(map(self._is_fed, op.inputs))):
             return None
         self.taken |= mine.keys()
         return found
+
+    def _is_fed(self, part: SSAValue) -> bool:
+        """Whether a part is an argument of the program, or lies in one."""
+        return isinstance(base_of(part), BlockArgument)
 
     def _is_stacked(self, op: tensor.ConcatOp) -> bool:
         """Whether the parts are contiguous in the concat, and its size is known before any of them is made."""

@@ -50,7 +50,16 @@ def test_parts_that_steps_make_are_written_in_place() -> None:
 
 def test_one_part_may_be_copied_and_no_more() -> None:
     assert _claims(_concat("a", "x")) == [["a", None]]
-    assert _claims(_concat("x", "y")) == [None]
+    assert _claims(_concat("x", "y", "a", type_="tensor<6x3xf32>"), type_="tensor<6x3xf32>") == [None]
+
+
+def test_arguments_are_copied_however_many_there_are() -> None:
+    assert _claims(_concat("x", "y")) == [[None, None]]
+    flat = "  %c = tensor.collapse_shape %x [[0, 1]] : {T} into tensor<6xf32>\n".replace("{T}", T)
+    back = f"  %d = tensor.expand_shape %c [[0, 1]] output_shape [2, 3] : tensor<6xf32> into {T}\n"
+    assert _claims(flat + back + _concat("d", "x", "d", type_="tensor<6x3xf32>"), type_="tensor<6x3xf32>") == [
+        [None] * 3
+    ]
 
 
 def test_a_part_has_one_place() -> None:

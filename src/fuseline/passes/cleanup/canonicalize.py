@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.passes.cleanup.elimination import record_eliminated
 from fuseline.passes.cleanup.folds import dims, generics, reshapes, scalars, slices
+from fuseline.passes.cleanup.folds.scalar_reads import fold_scalar_read
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
 
@@ -27,7 +28,7 @@ def folds() -> dict[type[Operation], Sequence[Fold]]:
     """The folds by op class, in the order in which they are tried."""
     return {
         **scalars.scalar_folds(),
-        linalg.ops.GenericOp: generics.GENERIC,
+        linalg.ops.GenericOp: (*generics.GENERIC, fold_scalar_read),
         linalg.ops.FillOp: generics.FILL,
         linalg.ops.TransposeOp: generics.TRANSPOSE,
         tensor.ExpandShapeOp: reshapes.FOLDS,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -42,6 +43,7 @@ from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.halves import is_half, is_storage, widened
 from fuseline.ir.provenance import provenance
 from fuseline.ir.splats import one_element, splat_attribute
+from fuseline.passes.cleanup.halves_in_place import moved_half
 
 Types = tuple[Attribute, ...]
 
@@ -104,6 +106,16 @@ class _Widening:
             elif is_half(argument.type):
                 self._keep_narrow(argument)
         self._widen_ops(block)
+        self._keep_moved_halves(block)
+
+    def _keep_moved_halves(self, block: Block) -> None:
+        """Let what is only moved from border to border stay narrow (`halves_in_place.py`)."""
+        for op in ops_of(block):
+            if isinstance(op, linalg.ops.GenericOp) and is_half(result_of(op).type) and self._leaves_narrow(op):
+                element = element_of(result_of(op))
+                moved = moved_half(operand_of(op, 0), element, partial(_truncated, element=element))
+                if moved is not None:
+                    _replace(op, moved)
 
     def _widen_ops(self, block: Block) -> None:
         for op in ops_of(block):
@@ -154,7 +166,7 @@ class _Widening:
     def _narrow_operands(self, op: Operation, wanted: Types) -> None:
         for index, (value, type_) in enumerate(zip(operands_of(op), wanted, strict=True)):
             if is_half(type_) and value.type != type_:
-                set_operand(op, index, _truncated(value, type_, op))
+                set_operand(op, index, _truncated(value, cast("TensorType[Attribute]", type_).element_type, op))
 
     # ops --------------------------------------------------------------------------------------------------------------
 
@@ -300,11 +312,10 @@ def _extended(value: SSAValue, uses: Sequence[Use]) -> SSAValue:
     return emit.elementwise([value], emit.empty_like(value, f32), lambda b: b.op(arith.ExtFOp, b.args[0], f32))
 
 
-def _truncated(value: SSAValue, type_: Attribute, place: Operation) -> SSAValue:
-    """The tensor `value` as `type_`, right before `place`."""
-    emit = Emitter.before(place)
+def _truncated(value: SSAValue, element: Attribute, place: Operation | None = None) -> SSAValue:
+    """The tensor `value` as one of `element`, right before `place` (None: right behind the op that makes it)."""
+    emit = Emitter.before(place) if place is not None else Emitter.after(value.owner)
     emit.location = value.op.location if isinstance(value, OpResult) else place.location
-    element = cast("TensorType[Attribute]", type_).get_element_type()
     return emit.elementwise(
         [value], emit.empty_like(value, element), lambda b: b.op(arith.TruncFOp, b.args[0], element)
     )

@@ -79,7 +79,7 @@ class MainBuffers:
             if is_view(op):
                 viewed = op.operands[0]
                 self._roots[op.results[0]] = self.root(viewed)
-                self._view_offsets[op.results[0]] = add(self._view_offsets.get(viewed, 0), view_offset(op))
+                self._view_offsets[op.results[0]] = add(self._view_offsets.get(viewed, 0), view_offset(op, shapes))
 
     def root(self, value: SSAValue) -> SSAValue:
         """What `value` is a view of: itself, if of nothing."""

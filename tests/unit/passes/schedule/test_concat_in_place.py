@@ -110,7 +110,16 @@ def test_a_part_lies_in_one_concat_and_is_copied_into_the_next(schedule_of: Sche
 
 def test_a_concat_that_has_to_be_a_dispatch_is_refused(schedule_of: ScheduleOf) -> None:
     with pytest.raises(FuselineError, match=r"E0305.*tensor\.concat"):
-        schedule_of(_main(_concat("r", "x", "x"), "r", 128))
+        schedule_of(_main(_one("a", "x") + _concat("r", "x", "a", "x"), "r", 192))
+
+
+def test_arguments_are_copied_side_by_side(schedule_of: ScheduleOf) -> None:
+    schedule = schedule_of(_main(_concat("r", "x", "x", "x"), "r", 192))
+    found = [step for step in schedule.steps if isinstance(step, CopyStep)]
+    assert [(step.wave, step.source.buffer, step.target.buffer) for step in found] == [
+        (0, BufferRef("input", 0), BufferRef("output", 0, offset)) for offset in (0, 256, 512)
+    ]
+    assert not _dispatches(schedule)
 
 
 # whole programs -------------------------------------------------------------------------------------------------------

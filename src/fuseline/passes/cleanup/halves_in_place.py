@@ -1,0 +1,119 @@
+"""16-bit floats that are only moved stay what they are: nothing is widened on the way from one border to the other.
+
+    %w = extf %past                                   %n = truncf %new
+    %c = concat %w, %new : tensor<..xf32>       =>    %c = concat %past, %n : tensor<..xf16>
+    return truncf %c                                  return %c
+
+Narrowing and moving commute, so the narrowing goes up to where the parts come from, as long as one of them is a half
+that was widened; there the two conversions cancel. A value that something else reads as f32 stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.utils.hints import isa
+
+from fuseline.analysis.structured import Kind, kind
+from fuseline.ir.build import Emitter, element_of, scalar_attribute, shape_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.direct import body_of, operand_of, result_of, set_operand, set_type
+
+Narrow = Callable[[SSAValue], SSAValue]
+"""Makes a value, a part of what is moved, a tensor of halves."""
+
+_MOVES = frozenset({Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.RESHAPE, Kind.SLICE, Kind.CONCAT, Kind.PAD})
+
+
+def moved_half(value: SSAValue, element: Attribute, narrow: Narrow) -> SSAValue | None:
+    """`value`, a tensor of f32 that one op narrows to `element`, as a tensor of `element`: moved without being widened.
+
+    None where nothing of it was a tensor of `element`; then nothing is changed. `narrow` is asked for the parts that
+    are computed.
+    """
+    return _narrowed(value, element, narrow) if _comes_from(value, element) else None
+
+
+def _comes_from(value: SSAValue, element: Attribute) -> bool:
+    """Whether a half is widened, and then moved to `value`, for nobody else."""
+    if _widened_from(value, element) is not None:
+        return True
+    return _is_moved(value, element) and any(_comes_from(part, element) for part in _parts(value))
+
+
+def _widened_from(value: SSAValue, element: Attribute) -> SSAValue | None:
+    """The tensor of `element` that `value` is the widening of."""
+    op = value.owner
+    if not isinstance(op, linalg.ops.GenericOp) or kind(op) is not Kind.ELEMENTWISE or len(op.inputs) != 1:
+        return None
+    first, last = body_of(op).first_op, body_of(op).last_op
+    if not isinstance(first, arith.ExtFOp) or first.next_op is not last or element_of(op.inputs[0]) != element:
+        return None
+    plain = len(set(op.indexing_maps.data)) == 1
+    return op.inputs[0] if plain and first.input is body_of(op).args[0] else None
+
+
+def _is_moved(value: SSAValue, element: Attribute) -> bool:
+    """Whether `value` is made by an op that only moves data, for one reader, and could move halves as well."""
+    if not isinstance(value, OpResult) or kind(value.op) not in _MOVES or isinstance(value.op, tensor.InsertSliceOp):
+        return False
+    readers = [use for use in value.uses if not isinstance(use.operation, tensor.DimOp)]
+    if len(readers) != 1 or (isinstance(value.op, linalg.ops.GenericOp) and len(value.op.operands) != 2):
+        return False
+    return not isinstance(value.op, tensor.PadOp) or _padding(value.op, element) is not None
+
+
+def _parts(value: SSAValue) -> Sequence[SSAValue]:
+    """What the move that makes `value` reads."""
+    op = value.owner
+    assert isinstance(op, Operation)
+    return list(op.operands) if isinstance(op, tensor.ConcatOp) else [op.operands[0]]
+
+
+def _padding(op: tensor.PadOp, element: Attribute) -> Attribute | None:
+    """The number around a padded tensor as one of `element`; None where it is no constant, or none of those."""
+    number = op.region.block.last_op
+    owner = number.operands[0].owner if number is not None else None
+    if not isinstance(owner, arith.ConstantOp) or not isa(owner.value, FloatAttr):
+        return None
+    found = scalar_attribute(owner.value.value.data, element)
+    same = isa(found, FloatAttr) and found.value.data == owner.value.value.data
+    return found if same else None
+
+
+# making it narrow -----------------------------------------------------------------------------------------------------
+
+
+def _narrowed(value: SSAValue, element: Attribute, narrow: Narrow) -> SSAValue:
+    stored = _widened_from(value, element)
+    if stored is not None:
+        return stored
+    if not _is_moved(value, element) or not _comes_from(value, element):
+        return narrow(value)
+    assert isinstance(value, OpResult)
+    op = value.op
+    for index, part in enumerate(_parts(value)):
+        set_operand(op, index, _narrowed(part, element, narrow))
+    if isinstance(op, linalg.ops.GenericOp | linalg.ops.TransposeOp | linalg.ops.BroadcastOp):
+        _narrow_body(op, element)
+    if isinstance(op, tensor.PadOp):
+        _narrow_padding(op, element)
+    set_type(value, attributes.tensor_type(element, shape_of(value)))
+    return value
+
+
+def _narrow_body(op: Operation, element: Attribute) -> None:
+    """The body and the init of a structured op that yields its input."""
+    set_operand(op, 1, Emitter.before(op).empty_like(operand_of(op, 1), element))
+    for argument in body_of(op).args:
+        set_type(argument, element)
+
+
+def _narrow_padding(op: tensor.PadOp, element: Attribute) -> None:
+    value, end = _padding(op, element), op.region.block.last_op
+    assert value is not None and end is not None
+    constant = Emitter.before(end).add(arith.ConstantOp(value))
+    set_operand(end, 0, result_of(constant))

@@ -24,8 +24,8 @@ from fuseline.ir.dim import symbols
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp
 
 MOST_COPIES = 1
-"""Parts that may have to be copied beside those that are written there: more would be more launches than the concat's own
-dispatch. Where nothing is written there, the copies are all that there is, and take no code of their own."""
+"""Parts that may have to be copied beside those that are written there: more would be more launches than the concat's
+own dispatch. Where nothing is written there, the copies are all that there is, and take no code of their own."""
 
 
 class ConcatsInPlace:

@@ -135,11 +135,11 @@ def test_parts_that_are_told_when_it_runs(offsets: str, sizes: str, strides: str
 def test_a_returned_part_of_an_argument_is_copied(dtype: str, o: int, n: int, tmp_path: Any):
     path = tmp_path / "part.mlir"
     path.write_text(
-        f"""func.func @main(%x: tensor<?x3xf32>, %o: index, %n: index) -> (tensor<?x3xf32>, tensor<?xf32>) {{
+        """func.func @main(%x: tensor<?x3xf32>, %o: index, %n: index) -> (tensor<?x3xf32>, tensor<?xf32>) {
   %s = tensor.extract_slice %x[%o, 0] [%n, 3] [1, 1] : tensor<?x3xf32> to tensor<?x3xf32>
   %f = tensor.collapse_shape %s [[0, 1]] : tensor<?x3xf32> into tensor<?xf32>
   return %s, %f : tensor<?x3xf32>, tensor<?xf32>
-}}""".replace("f32", dtype)
+}""".replace("f32", dtype)
     )
     x = RNG.integers(-99, 99, (9, 3)).astype({"f32": "f4", "f64": "f8", "i8": "i1"}[dtype])
     program = fuseline.compile(path)

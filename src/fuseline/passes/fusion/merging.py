@@ -77,16 +77,32 @@ def align(producer: Group, consumer: Group) -> Alignment:
 
 
 def _placed_reads(read: Read, group: Group) -> list[Read]:
-    """The reads that placed members of `group` make of a value, through a pad that they read in place; none where
-    another op is read in place."""
+    """The reads that placed members of `group` make of a value, through a pad that they read in place, or rows that
+    each of them evaluates; none where another op is read in place."""
     if not group.is_inlined(read.consumer):
         return [read]
-    if read.consumer.kind is not Kind.PAD:
+    if read.consumer.kind is not Kind.PAD and (read.consumer.kind is not Kind.ELEMENTWISE or group.heavy):
         return []
     inside = [further for further in read.consumer.readers if further.consumer in group.member_set]
-    if any(group.is_inlined(further.consumer) for further in inside):
+    if read.consumer.kind is Kind.PAD and any(group.is_inlined(further.consumer) for further in inside):
         return []
-    return [_composed(read, further) for further in inside]
+    if not all(_in_step(further) for further in inside):
+        return []
+    found = [_placed_reads(_composed(read, further), group) for further in inside]
+    return [one for reads in found for one in reads] if all(found) else []
+
+
+def _in_step(read: Read) -> bool:
+    """Whether the reader's loops are as long as those that write what it reads: sizes with names of their own are not
+    known to be equal."""
+    assert read.producer is not None
+    written = read.producer.written[read.producer.result_index(read.value)]
+    return all(
+        loop is None
+        or not isinstance(at, AffineDimExpr)
+        or read.producer.loops[loop] == read.consumer.loops[at.position]
+        for loop, at in zip(written, read.coordinates, strict=True)
+    )
 
 
 def _composed(read: Read, further: Read) -> Read:

@@ -23,6 +23,7 @@ from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.decision import Answer, WhyNot
+from fuseline.passes.fusion.evaluated_rows import with_rows_evaluated
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.merging import Alignment, align, cut_behind, inline_into, merged
@@ -45,10 +46,11 @@ RESERVED_NAMES = frozenset(
 
 
 class Shape(Enum):
-    """How a merge joins two groups: over the loops they share, by reading the producer in place, or by cutting what the
-    producer stores."""
+    """How a merge joins two groups: over the loops they share, with rows between them in scratch or evaluated by each
+    reader; by reading the producer in place; or by cutting what the producer stores."""
 
     SHARED = "shared"
+    EVALUATED = "evaluated"
     INLINE_PRODUCER = "inline-producer"
     CUT = "cut"
 
@@ -80,6 +82,11 @@ class Merge:
         return merged(self.producer, self.consumer, self.alignment)
 
     @cached
+    def evaluated(self) -> Group | None:
+        """The same with rows that are evaluated by each reader; None where there are none."""
+        return with_rows_evaluated(self.shared)
+
+    @cached
     def inlined(self) -> Group:
         """The consumer with the producer read in place."""
         return inline_into(self.producer, self.consumer)
@@ -93,6 +100,8 @@ class Merge:
         """The merged group, joined as `shape` says."""
         if shape is Shape.SHARED:
             return self.shared
+        if shape is Shape.EVALUATED and self.evaluated is not None:
+            return self.evaluated
         return self.inlined if shape is Shape.INLINE_PRODUCER else cut_behind(self.producer, self.consumer)
 
     @property

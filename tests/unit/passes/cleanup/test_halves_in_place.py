@@ -16,37 +16,32 @@ from tests.draws import RNG
 HEAD = "func.func @main(%x: tensor<6x?x4xH>, %y: tensor<2x?x4xH>) -> "
 N = "%c1 = arith.constant 1 : index\n  %n = tensor.dim %x, %c1 : tensor<6x?x4xH>\n  "
 PLAIN = "affine_map<(a, b, c) -> (a, b, c)>"
+PARALLEL = 'iterator_types = ["parallel", "parallel", "parallel", "parallel"]'
+TRANSPOSE = """%e = tensor.empty(%n) : tensor<4x?x6xH>
+  %r = linalg.transpose ins(%x : tensor<6x?x4xH>) outs(%e : tensor<4x?x6xH>) permutation = [2, 1, 0]"""
+PAD = """%p = arith.constant -1.5 : H
+  %r = tensor.pad %x low[0, 0, 1] high[1, 0, 2] {
+  ^bb0(%i: index, %j: index, %k: index):
+    tensor.yield %p : H
+  } : tensor<6x?x4xH> to tensor<7x?x7xH>"""
+REPEATED = f"""%e = tensor.empty(%n) : tensor<6x?x4x3xH>
+  %r = linalg.generic {{
+      indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c)>, affine_map<(a, b, c, d) -> (a, b, c, d)>], {PARALLEL}}}
+      ins(%x : tensor<6x?x4xH>) outs(%e : tensor<6x?x4x3xH>) {{
+  ^bb0(%in: H, %out: H):
+    linalg.yield %in : H
+  }} -> tensor<6x?x4x3xH>"""
+RESHAPE = "%r = tensor.collapse_shape %x [[0, 1], [2]] : tensor<6x?x4xH> into tensor<?x4xH>"
+SLICE = "%r = tensor.extract_slice %x[1, 0, 2] [2, %n, 2] [2, 1, 1] : tensor<6x?x4xH> to tensor<2x?x2xH>"
+CONCAT = "%r = tensor.concat dim(0) %x, %y : (tensor<6x?x4xH>, tensor<2x?x4xH>) -> tensor<8x?x4xH>"
 MOVES: dict[str, tuple[str, str, Any]] = {
-    "reshape": (
-        "%r = tensor.collapse_shape %x [[0, 1], [2]] : tensor<6x?x4xH> into tensor<?x4xH>",
-        "tensor<?x4xH>", lambda x, y: x.reshape(-1, 4),
-    ),
-    "transpose": (
-        "%e = tensor.empty(%n) : tensor<4x?x6xH>\n  %r = linalg.transpose ins(%x : tensor<6x?x4xH>) outs(%e : tensor<4x?x6xH>) "
-        "permutation = [2, 1, 0]",
-        "tensor<4x?x6xH>", lambda x, y: x.transpose(2, 1, 0),
-    ),
-    "slice": (
-        "%r = tensor.extract_slice %x[1, 0, 2] [2, %n, 2] [2, 1, 1] : tensor<6x?x4xH> to tensor<2x?x2xH>",
-        "tensor<2x?x2xH>", lambda x, y: x[1:5:2, :, 2:],
-    ),
-    "pad": (
-        "%p = arith.constant -1.5 : H\n  %r = tensor.pad %x low[0, 0, 1] high[1, 0, 2] {\n  ^bb0(%i: index, %j: index, %k: index):"
-        "\n    tensor.yield %p : H\n  } : tensor<6x?x4xH> to tensor<7x?x7xH>",
-        "tensor<7x?x7xH>", lambda x, y: np.pad(x, [(0, 1), (0, 0), (1, 2)], constant_values=-1.5),
-    ),
-    "concat": (
-        "%r = tensor.concat dim(0) %x, %y : (tensor<6x?x4xH>, tensor<2x?x4xH>) -> tensor<8x?x4xH>",
-        "tensor<8x?x4xH>", lambda x, y: np.concatenate([x, y]),
-    ),
-    "broadcast": (
-        "%e = tensor.empty(%n) : tensor<6x?x4x3xH>\n  %r = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c)>, "
-        "affine_map<(a, b, c, d) -> (a, b, c, d)>], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"parallel\"]} "
-        "ins(%x : tensor<6x?x4xH>) outs(%e : tensor<6x?x4x3xH>) {\n  ^bb0(%in: H, %out: H):\n    linalg.yield %in : H\n  } -> "
-        "tensor<6x?x4x3xH>",
-        "tensor<6x?x4x3xH>", lambda x, y: np.repeat(x[..., None], 3, -1),
-    ),
-}  # fmt: skip
+    "reshape": (RESHAPE, "tensor<?x4xH>", lambda x, y: x.reshape(-1, 4)),
+    "transpose": (TRANSPOSE, "tensor<4x?x6xH>", lambda x, y: x.transpose(2, 1, 0)),
+    "slice": (SLICE, "tensor<2x?x2xH>", lambda x, y: x[1:5:2, :, 2:]),
+    "pad": (PAD, "tensor<7x?x7xH>", lambda x, y: np.pad(x, [(0, 1), (0, 0), (1, 2)], constant_values=-1.5)),
+    "concat": (CONCAT, "tensor<8x?x4xH>", lambda x, y: np.concatenate([x, y])),
+    "broadcast": (REPEATED, "tensor<6x?x4x3xH>", lambda x, y: np.repeat(x[..., None], 3, -1)),
+}
 DOUBLED = (
     f"%e = tensor.empty(%n) : tensor<2x?x4xH>\n  %z = linalg.generic {{indexing_maps = [{PLAIN}, {PLAIN}], "
     'iterator_types = ["parallel", "parallel", "parallel"]} ins(%y : tensor<2x?x4xH>) outs(%e : tensor<2x?x4xH>) {\n'

@@ -32,6 +32,8 @@ class Program(program.Program):
         graph = FusionGraph(self.function.body.block, ShapeAnalysis())
         return partition(graph, rules if rules is not None else builtin_rules(), target, level)
 
-    def decisions(self, target: TargetDescription = TARGET, level: str = "default") -> dict[tuple[str, str], Decision]:
+    def decisions(
+        self, target: TargetDescription = TARGET, level: str = "default", rules: Sequence[FusionRule] | None = None
+    ) -> dict[tuple[str, str], Decision]:
         """The record of every edge, by the kinds of its ends."""
-        return {(d.producer_op, d.consumer_op): d for d in self.partition(target, level=level).decisions}
+        return {(d.producer_op, d.consumer_op): d for d in self.partition(target, rules, level).decisions}

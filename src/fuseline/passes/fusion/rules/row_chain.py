@@ -26,15 +26,22 @@ class RowChain(FusionRule):
         producer, consumer = merge.producer, merge.consumer
         if producer.heavy or consumer.heavy:
             return NotApplicable()
-        if merge.regrouped:
-            return WhyNot("reshape-between", "a reshape regroups the dimensions", consumer.root.name)
-        alignment = merge.alignment
-        sides = (producer, alignment.demoted_producer), (consumer, alignment.demoted_consumer)
-        for group, demoted in sides:
-            strided = strided_rows(group, demoted, graph, merge.target)
-            if strided is not None:
-                return strided
-        return scratch_refusal(merge) or Legal(_numbers(merge, alignment))
+        return rows_refusal(merge, graph) or scratch_refusal(merge) or Legal(_numbers(merge, merge.alignment))
+
+
+def rows_refusal(merge: Merge, graph: FusionGraph) -> WhyNot | None:
+    """Why the loops that both sides do not share cannot be those of rows, None where they can."""
+    if merge.regrouped:
+        return WhyNot("reshape-between", "a reshape regroups the dimensions", merge.consumer.root.name)
+    alignment = merge.alignment
+    for group, demoted in (
+        (merge.producer, alignment.demoted_producer),
+        (merge.consumer, alignment.demoted_consumer),
+    ):
+        strided = strided_rows(group, demoted, graph, merge.target)
+        if strided is not None:
+            return strided
+    return None
 
 
 def _numbers(merge: Merge, alignment: Alignment) -> dict[str, float]:

@@ -172,10 +172,10 @@ class _Merger:
         return self._free(first, args, many)
 
     def _free(self, first: Value, args: Many, many: Sequence[Value]) -> Any:
+        require(len({repr(one.attr) for one in many}) == 1, "operations", first.op)
         build = _FREE.get(first.op)
         if build is not None:
             return build(self.builder, first, args)
-        require(len({repr(one.attr) for one in many}) == 1, "operations", first.op)
         return self.builder.pure(first.op, first.type, args, first.attr, safe=first.op not in _TRAPS)
 
     def _put(self, olds: Sequence[Sequence[Value]], news: Sequence[Any]) -> None:

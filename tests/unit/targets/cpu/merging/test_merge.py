@@ -270,3 +270,30 @@ def twice_stored(more: bool) -> Build:
 def test_what_is_no_number_is_refused(one: Build, other: Build, reason: str):
     with pytest.raises(UnlikeError, match=reason):
         merged(one, other)
+
+
+def chosen(predicate: str, limit: int) -> Build:
+    """An element where a comparison holds for its number, else the first one."""
+
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", 8), k.binding(1, "f32", 8, writable=True)
+
+        def element(i: Operand) -> tuple[Operand, ...]:
+            inside = k.compare(predicate, k.sub(i, 1), limit)
+            k.store(y, i, k.load(k.select_mem(inside, x, i, x, 0), 0))
+            return ()
+
+        k.loop(0, 8, 1, element)
+
+    return build
+
+
+def test_comparisons_of_other_predicates_are_not_one():
+    with pytest.raises(UnlikeError, match="compare"):
+        merged(chosen("ge", 0), chosen("ult", 5))
+
+
+def test_comparisons_with_other_numbers_are_one():
+    one, kernels = merged(chosen("ult", 5), chosen("ult", 3))
+    for own, numbers in zip(kernels, one.numbers, strict=True):
+        check(own, one.kernel, numbers)

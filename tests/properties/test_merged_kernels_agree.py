@@ -191,3 +191,52 @@ def test_windows_of_many_lengths_share_executables():
 def test_every_access_of_windows_and_blocks_of_one_form_is_proved():
     model, given = squeezes(RNG)
     assert ProvedProgram(model, fusion="aggressive", dedup="shapes").run(given)
+
+
+def dilated(
+    rng: np.random.Generator, sizes: Sequence[tuple[int, int]]
+) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """A convolution for each side and dilation in `sizes`, padded so that images keep their sides, times a number of
+    its own; and what to feed them."""
+    lines: list[str] = []
+    weights: dict[str, np.ndarray] = {}
+    given: dict[str, np.ndarray] = {}
+    for i, (side, apart) in enumerate(sizes):
+        weights[f"w{i}"] = rng.standard_normal((32, 32, 3, 3)).astype(np.float32)
+        weights[f"k{i}"] = np.array(rng.uniform(1.5, 3.5), np.float32)
+        given[f"x{i}"] = rng.standard_normal((1, 32, side, side)).astype(np.float32)
+        pads = ", ".join([str(apart)] * 4)
+        lines.append(f"c{i} = Conv<dilations = [{apart}, {apart}], pads = [{pads}]>(x{i}, w{i})")
+        lines.append(f"y{i} = Mul(c{i}, k{i})")
+    inputs, outputs = (
+        ", ".join(f"float[1, 32, {side}, {side}] {name}{i}" for i, (side, _) in enumerate(sizes)) for name in "xy"
+    )
+    return onnx_model(f"({inputs}) => ({outputs}) {{ " + "\n".join(lines) + " }", weights), given
+
+
+def some_dilated(rng: np.random.Generator) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Three of them, of one side or of several."""
+    sides = rng.integers(9, 40, 3) if rng.random() < 0.5 else [int(rng.integers(9, 40))] * 3
+    return dilated(rng, [(int(side), int(rng.integers(1, side + 3))) for side in sides])
+
+
+@pytest.mark.usefixtures("any_price")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_dilated_convolutions_compute_what_they_compute_alone(threads: int):
+    model, given = some_dilated(RNG)
+    own, shared = (fuseline.compile(model, threads=threads, dedup=level) for level in ("exact", "shapes"))
+    assert shared.stats["executables"] <= own.stats["executables"]
+    for a, b in zip(own.run(given).values(), shared.run(given).values(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.usefixtures("any_price")
+def test_every_access_of_dilated_convolutions_is_proved():
+    model, given = some_dilated(RNG)
+    assert ProvedProgram(model, dedup="shapes").run(given)
+
+
+def test_convolutions_of_other_dilations_and_factors_are_one_executable():
+    model, _ = dilated(RNG, [(17, 6), (17, 12)])
+    own, shared = (fuseline.compile(model, target="cpu:avx512", dedup=level) for level in ("exact", "shapes"))
+    assert (own.stats["executables"], shared.stats["executables"]) == (2, 1)

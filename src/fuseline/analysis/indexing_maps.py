@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 
 from fuseline.ir.fast.identity import by_identity
 
@@ -66,3 +73,23 @@ def used_dims(map_: AffineMap) -> set[int]:
 def loops_of(exprs: Sequence[AffineExpr]) -> list[int | None]:
     """For each result the loop it is, or None for anything but a plain loop."""
     return [expr.position if type(expr) is AffineDimExpr else None for expr in exprs]
+
+
+@by_identity
+def with_steps_alike(map_: AffineMap) -> AffineMap:
+    """The map with 2 for every number above 1 that a loop is multiplied by: strides and dilations.
+
+    >>> from xdsl.ir.affine import AffineMap
+    >>> str(with_steps_alike(AffineMap.from_callable(lambda i, j: (3 * i + j, 5 * j))))
+    '(d0, d1) -> (((d0 * 2) + d1), (d1 * 2))'
+    """
+    return AffineMap(map_.num_dims, map_.num_symbols, tuple(_with_steps_alike(expr) for expr in map_.results))
+
+
+def _with_steps_alike(expr: AffineExpr) -> AffineExpr:
+    if type(expr) is not AffineBinaryOpExpr:
+        return expr
+    lhs, rhs = _with_steps_alike(expr.lhs), _with_steps_alike(expr.rhs)
+    if expr.kind is AffineBinaryOpKind.Mul and type(rhs) is AffineConstantExpr and rhs.value > 1:
+        rhs = AffineConstantExpr(2)
+    return AffineBinaryOpExpr(expr.kind, lhs, rhs)

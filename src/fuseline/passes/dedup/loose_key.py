@@ -1,4 +1,5 @@
-"""What code looks like from afar: equal for near-duplicates, code that differs in constants and extents only.
+"""What code looks like from afar: equal for near-duplicates, code that differs in constants, extents, strides and
+dilations only.
 
 Other than `structural_key`, an equal key promises nothing: it says which executables are worth a comparison.
 """
@@ -13,6 +14,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
+from fuseline.analysis.indexing_maps import with_steps_alike
 from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.analysis.structured import is_generic
 from fuseline.ir.fast import attributes
@@ -56,7 +58,8 @@ class _Walk:
     def _said(self, op: Operation) -> Hashable:
         """The properties that are no extents."""
         if is_generic(op):
-            return self.numbers.number(op.indexing_maps), self.numbers.number(op.iterator_types)
+            maps = attributes.affine_maps(tuple([with_steps_alike(map_.data) for map_ in op.indexing_maps]))
+            return self.numbers.number(maps), self.numbers.number(op.iterator_types)
         shaped = any(isinstance(value.type, TensorType) for value in (*operands_of(op), *op.results))
         return () if shaped else self.numbers.of(op.properties)
 

@@ -55,9 +55,10 @@ def emitted(symbol: str, machine: Machine, family: Family, plan: Plan, form: str
     return kernel.finish()
 
 
-def general(symbol: str, machine: Machine, family: Family, plan: Plan, form: str) -> Kernel:
-    """The kernel of a plan in a form that it has been emitted in, its loops kept (`Emitter.keeps_loops`)."""
-    kernel = KernelBuilder(symbol, machine, compact=form != FULL, keeps_loops=True)
+def general(symbol: str, machine: Machine, family: Family, plan: Plan, form: str, *, edges: bool = False) -> Kernel:
+    """The kernel of a plan in a form that it has been emitted in, its loops kept (`Emitter.keeps_loops`), and, where
+    `edges`, its edges, too (`Emitter.keeps_edges`)."""
+    kernel = KernelBuilder(symbol, machine, compact=form != FULL, keeps_loops=True, keeps_edges=edges)
     family.emit(plan, kernel)
     return kernel.finish()
 

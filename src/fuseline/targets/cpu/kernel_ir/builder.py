@@ -48,7 +48,7 @@ class KernelBuilder(Memory):
         machine: what the kernel may use.
         budget: of code, in instructions (about); `TooMuchCodeError` is raised beyond it.
         compact: whether long code is there once and run in loops, rather than written out for each register of a tile.
-        keeps_loops: see `Emitter.keeps_loops`.
+        keeps_loops, keeps_edges: see `Emitter.keeps_loops` and `Emitter.keeps_edges`.
     """
 
     def __init__(
@@ -59,9 +59,10 @@ class KernelBuilder(Memory):
         budget: float = inf,
         compact: bool = False,
         keeps_loops: bool = False,
+        keeps_edges: bool = False,
     ) -> None:
         super().__init__(8 * machine.vector_bytes, budget)
-        self.compact, self.keeps_loops = compact, keeps_loops
+        self.compact, self.keeps_loops, self.keeps_edges = compact, keeps_loops, keeps_edges
         self.symbol, self.machine = symbol, machine
         self.half_conversion = machine.half_conversion
         self._begin, self._end = self._fresh("argument", I64, attr="begin"), self._fresh("argument", I64, attr="end")

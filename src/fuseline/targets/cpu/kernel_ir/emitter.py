@@ -47,6 +47,10 @@ class Emitter:
     """Whether loops of one round or none, and divisions by 1, stay what they are: in code that is to be shared they are
     another number of rounds elsewhere."""
 
+    keeps_edges = False
+    """Whether every row of a tile that meets padding is checked at both sides, also where it cannot leave at one of
+    them: in code that is to be shared it does so elsewhere."""
+
     def __init__(self, register_bits: int = 512, budget: float = inf) -> None:
         self.code, self.budget = 0, budget
         self._registers = Registers(register_bits)

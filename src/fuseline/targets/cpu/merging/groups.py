@@ -17,11 +17,13 @@ from fuseline.targets.cpu.merging.price import price
 @dataclass(frozen=True)
 class Candidate:
     """A kernel with its loops kept (`Emitter.keeps_loops`). Only kernels of one `kind` are compared. `lost`: the share
-    of its time that a launch loses already, by a plan that it has in common with others."""
+    of its time that a launch loses already, by a plan that it has in common with others, or by edges that are kept;
+    `own`: what it is priced beside, where that is not `kernel`."""
 
     kind: str
     kernel: Kernel
     lost: float = 0.0
+    own: Kernel | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class _Grouping:
         except UnlikeError as unlike:
             self.unshared.append(Unshared(members[-1], members[0], str(unlike)))
             return None
-        lost = tuple(self.candidates[i].lost + price(merged.kernel, self.candidates[i].kernel) for i in members)
+        ours = [self.candidates[i] for i in members]
+        lost = tuple(one.lost + price(merged.kernel, one.own or one.kernel) for one in ours)
         if max(lost) > self.machine.costs.sharing_loss:
             reason = "distances in memory that are sizes take registers in the innermost loop"
             self.unshared.append(Unshared(members[-1], members[0], reason, max(lost)))

@@ -110,6 +110,8 @@ class Edges:
             flags = [(low and tile.meets[0], high and tile.meets[1]) for low, high in flags]
         if not any(low or high for low, high in flags):
             return None
+        if self.buffers.kernel.keeps_edges:
+            flags = [(True, True)] * height
         size = self.buffers.operand(bound.size)
         coefficient = self._coefficient(bound.coordinate)
         low, high = tuple(low for low, _ in flags), tuple(high for _, high in flags)

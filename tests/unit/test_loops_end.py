@@ -34,7 +34,7 @@ LINKS = frozenset(
 """From an op, block or value to another one that is not behind it again: parents, neighbours, what it is made of."""
 
 REASONS = {
-    ("analysis/operand_access.py", "not self.stored(path.value)"): "each step goes to what the value is made of",
+    ("analysis/source_paths.py", "not self.stored(path.value)"): "each step goes to what the value is made of",
     ("analysis/near_softmax.py", "True"): "each step goes to the reader of a value",
     ("analysis/online_softmax.py", "True"): "each step goes to the reader of a value",
     (

@@ -1,7 +1,8 @@
-"""Coordinates as linear forms of loops, with rounded quotients as terms of their own: what addresses are made of.
+"""Coordinates as linear forms of loops, with rounded quotients and folds as terms of their own: what addresses are made
+of.
 
 `at // 2 * 2 + at % 2` is `at` again: a quotient is a term like a loop, a remainder is `at - 2 * (at // 2)`, and what
-cancels is gone.
+cancels is gone. A coordinate that a border folds back into its tensor is itself plus its fold, which is 0 inside.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from fuseline.analysis.border_modes import BorderMode, folded
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 
@@ -28,8 +30,24 @@ class Floor:
         return Linear(dict(self.terms), self.constant)
 
 
-Atom: TypeAlias = "int | Floor"
-"""A loop by its number, or a rounded quotient of loops."""
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What a border adds to a coordinate `constant + sum(coefficient * loop)`: the way from there to the element of
+    `0 <= . < size` that it repeats by `mode`, 0 inside. The terms are loops, sorted."""
+
+    terms: tuple[tuple[int, Dim], ...]
+    constant: Dim
+    size: Dim
+    mode: BorderMode
+
+    @property
+    def coordinate(self) -> Linear:
+        """What is folded."""
+        return Linear(dict(self.terms), self.constant)
+
+
+Atom: TypeAlias = "int | Floor | Fold"
+"""A loop by its number, a rounded quotient of loops, or what a border adds to a coordinate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +80,13 @@ class Linear:
 
     def counted_from(self, loop: int, start: Dim) -> Linear | None:
         """The form with `loop` counted from `start`; None where that puts a quotient inside a quotient."""
-        if any(isinstance(atom, Floor) and any(inner == loop for inner, _ in atom.terms) for atom in self.terms):
+        if any(not isinstance(atom, int) and any(inner == loop for inner, _ in atom.terms) for atom in self.terms):
             return self.with_loops(lambda i: Linear({i: 1}, start if i == loop else 0))
         return Linear(self.terms, d.add(self.constant, d.mul(self.terms.get(loop, 0), start)))
 
     def with_loops(self, place: Callable[[int], Linear]) -> Linear | None:
-        """The form with every loop replaced by another form; None where that puts a quotient inside a quotient."""
+        """The form with every loop replaced by another form; None where that puts a quotient or a fold inside of
+        one."""
         total = Linear({}, self.constant)
         for atom, coefficient in self.terms.items():
             new = place(atom) if isinstance(atom, int) else _moved(atom, place)
@@ -77,9 +96,11 @@ class Linear:
         return total
 
 
-def _moved(atom: Floor, place: Callable[[int], Linear]) -> Linear | None:
-    numerator = atom.numerator.with_loops(place)
-    return floor_of(numerator, atom.divisor) if numerator is not None else None
+def _moved(atom: Floor | Fold, place: Callable[[int], Linear]) -> Linear | None:
+    inner = (atom.numerator if isinstance(atom, Floor) else atom.coordinate).with_loops(place)
+    if inner is None:
+        return None
+    return floor_of(inner, atom.divisor) if isinstance(atom, Floor) else fold_of(inner, atom.size, atom.mode)
 
 
 def constant(value: Dim) -> Linear:
@@ -88,13 +109,22 @@ def constant(value: Dim) -> Linear:
 
 
 def floor_of(form: Linear, divisor: Dim) -> Linear | None:
-    """`floor(form / divisor)` as a term; None where `form` has a quotient in it."""
-    terms = sorted((atom, c) for atom, c in form.terms.items() if isinstance(atom, int))
-    if len(terms) != len(form.terms):
+    """`floor(form / divisor)` as a term; None where `form` has a quotient or a fold in it."""
+    if not form.plain:
         return None
-    if not terms:
+    if not form.terms:
         return constant(d.floor_div(form.constant, divisor))
-    return Linear({Floor(tuple(terms), form.constant, divisor): 1})
+    return Linear({Floor(tuple(sorted(form.loops.items())), form.constant, divisor): 1})
+
+
+def fold_of(form: Linear, size: Dim, mode: BorderMode) -> Linear | None:
+    """What a border adds to the coordinate `form` of a dimension of `size`, as a term; None where `form` has a quotient
+    or a fold in it."""
+    if not form.plain:
+        return None
+    if not form.terms and isinstance(form.constant, int) and isinstance(size, int):
+        return constant(int(folded(form.constant, size, mode)) - form.constant)
+    return Linear({Fold(tuple(sorted(form.loops.items())), form.constant, size, mode): 1})
 
 
 def range_of(form: Linear, extents: Sequence[Dim]) -> tuple[int, int] | None:

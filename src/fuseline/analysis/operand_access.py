@@ -3,7 +3,8 @@ data.
 
 Pads, slices, reshapes, transposes, copies, broadcasts (nearest-neighbour upsampling is one) and concats are followed
 back to the tensors that are stored. A pad becomes a `Bound`: outside of it the element is the pad value, and nothing is
-read. A concat along a loop cuts that loop into `Segment`s, each with an access of its own.
+read. A border that repeats the tensor becomes a `Bound` as well, outside of which another element is read. A concat
+along a loop cuts that loop into `Segment`s, each with an access of its own.
 """
 
 from __future__ import annotations
@@ -12,27 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import tensor
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir import OpResult, SSAValue
+from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.analysis.linear_forms import Floor, Linear, LinearCoordinates, flatten, range_of
-from fuseline.analysis.moves import Source, sources
+from fuseline.analysis.linear_forms import Floor, Fold, Linear, flatten, range_of
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value
+from fuseline.analysis.source_paths import MOST_SEGMENTS, Border, Bound, Path, Tracer, coordinates_of
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-
-MOST_SEGMENTS = 16
-"""More pieces than this are not told apart: each takes code of its own in a kernel."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A coordinate that may leave its tensor: inside where `0 <= coordinate < size`. Linear in the loops themselves."""
-
-    coordinate: Linear
-    size: Dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +34,24 @@ class Quotient:
 
 @dataclass(frozen=True, slots=True)
 class LinearAccess:
-    """Element `flat` (plus the quotients) of the stored tensor `source`; the pad value where a bound does not hold."""
+    """Element `flat` (plus the quotients, plus what borders add) of the stored tensor `source`; the pad value where a
+    bound without a border does not hold."""
 
     source: SSAValue
     flat: Linear
     bounds: tuple[Bound, ...] = ()
     pad: float | int = 0
     floordiv_terms: tuple[Quotient, ...] = ()
+
+    @property
+    def padding(self) -> tuple[Bound, ...]:
+        """The bounds beyond which elements are the pad value."""
+        return tuple(bound for bound in self.bounds if bound.border is None)
+
+    @property
+    def borders(self) -> tuple[Bound, ...]:
+        """The bounds beyond which other elements are read."""
+        return tuple(bound for bound in self.bounds if bound.border is not None)
 
     def stride(self, loop: int) -> Dim:
         """Elements between two steps of `loop`, quotients aside."""
@@ -88,12 +87,6 @@ def always_inside(bound: Bound, extents: Sequence[Dim]) -> bool:
     return found is not None and isinstance(bound.size, int) and found[0] >= 0 and found[1] < bound.size
 
 
-def coordinates_of(map_: AffineMap) -> list[Linear] | None:
-    """The results of an indexing map as linear forms of its loops; None where one is not linear."""
-    found = [linear_terms(expr) for expr in map_.results]
-    return [Linear({**terms[0]}, terms[1]) for terms in found if terms is not None] if None not in found else None
-
-
 def segments(
     shapes: ShapeAnalysis,
     value: SSAValue,
@@ -117,20 +110,6 @@ def segments(
 
 
 # from paths to segments -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A value on the way back to memory, the coordinates at which it is read, and what was met.
-
-    `bounds`: outside of them the element is `pad`. `ranges`: the points that fall into one operand of a concat.
-    """
-
-    value: SSAValue
-    at: tuple[Linear, ...]
-    bounds: tuple[Bound, ...] = ()
-    pad: float | int | None = None
-    ranges: tuple[Bound, ...] = ()
 
 
 def _segments_of(paths: Sequence[Path], shapes: ShapeAnalysis, extents: Sequence[Dim]) -> tuple[Segment, ...] | None:
@@ -194,8 +173,15 @@ def _access(path: Path, shapes: ShapeAnalysis, extents: Sequence[Dim]) -> Linear
     quotients = [_quotient(atom, stride) for atom, stride in flat.terms.items() if isinstance(atom, Floor)]
     if None in quotients or not all(bound.coordinate.plain for bound in bounds):
         return None
-    plain = Linear({atom: c for atom, c in flat.terms.items() if isinstance(atom, int)}, flat.constant)
-    return LinearAccess(_origin(path.value), plain, bounds, path.pad or 0, tuple(q for q in quotients if q is not None))
+    plain, rounded = Linear({**flat.loops}, flat.constant), tuple(q for q in quotients if q is not None)
+    return LinearAccess(_origin(path.value), plain, (*bounds, *_borders(flat, extents)), path.pad or 0, rounded)
+
+
+def _borders(flat: Linear, extents: Sequence[Dim]) -> list[Bound]:
+    """The bounds of the folds in an address, those that are left anywhere."""
+    folds = [(atom, stride) for atom, stride in flat.terms.items() if isinstance(atom, Fold)]
+    found = [Bound(atom.coordinate, atom.size, Border(atom.mode, stride)) for atom, stride in folds]
+    return [bound for bound in found if not always_inside(bound, extents)]
 
 
 def _quotient(atom: Floor, stride: Dim) -> Quotient | None:
@@ -207,99 +193,3 @@ def _origin(value: SSAValue) -> SSAValue:
     while isinstance(value, OpResult) and isinstance(value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
         value = value.op.src
     return value
-
-
-# following a value to memory ------------------------------------------------------------------------------------------
-
-
-class Tracer:
-    """Follows a value to the stored tensors it is made of, rewriting the coordinates on the way."""
-
-    def __init__(self, shapes: ShapeAnalysis, extents: tuple[Dim, ...], is_stored: Callable[[SSAValue], bool]) -> None:
-        self.shapes, self.is_stored = shapes, is_stored
-        self.coordinates = LinearCoordinates(extents)
-
-    def follow(self, path: Path) -> list[Path] | None:
-        """One path per piece; None where the value is computed."""
-        while not self.stored(path.value):
-            if not isinstance(path.value, OpResult):
-                return None
-            if isinstance(path.value.op, tensor.ConcatOp):
-                return self._pieces(path, path.value.op)
-            step = self.step(path, path.value.op)
-            if step is None:
-                return None
-            path = step
-        return [path]
-
-    def stored(self, value: SSAValue) -> bool:
-        """Whether a value lies in memory, or is a reshape of what does."""
-        while not self.is_stored(value):
-            if not isinstance(value, OpResult) or not isinstance(
-                value.op, tensor.ExpandShapeOp | tensor.CollapseShapeOp
-            ):
-                return False
-            value = value.op.src
-        return True
-
-    def _pieces(self, path: Path, op: tensor.ConcatOp) -> list[Path] | None:
-        out: list[Path] = []
-        for part in sources(op, path.at, self.shapes, self.coordinates) or ():
-            ranges = _bounds(part)
-            if not all(map(_may_hold, ranges)):
-                continue
-            moving = tuple(range_ for range_ in ranges if range_.coordinate.terms)
-            found = self.follow(replace(path, value=part.value, at=part.at, ranges=(*path.ranges, *moving)))
-            if found is None or len(out) > MOST_SEGMENTS:
-                return None
-            out += found
-        return out or None
-
-    def step(self, path: Path, op: Operation) -> Path | None:
-        """Through an op that only moves data, a concat aside; None where it is another."""
-        if is_generic(op):
-            moved = (
-                _through_copy(StructuredOp(op), path.at)
-                if kind(op) in (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
-                else None
-            )
-            return replace(path, value=moved[0], at=tuple(moved[1])) if moved is not None else None
-        found = sources(op, path.at, self.shapes, self.coordinates)
-        if found is None or len(found) != 1:
-            return None
-        pad = _pad_value(op) if isinstance(op, tensor.PadOp) else path.pad
-        if isinstance(op, tensor.PadOp) and (pad is None or (path.pad is not None and pad != path.pad)):
-            return None
-        return replace(path, value=found[0].value, at=found[0].at, bounds=(*path.bounds, *_bounds(found[0])), pad=pad)
-
-
-def _bounds(source: Source[Linear]) -> tuple[Bound, ...]:
-    return tuple(Bound(guard.coordinate, guard.size) for guard in source.guards)
-
-
-def _pad_value(op: tensor.PadOp) -> float | int | None:
-    last = op.region.block.last_op
-    return splat_value(last.operands[0]) if last is not None else None
-
-
-def _may_hold(bound: Bound) -> bool:
-    """Whether a coordinate may lie inside its bound; one that loops move is taken to."""
-    low, high = bound.coordinate.constant, d.sub(bound.coordinate.constant, bound.size)
-    below, above = d.upper_bound(low), d.lower_bound(high)
-    return bool(bound.coordinate.terms) or not ((below is not None and below < 0) or (above is not None and above >= 0))
-
-
-def _through_copy(view: StructuredOp, at: Sequence[Linear]) -> tuple[SSAValue, list[Linear]] | None:
-    """Through a generic that yields an input unchanged."""
-    loops: dict[int, Linear] = {}
-    for expr, coordinate in zip(view.output_maps[0].results, at, strict=True):
-        if not isinstance(expr, AffineDimExpr):
-            return None
-        loops[expr.position] = coordinate
-    last = view.body.last_op
-    source = last.operands[0] if last is not None else None
-    if not isinstance(source, BlockArgument) or source.index >= len(view.inputs) or len(loops) != view.rank:
-        return None
-    inner = [form.with_loops(loops.__getitem__) for form in coordinates_of(view.input_maps[source.index]) or ()]
-    found = [form for form in inner if form is not None]
-    return (view.inputs[source.index], found) if len(found) == len(view.input_maps[source.index].results) else None

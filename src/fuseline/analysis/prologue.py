@@ -28,7 +28,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.cost import operations
-from fuseline.analysis.indexing_maps import dims_of, used_dims
+from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -140,6 +140,8 @@ def _of_product(
     extents = root.loops(shapes)
     reduction = [loop for loop in root.reduction if extents[loop] != 1]
     readable = bool(found) and all(_is_addressable(segment, reduction) for segment in found)
+    if any(segment.access.borders for segment in found) and not _is_image(root, position):
+        readable = False
     if readable and len(found) == 1:
         return Prologue("addressed")
     if readable and found[0].loop in reduction and not _runs_along_columns(root, position, shapes):
@@ -151,6 +153,8 @@ def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
     """Whether each edge check and each rounded term is decided by one loop of the reduction at most, and another is
     left to be the innermost."""
     access = segment.access
+    if access.borders and (access.padding or access.floordiv_terms):
+        return False  # what a border adds is no way back from the padding row, nor one through rounded addresses
     if (
         access.floordiv_terms and access.bounds and access.pad != 0
     ):  # padding that is read, not left out, would need a page for each way to round
@@ -160,6 +164,11 @@ def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
     if reduction and all(access.has_floordiv(loop) for loop in reduction):
         return False
     return all(len([loop for loop in bound.coordinate.loops if loop in reduction]) <= 1 for bound in access.bounds)
+
+
+def _is_image(root: StructuredOp, position: int) -> bool:
+    """Whether an input is what a convolution slides over."""
+    return kind(root.op) is Kind.CONVOLUTION and not is_projected_permutation(root.input_maps[position])
 
 
 def _runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
@@ -245,7 +254,7 @@ def _of_window(root: StructuredOp, found: Sequence[Segment], shapes: ShapeAnalys
     channels = [
         loop for loop in root.parallel if extents[loop] != 1 and all(_is_lane(segment, loop) for segment in found)
     ]
-    if not channels or any(segment.access.floordiv_terms for segment in found):
+    if not channels or any(segment.access.floordiv_terms or segment.access.borders for segment in found):
         return Prologue(None, reason="no loop walks the image element by element")
     if found[0].loop is None:
         return Prologue("addressed")

@@ -15,8 +15,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.linear_forms import Linear, flatten
 from fuseline.analysis.moves import Guard, sources
-from fuseline.analysis.operand_access import Path, Tracer, coordinates_of
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.source_paths import Path, Tracer, coordinates_of
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.ir.dim import Dim
 

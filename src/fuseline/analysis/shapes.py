@@ -75,6 +75,8 @@ class ShapeAnalysis:
         """Where a symbol can be read off: a tensor value and an axis, or an index value and None."""
         self.unnamed: set[str] = set()
         """Symbols made up here, for sizes of which nothing is known: another analysis may call them otherwise."""
+        self.remembered: dict[Any, Any] = {}
+        """What other analyses found out by these sizes, each by keys of its own."""
 
     def symbol(self, name: str) -> Dim:
         """The size called `name` with its bounds, or the number that the text is."""

@@ -1,5 +1,5 @@
-"""Borders that repeat the tensor itself: Pad's reflect, edge and wrap modes as reads through a table of positions per
-axis."""
+"""Borders that repeat the tensor itself: Pad's reflect, edge and wrap modes as reads at positions that are computed, or
+looked up in a table where one turn does not reach them all."""
 
 from __future__ import annotations
 
@@ -7,42 +7,89 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from fuseline.frontends.onnx import scalars
+from fuseline.analysis.border_modes import BORDER_MODES, BorderMode, reach
+from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at
-from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_sizes
+from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
 from fuseline.ir.build import Body
+from fuseline.ir.dim import add
 
 
 def bordered(node: OnnxNode, x: Tensor, low: Sequence[int], high: Sequence[int], mode: str) -> Tensor:
     """`x` with `low` and `high` more elements per axis, read from inside by `mode`."""
-    sizes = static_sizes(x.dims)
+    if mode not in BORDER_MODES:
+        raise NoNativeLowering("pad-mode", mode)
     changed = [axis for axis in range(x.rank) if low[axis] or high[axis]]
-    tables = {axis: known(_positions(sizes[axis], low[axis], high[axis], mode)) for axis in changed}
-    dims = [size + before + after for size, before, after in zip(sizes, low, high, strict=True)]
+    tables = {axis: _table(x, axis, low[axis], high[axis], mode) for axis in changed}
+    looked_up = {axis: table for axis, table in tables.items() if table is not None}
+    for axis in changed:
+        _require_reach(node, x, axis, max(low[axis], high[axis]), mode)
+    sizes = {axis: node.index(x.dims[axis]) for axis in changed if not isinstance(x.dims[axis], int)}
+    dims = [add(size, before + after) for size, before, after in zip(x.dims, low, high, strict=True)]
 
     def place(b: Body, *elements: SSAValue) -> list[SSAValue]:
-        found = dict(zip(changed, elements, strict=True))
-        return [
-            scalars.as_index(b, found[axis]) if axis in found else scalars.loop_index(b, axis) for axis in range(x.rank)
-        ]
+        found = dict(zip(looked_up, elements, strict=True))
+        return [along(b, axis, found) for axis in range(x.rank)]
 
-    return gather_at(node, x, [(tables[axis], [axis]) for axis in changed], dims, place)
+    def along(b: Body, axis: int, found: dict[int, SSAValue]) -> SSAValue:
+        if axis in found:
+            return s.as_index(b, found[axis])
+        loop, size = s.loop_index(b, axis), x.dims[axis]
+        if axis not in tables:
+            return loop
+        extent = s.index_constant(b, size) if isinstance(size, int) else sizes[axis]
+        return _source(b, loop, low[axis], extent, mode)
+
+    return gather_at(node, x, [(table, [axis]) for axis, table in looked_up.items()], dims, place)
+
+
+def _require_reach(node: OnnxNode, x: Tensor, axis: int, amount: int, mode: BorderMode) -> None:
+    """One turn must reach every position around a size that only the run knows: smaller sizes are refused when they are
+    fed, as in onnxruntime."""
+    size = x.dims[axis]
+    if not isinstance(size, int):
+        least = {"reflect": amount + 1, "wrap": amount, "edge": 1}[mode]
+        node.program.require_at_least(size, least, node.label)
+
+
+def _table(x: Tensor, axis: int, low: int, high: int, mode: BorderMode) -> Tensor | None:
+    """Where to read along an axis of known size; None where one turn reaches every position, which are then
+    computed."""
+    size = x.dims[axis]
+    if not isinstance(size, int):
+        return None
+    if size == 0:
+        raise NoNativeLowering("empty-border", "nothing to repeat")
+    most = reach(size, mode)
+    return None if most is None or max(low, high) <= most else known(_positions(size, low, high, mode))
 
 
 def _positions(size: int, low: int, high: int, mode: str) -> NDArray[np.int64]:
     """For every output position along an axis the input position that it repeats."""
     at = np.arange(-low, size + high, dtype=np.int64)
-    if size == 0:
-        raise NoNativeLowering("empty-border", "nothing to repeat")
     if mode == "edge":
         return np.clip(at, 0, size - 1)
     if mode == "wrap":
         return at % size
-    if mode != "reflect":
-        raise NoNativeLowering("pad-mode", mode)
     period = max(2 * (size - 1), 1)
-    folded = at % period
-    return np.minimum(folded, period - folded) if size > 1 else np.zeros_like(at)
+    turned = at % period
+    return np.minimum(turned, period - turned) if size > 1 else np.zeros_like(at)
+
+
+def _source(b: Body, loop: SSAValue, low: int, size: SSAValue, mode: BorderMode) -> SSAValue:
+    """The position behind `loop`: `loop - low` clamped, mirrored at the first and last element, or taken around."""
+    zero, one = s.index_constant(b, 0), s.index_constant(b, 1)
+    at = b.op(arith.SubiOp, loop, s.index_constant(b, low))
+    last = b.op(arith.SubiOp, size, one)
+    if mode == "edge":
+        return b.op(arith.MinSIOp, b.op(arith.MaxSIOp, at, zero), last)
+    if mode == "reflect":
+        mirrored = b.op(arith.MaxSIOp, at, b.op(arith.SubiOp, zero, at))
+        return b.op(arith.MinSIOp, mirrored, b.op(arith.SubiOp, b.op(arith.AddiOp, last, last), mirrored))
+    before, beyond = b.op(arith.CmpiOp, at, zero, "slt"), b.op(arith.CmpiOp, at, size, "sge")
+    turned = s.select(b, beyond, b.op(arith.SubiOp, at, size), at)
+    return s.select(b, before, b.op(arith.AddiOp, at, size), turned)

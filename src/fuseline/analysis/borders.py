@@ -1,0 +1,142 @@
+"""Borders that repeat the tensor itself, as the gathers that they are: an element extracted where index arithmetic of
+one loop per dimension says.
+
+    extract x[n, min(max(i - 1, 0), 19)]       =>      dimension 1: border "edge" around i - 1
+
+They are found by what their indices are everywhere, not by how those are spelled: each is computed for all iterations
+of its loop and compared with the three modes. Sizes must be known for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.border_modes import BORDER_MODES, BorderMode, folded
+from fuseline.analysis.evaluation.program import Program, Scope, run_op
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import StructuredOp, is_generic, yielded
+from fuseline.ir.fast.direct import ops_of
+
+MOST_POSITIONS = 1 << 16
+"""Iterations of a loop beyond which its index is not computed for all of them."""
+
+MOST_LOWS = 4
+"""Places tried for the source's first element: where most positions agree on it, which those inside do."""
+
+_ARITHMETIC = {
+    arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp, arith.CmpiOp,
+    arith.SelectOp, arith.RemSIOp, arith.RemUIOp, arith.DivSIOp, arith.DivUIOp, arith.FloorDivSIOp, arith.IndexCastOp,
+    arith.ExtSIOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, linalg.ops.IndexOp, arith.ConstantOp,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BorderedAxis:
+    """Dimension of the source read at `loop - low`, folded back by `mode` (None: it never leaves the source)."""
+
+    loop: int
+    low: int
+    mode: BorderMode | None
+
+
+@dataclass(frozen=True, slots=True)
+class BorderRead:
+    """A gather that is `source` with borders: where each of its dimensions is read."""
+
+    source: SSAValue
+    axes: tuple[BorderedAxis, ...]
+
+
+def border_read(op: Operation, shapes: ShapeAnalysis) -> BorderRead | None:
+    """The borders that `op` puts around a tensor; None where it is something else, or sizes are not known. It is found
+    out once."""
+    key = border_read, id(op)
+    if key not in shapes.remembered:
+        shapes.remembered[key] = op, _border_read(op, shapes)  # the op, to keep it alive
+    return shapes.remembered[key][1]
+
+
+def _border_read(op: Operation, shapes: ShapeAnalysis) -> BorderRead | None:
+    extracted = _extracted(op)
+    if extracted is None or not is_generic(op):
+        return None
+    view = StructuredOp(op)
+    extents = [extent for extent in view.loops(shapes) if isinstance(extent, int)]
+    sizes = [size for size in shapes.dims(extracted.tensor) if isinstance(size, int)]
+    known = len(extents) == view.rank and len(sizes) == len(extracted.indices)
+    if not known or not extents or not 0 < min(extents) <= max(extents) <= MOST_POSITIONS or min(sizes, default=1) < 1:
+        return None
+    found = [_axis(index, extents, size) for index, size in zip(extracted.indices, sizes, strict=True)]
+    axes = tuple(axis for axis in found if axis is not None)
+    return BorderRead(extracted.tensor, axes) if len(axes) == len(found) else None
+
+
+def _extracted(op: Operation) -> tensor.ExtractOp | None:
+    """The element of a tensor from outside that a generic yields wherever its loops are, each dimension of its result a
+    loop; else None."""
+    if not is_generic(op) or len(op.results) != 1:
+        return None
+    view = StructuredOp(op)
+    last = yielded(op)[0]
+    written = {expr.position for expr in view.output_maps[0].results if isinstance(expr, AffineDimExpr)}
+    if view.reduction or len(written) != view.rank or len(view.output_maps[0].results) != view.rank:
+        return None
+    if not isinstance(last, OpResult) or not isinstance(last.op, tensor.ExtractOp) or last.op.parent is not view.body:
+        return None
+    source = last.op.tensor
+    outside = not (isinstance(source.owner, Operation) and source.owner.parent is view.body)
+    others = [inner for inner in ops_of(view.body) if inner not in (last.op, view.body.last_op)]
+    return last.op if outside and all(type(inner) in _ARITHMETIC for inner in others) else None
+
+
+def _axis(index: SSAValue, extents: Sequence[int], size: int) -> BorderedAxis | None:
+    """How an index walks a dimension of `size`; None where it is no border of one loop."""
+    ops: dict[Operation, None] = {}
+    loops: set[int] = set()
+    if not _collect(index, ops, loops) or len(loops) != 1:
+        return None
+    (loop,) = loops
+    positions = np.arange(extents[loop])
+    scope = Scope(Program(), indices=[positions if i == loop else np.zeros(1, np.int64) for i in range(len(extents))])
+    for op in ops:
+        run_op(op, scope)
+    found = np.broadcast_to(np.asarray(scope[index]), positions.shape)
+    if found.min() < 0 or found.max() >= size:
+        return None
+    return _mode(loop, positions, found, size)
+
+
+def _mode(loop: int, positions: NDArray[np.int64], found: NDArray[np.int64], size: int) -> BorderedAxis | None:
+    lows, counts = np.unique(positions - found, return_counts=True)
+    for low in lows[np.argsort(-counts, kind="stable")][:MOST_LOWS].tolist():
+        at = positions - low
+        if np.array_equal(found, at):
+            return BorderedAxis(loop, low, None)
+        for mode in BORDER_MODES:
+            if np.array_equal(found, folded(at, size, mode)):
+                return BorderedAxis(loop, low, mode)
+    return None
+
+
+def _collect(value: SSAValue, ops: dict[Operation, None], loops: set[int]) -> bool:
+    """The integer arithmetic behind a value, operands first, and the loops it starts from; whether that is all there
+    is."""
+    if not isinstance(value, OpResult) or not isinstance(value.type, IndexType | IntegerType):
+        return False
+    if type(value.op) not in _ARITHMETIC:
+        return False
+    if value.op in ops:
+        return True
+    if isinstance(value.op, linalg.ops.IndexOp):
+        loops.add(value.op.dim.value.data)
+    found = all([_collect(operand, ops, loops) for operand in value.op.operands])
+    ops[value.op] = None
+    return found

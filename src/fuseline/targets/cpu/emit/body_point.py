@@ -10,6 +10,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import StructuredOp, yielded
 from fuseline.ir.reachable import reachable
+from fuseline.targets.cpu.emit.bordered_reads import bordered
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.puller import Puller
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -96,7 +97,7 @@ class BodyPoint:
         if isinstance(op, linalg.ops.IndexOp):
             return self.puller.buffers.resolve(self.loops[op.dim.value.data], self.lanes)
         if isinstance(op, tensor.ExtractOp):
-            return self.puller.pull(op.tensor, [self._coordinate(i) for i in op.indices], self.lanes, self.active)
+            return self._extracted(op)
         if isinstance(op, arith.ConstantOp):
             return self.puller.scalar(value)
         if isinstance(op.results[0].type, IndexType):
@@ -114,6 +115,12 @@ class BodyPoint:
         source = self.view.op.operands[position]
         index = self.puller.through(self.view.maps[position], self.loops, self.lanes)
         return self.puller.pull(source, index, self.lanes, self.active)
+
+    def _extracted(self, op: tensor.ExtractOp) -> Value:
+        found = bordered(self.puller, self.view.op, self.loops, self.lanes, self.active)
+        if found is not None:
+            return found
+        return self.puller.pull(op.tensor, [self._coordinate(i) for i in op.indices], self.lanes, self.active)
 
     def _coordinate(self, value: SSAValue) -> AnyIndex:
         found = self._get(value)

@@ -1,5 +1,5 @@
 """The reduction of one register tile: accumulators of `rows x vectors`, a loop nest over the reduction, edges read from
-a row of zeros.
+a row of zeros, or where a border repeats the image.
 
 Each step loads the column vectors, broadcasts one element per row, and multiplies and adds. Row elements are read
 through addresses that advance with the loops of the reduction. Where a row may lie in the padding, its address is
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from fuseline.targets.cpu.emit.folded_address import Folding
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 
@@ -42,7 +43,8 @@ class EdgeCheck:
     `0 <= . < size`.
 
     `low[r]`/`high[r]` say whether row `r` can be below 0 / at or above `size`; `shared`: all rows are at the same
-    coordinate; `ordered`: none is at a smaller one than the row before.
+    coordinate; `ordered`: none is at a smaller one than the row before; `folding`: where rows outside are read, None
+    for padding.
     """
 
     bases: tuple[Operand, ...]
@@ -52,16 +54,18 @@ class EdgeCheck:
     high: tuple[bool, ...]
     shared: bool
     ordered: bool
+    folding: Folding | None = None
 
     @property
     def all_low(self) -> bool:
-        """Whether all rows can be below 0 together: the last one can, and the others are not above it."""
-        return self.ordered and self.low[-1]
+        """Whether all rows can be in the padding below 0 together: the last one can, and the others are not above
+        it."""
+        return self.folding is None and self.ordered and self.low[-1]
 
     @property
     def all_high(self) -> bool:
-        """Whether all rows can be at or above `size` together."""
-        return self.ordered and self.high[0]
+        """Whether all rows can be in the padding at or above `size` together."""
+        return self.folding is None and self.ordered and self.high[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,8 +368,26 @@ class TileReduction:
         return addresses
 
     def _selected(self, addresses: Sequence[Address] | None, check: EdgeCheck, i: Operand) -> Sequence[Address] | None:
-        assert addresses is not None and self.padding_row is not None
+        assert addresses is not None
+        if check.folding is not None and check.shared:
+            return self._folded_together(addresses, check, check.folding, i)
         return [self._at_edge(address, check, row, i) for row, address in enumerate(addresses)]
+
+    def _folded_together(
+        self, addresses: Sequence[Address], check: EdgeCheck, folding: Folding, i: Operand
+    ) -> Sequence[Address]:
+        """Addresses of rows at one coordinate: rows that are a number of elements apart stay so, which takes one
+        register and not one each."""
+        coordinate = self.kernel.add(check.bases[0], self.kernel.mul(i, check.coefficient))
+        found: dict[tuple[int, int | Value], Address] = {}
+        moved: list[Address] = []
+        for address in addresses:
+            key = id(address.root), address.index
+            if key not in found:
+                start = Address(address.root, address.dtype, address.index, 0)
+                found[key] = folding.at(self.kernel, start, coordinate, low=any(check.low), high=any(check.high))
+            moved.append(self.kernel.offset(found[key], address.offset))
+        return moved
 
     def _at_edge(self, address: Address, check: EdgeCheck, row: int, i: Operand) -> Address:
         kernel = self.kernel
@@ -375,6 +397,8 @@ class TileReduction:
             low, high = coordinate < 0, coordinate >= check.size
         if not low and not high:
             return address
+        if check.folding is not None:
+            return check.folding.at(kernel, address, coordinate, low=low, high=high)
         if not low:
             inside = kernel.compare("lt", coordinate, check.size)
         elif not high:

@@ -28,11 +28,12 @@ MOST_PIECES = 32
 
 
 def access_segments(
-    view: DispatchView, value: SSAValue, map_: AffineMap, extents: Sequence[Dim]
+    view: DispatchView, value: SSAValue, map_: AffineMap, extents: Sequence[Dim], *, borders: bool = False
 ) -> tuple[Segment, ...]:
-    """How the elements that `map_` picks of `value` lie in bindings, segment by segment; none where they are
-    computed."""
-    return segments(view.shapes, value, map_, extents, _is_binding) or ()
+    """How the elements that `map_` picks of `value` lie in bindings, segment by segment; none where they are computed,
+    or lie behind borders that repeat a tensor, unless the caller can read those (`borders`)."""
+    found = segments(view.shapes, value, map_, extents, _is_binding) or ()
+    return () if any(segment.access.borders for segment in found) and not borders else found
 
 
 def linear_access(view: DispatchView, value: SSAValue, map_: AffineMap, extents: Sequence[Dim]) -> LinearAccess | None:

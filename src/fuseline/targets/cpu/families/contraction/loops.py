@@ -80,7 +80,7 @@ class Operand:
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        """Where it is padded."""
+        """Where it is padded, or its border repeats it."""
         return self.access.bounds if self.access is not None else ()
 
 
@@ -265,7 +265,7 @@ def _with_roles(
     dtype, extents = types
     lhs, rhs = (root.inputs[side] for side in sides)
     lhs_map, rhs_map = (root.input_maps[side] for side in sides)
-    found = access_segments(view, lhs, lhs_map, extents)
+    found = access_segments(view, lhs, lhs_map, extents, borders=True)
     parts = [Operand(lhs, lhs_map, segment.access) for segment in found]
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
     axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}

@@ -23,8 +23,10 @@ def _padding_row_of(loops: ContractionLoops, segment: RowSegment) -> int | None:
     rounds = [_level(segment, q.numerator) for q in segment.access.floordiv_terms]
     if any(level is None or 0 < len(segment.reduction) == level for level in rounds):
         return None
+    if segment.access.borders and not _folds(segment):
+        return None
     reach = 0
-    for bound in segment.access.bounds:
+    for bound in segment.access.padding:
         level = _level(segment, bound.coordinate)
         if level and _clips(loops, segment, bound):
             continue
@@ -34,6 +36,12 @@ def _padding_row_of(loops: ContractionLoops, segment: RowSegment) -> int | None:
             return None
         reach = max(reach, 1 + sum(step for step in steps if step is not None))
     return reach
+
+
+def _folds(segment: RowSegment) -> bool:
+    """Whether what borders add is known at some level each, and added to nothing but addresses in the image."""
+    alone = not segment.access.padding and not segment.access.floordiv_terms
+    return alone and all(_level(segment, bound.coordinate) is not None for bound in segment.access.borders)
 
 
 def _clips(loops: ContractionLoops, segment: RowSegment, bound: Bound) -> bool:

@@ -20,7 +20,7 @@ _MOST_POINTS = 4096
 def share_inside(loops: ContractionLoops) -> float:
     """The share of the steps of all rows that read the image, the mean over the segments of the reduction; 1 without
     bounds."""
-    shares = [prod(_share(loops, segment, bound) for bound in segment.access.bounds) for segment in loops.segments]
+    shares = [prod(_share(loops, segment, bound) for bound in segment.access.padding) for segment in loops.segments]
     return float(np.mean(shares)) if shares else 1.0
 
 

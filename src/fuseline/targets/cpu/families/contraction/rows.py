@@ -34,7 +34,7 @@ class RowReader:
         self.plan, self.emitter = plan, emitter
         self.kernel, self.buffers = emitter.kernel, emitter.buffers
         self.edges = [Edges(plan, self.buffers, segment) for segment in plan.loops.segments]
-        padded = [segment.access for segment in plan.loops.segments if segment.access.bounds]
+        padded = [segment.access for segment in plan.loops.segments if segment.access.padding]
         self.pad = padded[0].pad if padded else 0
         padded_in_place = plan.lhs_mode == "linear" and bool(padded)
         self.padding_row = (
@@ -68,7 +68,8 @@ class RowReader:
     def peels(self) -> bool:
         """Whether tiles that meet padding get code of their own: where few steps follow an edge check, the check would
         cost as much as they do."""
-        return self.padding_row is not None and self.plan.padding_row_steps < PEELED_STEPS
+        edges = self.plan.lhs_mode == "linear" and any(segment.access.bounds for segment in self.plan.loops.segments)
+        return edges and self.plan.padding_row_steps < PEELED_STEPS
 
     def _interior(self) -> Interior | None:
         """The whole tiles of a line of unknown length that meet no padding, where they get code of their own."""

@@ -10,6 +10,7 @@ from fuseline.analysis.operand_access import Bound, Quotient
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
+from fuseline.targets.cpu.emit.folded_address import Folding
 from fuseline.targets.cpu.emit.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows
 from fuseline.targets.cpu.families.contraction.loops import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
@@ -115,7 +116,13 @@ class Edges:
         size = self.buffers.operand(bound.size)
         coefficient = self._coefficient(bound.coordinate)
         low, high = tuple(low for low, _ in flags), tuple(high for _, high in flags)
-        return EdgeCheck(bases, coefficient, size, low, high, shared=not moves, ordered=self._is_ordered(bound))
+        ordered, folding = self._is_ordered(bound), self._folding(bound)
+        return EdgeCheck(bases, coefficient, size, low, high, shared=not moves, ordered=ordered, folding=folding)
+
+    def _folding(self, bound: Bound) -> Folding | None:
+        """Where rows beyond the bound are read; None for padding."""
+        border, operand = bound.border, self.buffers.operand
+        return Folding(border.mode, operand(bound.size), operand(border.stride)) if border is not None else None
 
     def _is_ordered(self, bound: Bound) -> bool:
         """Whether no row of a tile is at a smaller coordinate than the one before."""

@@ -46,7 +46,7 @@ class ImageSegment:
     `start`.
 
     `bounds`, per window axis, are the coordinates that move with it and may leave the binding; outside of it pixels are
-    0.
+    0, or those that its border repeats.
     """
 
     access: LinearAccess

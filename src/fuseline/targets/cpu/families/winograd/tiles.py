@@ -16,11 +16,12 @@ from math import prod
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.folded_address import Folding
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.access import Bound
 from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WindowAxis
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
-from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import Address, Operand, Value
 
 ReadVector = Callable[[Operand, "Operand | None"], Value]
 """`(channel, active) -> vector of channels` of a pixel."""
@@ -157,6 +158,8 @@ class TileReader:
             if not ends_with_tiles(self.plan, i):
                 conditions.append(kernel.compare("lt", at, self.buffers.operand(d.add(axis.outputs, axis.taps - 1))))
             for bound in source.segment.bounds[i] if source.segment is not None else ():
+                if bound.border is not None:
+                    continue
                 conditions.append(
                     kernel.compare("ult", self._coordinate(bound, axis, at), self.buffers.operand(bound.size))
                 )
@@ -180,9 +183,18 @@ class TileReader:
             flat = kernel.add(flat, kernel.mul(value, self.buffers.operand(access.stride(loop))))
         for axis, value in zip(self.plan.loops.windows, pixel, strict=True):
             flat = kernel.add(flat, kernel.mul(value, self.buffers.operand(access.stride(axis.pixel))))
-        return kernel.load(
-            self.buffers.argument(access.source), kernel.add(flat, channel), self.plan.lanes, active=active
-        )
+        address = self._folded(kernel.address(self.buffers.argument(access.source), flat), source.segment, pixel)
+        return kernel.load(kernel.offset(address, channel), 0, self.plan.lanes, active=active)
+
+    def _folded(self, address: Address, segment: ImageSegment, pixel: Sequence[Operand]) -> Address:
+        """The address of a pixel, given the one as if the image went on beyond its borders."""
+        operand = self.buffers.operand
+        for axis, bounds, at in zip(self.plan.loops.windows, segment.bounds, pixel, strict=True):
+            for bound in bounds:
+                if bound.border is not None:
+                    folding = Folding(bound.border.mode, operand(bound.size), operand(bound.border.stride))
+                    address = folding.at(self.kernel, address, self._coordinate(bound, axis, at))
+        return address
 
     def _evaluated(
         self, place: TileOrigin, pixel: Sequence[Operand], channel: Operand, active: Operand | None

@@ -1,0 +1,148 @@
+"""Windows over images whose borders repeat them: one dispatch, of the values that the padded image gives, whose kernel
+is proved to stay inside."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+
+import fuseline
+from fuseline.analysis.border_modes import BORDER_MODES, BorderMode, reach
+from tests.draws import RNG
+from tests.graphs.onnx_text import attributes_of, onnx_model
+from tests.proved import ProvedProgram
+
+Array = NDArray[Any]
+
+
+class Window(NamedTuple):
+    """`then` (an operator with its attributes) over `x` of `shape` padded by `low` and `high` in `mode`; `before`: an
+    operator that makes the image, so that its channels come last."""
+
+    then: str
+    mode: BorderMode
+    shape: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    taps: tuple[int, ...] = (3, 3)
+    strides: tuple[int, ...] = (1, 1)
+    dilations: tuple[int, ...] = (1, 1)
+    columns: int = 16
+    group: int = 1
+    before: str = ""
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """Of whole numbers, so that sums are what they are in any order."""
+        channels, rank = self.shape[1], len(self.shape)
+        steps = {"strides": self.strides, "dilations": self.dilations}
+        weights: dict[str, Array] = {"pads": np.array([0, 0, *self.low, 0, 0, *self.high])}
+        if self.then == "Conv":
+            filter_ = (self.columns, channels // self.group, *self.taps)
+            weights["w"] = RNG.integers(-3, 4, filter_).astype(np.float32)
+            node = f"Conv{attributes_of({**steps, 'group': self.group})} (p, w)"
+        else:
+            node = f"{self.then}{attributes_of({**steps, 'kernel_shape': self.taps})} (p)"
+        image, before = "x", ""
+        if self.before:
+            weights["w0"] = RNG.integers(-2, 3, (channels, channels, *(1,) * (rank - 2))).astype(np.float32)
+            image, before = "b", "b = Conv (x, w0)" if self.before == "Conv" else f"b = {self.before} (x)"
+        text = f"""(float[{", ".join(map(str, self.shape))}] x) => (y) {{
+            {before} p = Pad{attributes_of({"mode": self.mode})} ({image}, pads) y = {node} }}"""
+        return onnx_model(text, weights, opset=19)
+
+    def check(self, *, tolerance: float = 0.0, proved: bool = True) -> int:
+        """The dispatches that it takes; what they answer is what the interpreter does."""
+        x = RNG.integers(-4, 5, self.shape).astype(np.float32)
+        model = self.model
+        program = fuseline.compile(model, threads=int(RNG.integers(1, 4)))
+        wanted = fuseline.compile(model, target="interpreter").run({"x": x})["y"]
+        limit = tolerance * float(np.abs(wanted).max(initial=0))
+        np.testing.assert_allclose(program.run({"x": x})["y"], wanted, rtol=0, atol=limit)
+        if proved:
+            (found,) = ProvedProgram(model).run({"x": x})
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=limit)
+        return len(program.record.dispatches)
+
+
+WINOGRAD = 1e-5
+"""What minimal filtering may be off, in the greatest value."""
+
+PADS = {
+    "all around": ((1, 1), (1, 1)),
+    "of one side": ((2, 0), (0, 3)),
+    "wider than the window": ((5, 4), (4, 6)),
+    "of one axis": ((0, 1), (0, 2)),
+}
+
+
+@pytest.mark.parametrize("mode", BORDER_MODES)
+@pytest.mark.parametrize(("low", "high"), PADS.values(), ids=PADS)
+@pytest.mark.parametrize("before", ["", "Conv"])
+def test_convolutions_read_borders_in_place(
+    mode: BorderMode, low: tuple[int, ...], high: tuple[int, ...], before: str
+) -> None:
+    window = Window("Conv", mode, (1, 5, 11, 13), low, high, strides=(2, 1), before=before)
+    assert window.check() == (2 if before else 1)
+
+
+@pytest.mark.parametrize("mode", BORDER_MODES)
+@pytest.mark.parametrize("shape", [(2, 17, 19, 23), (1, 64, 16, 16)])
+def test_minimal_filtering_reads_borders_in_place(mode: BorderMode, shape: tuple[int, ...]) -> None:
+    window = Window("Conv", mode, shape, (1, 2), (2, 1), columns=32, before="Conv")
+    assert window.check(tolerance=WINOGRAD) == 2
+
+
+@pytest.mark.parametrize("mode", BORDER_MODES)
+def test_long_lines_and_steps(mode: BorderMode) -> None:
+    shape, taps = (1, 4, 6, 70), (2, 5)
+    wide = Window("Conv", mode, shape, (3, 4), (0, 5), taps, dilations=(1, 3), before="Conv")
+    assert wide.check() == 2
+    assert Window("Conv", mode, shape, (1, 2), (2, 4), taps, strides=(3, 2), columns=3).check() == 1
+
+
+@pytest.mark.parametrize("mode", BORDER_MODES)
+def test_one_axis(mode: BorderMode) -> None:
+    line = Window("Conv", mode, (2, 6, 37), (4,), (3,), (3,), (1,), (2,), before="Conv")
+    assert line.check() == 2
+
+
+def test_what_a_padded_border_is_read_through_is_stored() -> None:
+    """A constant pad over a border: what lies beyond the pad has no address to be moved."""
+    x = RNG.integers(-4, 5, (1, 8, 9, 9)).astype(np.float32)
+    w = RNG.integers(-3, 4, (16, 8, 3, 3)).astype(np.float32)
+    text = """(float[1, 8, 9, 9] x) => (y) {
+        b = Conv (x, w0) p = Pad<mode = "reflect"> (b, pads) y = Conv<pads = [1, 1, 1, 1]> (p, w) }"""
+    more = {"w0": RNG.integers(-2, 3, (8, 8, 1, 1)).astype(np.float32), "pads": np.array([0, 0, 2, 2, 0, 0, 2, 2])}
+    model = onnx_model(text, {"w": w, **more}, opset=19)
+    wanted = fuseline.compile(model, target="interpreter").run({"x": x})["y"]
+    (found,) = ProvedProgram(model).run({"x": x})
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=WINOGRAD * np.abs(wanted).max())
+
+
+def _random(then: str) -> Window:
+    """Any window that fits its image."""
+    mode = BORDER_MODES[RNG.integers(3)]
+    channels = int(RNG.choice([1, 2, 3, 4, 8, 16, 17, 33]))
+    size = tuple(int(n) for n in RNG.integers(1, 30, 2))
+    most = [9 if (n := reach(s, mode)) is None else n for s in size]
+    low, high = (tuple(int(min(n, RNG.choice([0, 1, 1, 2, 3, 5, 9]))) for n in most) for _ in range(2))
+    taps, steps, apart = (tuple(int(n) for n in RNG.choice([1, 1, 2, 3, 5], 2)) for _ in range(3))
+    padded = [s + a + b for s, a, b in zip(size, low, high, strict=True)]
+    taps = tuple(min(t, 1 + (n - 1) // a) for t, n, a in zip(taps, padded, apart, strict=True))
+    group = int(RNG.choice([n for n in range(1, channels + 1) if channels % n == 0])) if RNG.random() < 0.4 else 1
+    columns = group * int(RNG.choice([1, 3, 8, 19])) if RNG.random() < 0.7 else channels
+    columns, group = (columns, group) if columns % group == 0 else (channels, channels)
+    before = str(RNG.choice(["", "Conv", "Relu"]))
+    batch = int(RNG.integers(1, 3))
+    return Window(then, mode, (batch, channels, *size), low, high, taps, steps, apart, columns, group, before)
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_any_convolution(number: int) -> None:
+    del number
+    assert _random("Conv").check(tolerance=WINOGRAD) <= 3

@@ -86,6 +86,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "merge-equal-regions",
         "elide-concats",
         "narrow-results",
+        "fuse-row-bands",
         "clone-cheap-producers",
         "dead-code",
     ),
@@ -208,6 +209,8 @@ def _chosen(name: str, options: CompileOptions, target: TargetDescription) -> di
             "plan_strict": options.plan_strict,
             "code_limits": options.code_limits,
         }
+    if name == "fuse-row-bands":
+        return {"plan": str(options.plan or ""), "code_limits": options.code_limits}
     if name in _OF_A_LEVEL:
         return {"level": options.dedup}
     return {}

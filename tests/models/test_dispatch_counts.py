@@ -22,7 +22,7 @@ MOST = {
     "bert_base": 63,
     "gpt2": 64,
     "mobilebert": 320,
-    "esrgan": 352,
+    "esrgan": 350,
 }
 """At most so many: fewer than any system is known to reach end to end."""
 

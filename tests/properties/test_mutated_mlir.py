@@ -19,9 +19,9 @@ PROGRAM = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n  {}\n  retur
 def test_mutations_change_programs_and_are_the_same_again():
     programs = corpus()
     assert len(programs) > 50
-    changed = [mutated(programs, seed) for seed in range(40)]
-    assert changed == [mutated(programs, seed) for seed in range(40)]
-    assert len(set(changed) - set(programs)) > 30
+    changed = [mutated(programs, seed) for seed in range(100)]
+    assert changed == [mutated(programs, seed) for seed in range(100)]
+    assert len(set(changed) - set(programs)) > 60  # about 80 of any 100, whichever programs there are
 
 
 def test_mutated_programs_are_refused_with_a_code_or_compiled(tmp_path: Path):

@@ -67,6 +67,16 @@ class LiveResults:
         """Count `value` as half as large as it is."""
         self.bytes[self._numbers[value]] //= 2
 
+    def keep_inside(self, value: SSAValue) -> None:
+        """Count `value` as stored nowhere: the one step that reads it makes it, of what its maker reads."""
+        number = self._numbers[value]
+        maker = next(step for step in self._steps if number in step.writes)
+        self.bytes[number] = 0
+        self._steps = [
+            replace(step, reads=tuple(dict.fromkeys((*step.reads, *maker.reads)))) if number in step.reads else step
+            for step in self._steps
+        ]
+
     def _owners(self) -> list[int]:
         """For each result the first of those in whose place it lies."""
         owners = list(range(len(self.values)))

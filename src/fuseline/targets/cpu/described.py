@@ -18,7 +18,15 @@ from fuseline.targets.description_file import read_toml
 from fuseline.targets.file_places import place_of
 from fuseline.targets.target_file import description_of
 
-_AT_MOST = ("scratch_bytes_limit", "image_bytes_limit", "binding_limit", "arms_limit", "roots_limit", "code_limit")
+_AT_MOST = (
+    "scratch_bytes_limit",
+    "image_bytes_limit",
+    "band_bytes_limit",
+    "binding_limit",
+    "arms_limit",
+    "roots_limit",
+    "code_limit",
+)
 
 
 def described_cpu(path: Path, threads: int | None = None, numerics: str = "default") -> CpuTarget:

@@ -9,7 +9,15 @@ import pytest
 from fuseline.errors import FuselineError
 from fuseline.targets.cpu.described import described_cpu
 
-LIMITS = ("scratch_bytes_limit", "image_bytes_limit", "binding_limit", "arms_limit", "roots_limit", "code_limit")
+LIMITS = (
+    "scratch_bytes_limit",
+    "image_bytes_limit",
+    "band_bytes_limit",
+    "binding_limit",
+    "arms_limit",
+    "roots_limit",
+    "code_limit",
+)
 
 
 def _file(folder: Path, text: str) -> Path:

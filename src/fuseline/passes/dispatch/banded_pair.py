@@ -1,0 +1,143 @@
+"""Two dispatches that could be one over bands of rows: a convolution, and the one that reads its result through a
+window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import linalg, tensor
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.convolution_dims import convolution_dims
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, is_reduction, kind
+from fuseline.dispatch.fused_loops import Role, members_of
+from fuseline.ir.build import shape_of
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.direct import ops_of, users_of_value
+from fuseline.ir.flow import DispatchRegionOp
+from fuseline.passes.dispatch.region_rows import RegionRows, RowRead, region_loops, rows_of_region
+from fuseline.passes.dispatch.row_bands import Bands
+from fuseline.targets.target import Refusal
+
+_PRODUCTS = (Kind.CONTRACTION, Kind.CONVOLUTION)
+
+
+@dataclass(frozen=True)
+class BandedPair:
+    """Two regions: `maker` makes `image`, which only `reader` reads, as `read` says; `axis` of it are the rows."""
+
+    maker: RegionRows
+    reader: RegionRows
+    read: RowRead
+
+    @property
+    def image(self) -> SSAValue:
+        """The result that lies between them."""
+        return self.read.value
+
+    @property
+    def rows(self) -> int:
+        """Rows of the reader's results."""
+        value = self.reader.results[0]
+        return shape_of(value)[self.reader.axes[value]]
+
+    @property
+    def image_rows(self) -> int:
+        """Rows of the image."""
+        return shape_of(self.image)[self.read.axis]
+
+    def bands(self, count: int) -> tuple[Bands, Bands]:
+        """The bands of the image, and of the reader's results, where there are `count`."""
+        whole = Bands(count, self.rows // count, self.rows // count)
+        needed = whole.read_by(self.read)
+        above = attributes.values(self.read.pad.static_low)[self.read.axis] if self.read.pad is not None else 0
+        return Bands(count, needed.rows, needed.step, above), whole
+
+
+def banded_pairs(block: Block, shapes: ShapeAnalysis) -> Iterator[BandedPair]:
+    """The pairs of a block, in order."""
+    for region in ops_of(block):
+        if type(region) is DispatchRegionOp and len(region.results) == 1:
+            found = banded_pair(region, shapes)
+            if isinstance(found, BandedPair):
+                yield found
+
+
+def banded_pair(region: DispatchRegionOp, shapes: ShapeAnalysis) -> BandedPair | Refusal:
+    """`region` with the one that reads its only result through a window, or why they cannot share bands."""
+    image = region.results[0]
+    reader = _only_reader(image)
+    window = _window(reader, image) if reader is not None else None
+    found = _rows_of(window) if window is not None else None
+    if reader is None or window is None or found is None:
+        return Refusal("window", "it is not read by one convolution alone")
+    loop, axis = found
+    grid = _grid_loop_of_result(region, axis, shapes), _grid_loop(reader, window, loop, shapes)
+    if grid[0] is None or grid[1] is None:
+        return Refusal("loops", "its rows are no loop of the grid")
+    above, below = rows_of_region(region, grid[0], shapes), rows_of_region(reader, grid[1], shapes)
+    if isinstance(above, Refusal) or isinstance(below, Refusal):
+        return above if isinstance(above, Refusal) else cast(Refusal, below)
+    return _paired(above, below, image, axis)
+
+
+def _paired(maker: RegionRows, reader: RegionRows, image: SSAValue, axis: int) -> BandedPair | Refusal:
+    """The pair, where each has one root and all results are cut along the rows."""
+    roots = [_only_root(maker), _only_root(reader)]
+    if None in roots:
+        return Refusal("roots", "several ops of one dispatch reduce, or none is a product")
+    reads = reader.reading(image)
+    if len(reads) != 1 or reads[0][1].axis != axis or maker.axes.get(maker.results[0]) != axis:
+        return Refusal("reads", "its rows are not read along one loop")
+    if not all(value in reader.axes for value in reader.results):
+        return Refusal("results", "what the reader returns is not computed row by row")
+    return BandedPair(maker, reader, reads[0][1])
+
+
+def _only_root(rows: RegionRows) -> Operation | None:
+    reducing = [op for op in rows.loops if is_reduction(op)]
+    return reducing[0] if len(reducing) == 1 and kind(reducing[0]) in _PRODUCTS else None
+
+
+def _only_reader(image: SSAValue) -> DispatchRegionOp | None:
+    users = users_of_value(image)
+    home = users[0].parent_op() if len(users) == 1 else None
+    return home if type(home) is DispatchRegionOp else None
+
+
+def _window(reader: DispatchRegionOp, image: SSAValue) -> linalg.ops.GenericOp | None:
+    """The convolution of `reader` that reads `image`, or a pad of it."""
+    (user,) = users_of_value(image)
+    if isinstance(user, tensor.PadOp):
+        further = users_of_value(user.result)
+        user = further[0] if len(further) == 1 else user
+    return user if is_generic(user) and user.parent is reader.body.block and kind(user) is Kind.CONVOLUTION else None
+
+
+def _rows_of(window: linalg.ops.GenericOp) -> tuple[int, int] | None:
+    """The loop of a convolution that is its slowest window, and the dimension of the image along it."""
+    roles = convolution_dims(StructuredOp(window))
+    return (roles.spatial[0].loop, roles.spatial_axes[0]) if roles is not None and roles.spatial else None
+
+
+def _grid_loop(region: DispatchRegionOp, op: Operation, loop: int, shapes: ShapeAnalysis) -> int | None:
+    """The grid loop that loop `loop` of a member is."""
+    loops = region_loops(region, shapes)
+    number = next((i for i, one in enumerate(members_of(region.body.block)) if one is op), None)
+    if loops is None or number is None or loops.members[number].role is not Role.PLACED:
+        return None
+    return loops.members[number].grid_loops[loop]
+
+
+def _grid_loop_of_result(region: DispatchRegionOp, axis: int, shapes: ShapeAnalysis) -> int | None:
+    """The grid loop along dimension `axis` of what a region returns."""
+    end = region.body.block.last_op
+    value = end.operands[0] if end is not None else None
+    if not isinstance(value, OpResult) or not is_generic(value.op):
+        return None
+    expr = StructuredOp(value.op).output_maps[value.index].results[axis]
+    return _grid_loop(region, value.op, expr.position, shapes) if isinstance(expr, AffineDimExpr) else None

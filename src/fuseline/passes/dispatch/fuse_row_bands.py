@@ -1,0 +1,182 @@
+"""fuse-row-bands: a convolution whose result is large, and that another one alone reads, is computed in the dispatch of
+that, band by band of rows (`banded_region.py`): the image between them is stored nowhere.
+
+    a = conv3x3(x)   360 x 248 x 64                    for bands of 30 rows:   a' = 32 rows of conv3x3(x)
+    b = conv3x3(a)   360 x 248 x 3           =>                                b' = conv3x3(a')
+
+Rows between bands are computed twice (`band_height.py` weighs that). So it is done where most memory is in use
+(`live_results.py`) and as long as a run needs less for it. What a plan, a rule or its absence keeps apart stays so: the
+last word of the rules on the edge must have been that both sides have a root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.cost import num_bytes
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.dispatch.region_names import member_ids, region_name
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.costs import assumed_size
+from fuseline.ir.provenance import node_names
+from fuseline.ir.rounds import rounds
+from fuseline.passes.dispatch.band_height import BandChoice, choose_bands
+from fuseline.passes.dispatch.banded_legality import bands_refusal
+from fuseline.passes.dispatch.banded_pair import BandedPair, banded_pairs
+from fuseline.passes.dispatch.banded_region import banded_region, put
+from fuseline.passes.dispatch.live_results import LiveResults
+from fuseline.passes.fusion.plan import id_of, read_plan
+from fuseline.report.records import Decision
+from fuseline.targets.target import Refusal
+
+
+@dataclass(frozen=True)
+class FuseRowBandsPass(ModulePass):
+    """`enabled`: whether it is done at all. `plan`: the file of a fusion plan; what that forbids to meet stays apart.
+    `code_limits`: by member, of dispatches that came out too long; these stay as they are."""
+
+    name = "fuse-row-bands"
+    enabled: bool = True
+    plan: str = ""
+    code_limits: Mapping[str, int] = field(default_factory=dict[str, int], metadata={"option": False})
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the functions of `op`; notes and decisions go to `ctx.records`. Raises E0701 for a file that is no
+        plan."""
+        assert isinstance(ctx, CompilerContext)
+        forbidden = read_plan(Path(self.plan)).forbid if self.plan else ()
+        for function in op.ops:
+            if self.enabled and isinstance(function, FuncOp) and function.body.blocks:
+                self._visit(ctx, function.body.block, [set(ids) for ids in forbidden])
+
+    def _visit(self, ctx: CompilerContext, block: Block, forbidden: Sequence[set[str]]) -> None:
+        shapes = ShapeAnalysis(ctx.symbols)
+        pairs = [pair for pair in banded_pairs(block, shapes) if _edges(ctx, pair) and not _is_in(pair, forbidden)]
+        pairs = [pair for pair in pairs if self.code_limits.keys().isdisjoint(chain(*_members(pair)))]
+        for one in _at_peaks(ctx, LiveResults(block, shapes), pairs, shapes) if pairs else ():
+            _fuse(ctx, one, shapes)
+
+
+class Banded(NamedTuple):
+    """A pair and its bands."""
+
+    pair: BandedPair
+    choice: BandChoice
+
+
+def _members(pair: BandedPair) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The ids of the members of both sides."""
+    return member_ids(pair.maker.region), member_ids(pair.reader.region)
+
+
+def _edges(ctx: CompilerContext, pair: BandedPair) -> list[Decision]:
+    """The decisions on the edges between the two, if nothing but their roots kept them apart."""
+    makers, readers = _members(pair)
+    found = [one for one in ctx.records.decisions if one.producer in makers and one.consumer in readers]
+    return found if all(one.code == "two-roots" for one in found) else []
+
+
+def _is_in(pair: BandedPair, forbidden: Sequence[set[str]]) -> bool:
+    """Whether one of the sets of ids has ops of both sides."""
+    sides = [{id_of(name) for name in side} for side in _members(pair)]
+    return any(all(ids & side for side in sides) for ids in forbidden)
+
+
+# which ----------------------------------------------------------------------------------------------------------------
+
+
+def _at_peaks(
+    ctx: CompilerContext, lives: LiveResults, pairs: Sequence[BandedPair], shapes: ShapeAnalysis
+) -> list[Banded]:
+    """Those with which least memory is in use at once, scratch included: the one at the peak that costs least, and then
+    again, until nothing there can be fused."""
+    (least, there), chosen, best = lives.peak(), list[Banded](), 0
+    refused = dict[SSAValue, str]()
+    for _ in rounds("dispatches over bands", most=len(pairs) + 1):
+        able = _able(ctx, [pair for pair in pairs if pair.image in there and _is_apart(pair, chosen)], shapes, refused)
+        if not able:
+            break
+        chosen.append(min(able, key=lambda one: one.choice.loss_ns))
+        lives.keep_inside(chosen[-1].pair.image)
+        peak, there = lives.peak()
+        needed = peak + _scratch(ctx, chosen)
+        if needed < least:
+            least, best = needed, len(chosen)
+    for one in chosen[best:]:
+        refused[one.pair.image] = "not-at-peak: a run would need as much memory without it"
+    for pair in pairs:
+        if pair.image in refused:
+            _note(ctx, pair, f"stored as a whole ({refused[pair.image]})")
+    return chosen[:best]
+
+
+def _scratch(ctx: CompilerContext, chosen: Sequence[Banded]) -> int:
+    """What all threads keep at the most, packed operands included."""
+    return ctx.target.threads * (max(one.choice.scratch_bytes for one in chosen) + ctx.target.costs.packed_bytes)
+
+
+def _is_apart(pair: BandedPair, chosen: Sequence[Banded]) -> bool:
+    """Whether neither of the two is in a pair that was chosen."""
+    taken = {rows.region for one in chosen for rows in (one.pair.maker, one.pair.reader)}
+    return pair.maker.region not in taken and pair.reader.region not in taken
+
+
+def _able(
+    ctx: CompilerContext, pairs: Sequence[BandedPair], shapes: ShapeAnalysis, refused: dict[SSAValue, str]
+) -> list[Banded]:
+    """The pairs that have bands and that the target takes; why others are `refused`, by the image."""
+    found = list[Banded]()
+    for pair in pairs:
+        choice = choose_bands(pair, shapes, ctx.target)
+        why = choice if isinstance(choice, Refusal) else bands_refusal(ctx, pair, choice.count, shapes)
+        if why is not None:
+            refused[pair.image] = f"{why.code}: {why.detail}"
+        elif isinstance(choice, BandChoice):
+            found.append(Banded(pair, choice))
+    return found
+
+
+# how ------------------------------------------------------------------------------------------------------------------
+
+
+def _fuse(ctx: CompilerContext, one: Banded, shapes: ShapeAnalysis) -> None:
+    pair, choice = one.pair, one.choice
+    saved = 2 * assumed_size(num_bytes(pair.image, shapes))
+    _note(ctx, pair, f"made in {choice.count} bands of {pair.rows // choice.count} rows by what reads it")
+    numbers = {
+        "bytes_saved": float(saved),
+        "scratch_bytes": float(choice.scratch_bytes),
+        "recompute": round(choice.recompute, 3),
+    }
+    edges = _edges(ctx, pair)
+    ctx.records.decisions[:] = [
+        _fused(decision, numbers) if decision in edges else decision for decision in ctx.records.decisions
+    ]
+    put(banded_region(pair, choice.count, shapes), pair)
+
+
+def _fused(decision: Decision, numbers: Mapping[str, float]) -> Decision:
+    detail = "what lies between them is made in bands of rows"
+    return msgspec.structs.replace(
+        decision, rule=FuseRowBandsPass.name, verdict="fused", code="fused", detail=detail, at="", numbers=dict(numbers)
+    )
+
+
+def _note(ctx: CompilerContext, pair: BandedPair, text: str) -> None:
+    made = pair.maker.results[0].owner
+    name = node_names(made) if not isinstance(made, Block) else None
+    ctx.records.notes.append(f"{name or region_name(pair.maker.region)}: {text}")
+
+
+EXPORT = FuseRowBandsPass

@@ -31,6 +31,7 @@ from fuseline.analysis.cost import operations
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
+from fuseline.analysis.pixel_lines import walks_lines
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands
 from fuseline.ir.costs import ASSUMED_COSTS, assumed_size
@@ -254,7 +255,9 @@ def _of_window(root: StructuredOp, found: Sequence[Segment], shapes: ShapeAnalys
     channels = [
         loop for loop in root.parallel if extents[loop] != 1 and all(_is_lane(segment, loop) for segment in found)
     ]
-    if not channels or any(segment.access.floordiv_terms or segment.access.borders for segment in found):
+    if not channels and len(found) == 1 and found[0].access.borders and walks_lines(root, found[0], shapes):
+        return Prologue("addressed")
+    if not channels or any(segment.access.floordiv_terms for segment in found):
         return Prologue(None, reason="no loop walks the image element by element")
     if found[0].loop is None:
         return Prologue("addressed")

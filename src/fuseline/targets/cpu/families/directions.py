@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
 
-from fuseline.analysis.operand_access import Bound, LinearAccess
+from fuseline.analysis.operand_access import LinearAccess
+from fuseline.analysis.source_paths import Border, Bound
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.contraction.loops import Axis
 
@@ -18,7 +19,8 @@ class Direction:
     """One direction of the image, in the steps that result and window have in common: a position of the result moves
     `along` steps, one of the window (of `positions`) `window` steps, and a step is `stride` elements of the image.
 
-    Step `i` lies in the image where `0 <= first + scale * i < size`; `size` None: all do.
+    Step `i` lies in the image where `0 <= first + scale * i < size`; `size` None: all do. `border`: what lies
+    elsewhere, if that is not padding.
     """
 
     along: int
@@ -28,6 +30,7 @@ class Direction:
     first: int = 0
     scale: int = 1
     size: int | None = None
+    border: Border | None = None
 
     def steps(self, count: Any) -> Any:
         """How many steps lie under `count` positions of the result."""
@@ -67,7 +70,7 @@ def _bounded(found: Direction, bound: Bound, axes: Sequence[Axis | None], moving
     scale = gcd(*coefficients)
     if scale == 0 or coefficients != [scale * found.along, scale * found.window]:
         return None
-    return replace(found, first=first, scale=scale, size=size)
+    return replace(found, first=first, scale=scale, size=size, border=bound.border)
 
 
 def _int(size: Dim) -> int:

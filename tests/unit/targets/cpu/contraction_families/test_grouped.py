@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from xdsl.dialects import arith
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from fuseline.analysis.border_modes import BORDER_MODES, BorderMode
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
 from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.target import Refusal
+from tests.graphs.borders import bordered
 from tests.graphs.program import Program
 from tests.kernels import Array, Runner, assert_close, random
 
@@ -31,7 +33,7 @@ class Case:
     def __init__(
         self, image: Sequence[int], window: Sequence[int], groups: tuple[int, int, int], *, stride: int = 1,
         dilation: int = 1,
-        pad: tuple[int, int] = (0, 0), batch: int = 1, value: float = 0.0,
+        pad: tuple[int, int] = (0, 0), batch: int = 1, value: float = 0.0, mode: BorderMode | None = None,
     ) -> None:  # fmt: skip
         self.rank, self.window, self.stride, self.dilation, self.padding, self.value = (
             len(image),
@@ -43,6 +45,7 @@ class Case:
         )
         count, inner, outputs = groups
         self.image = (batch, *image, count, inner)
+        self.mode: BorderMode | None = mode
         sizes = [(s + sum(pad) - (k - 1) * dilation - 1) // stride + 1 for s, k in zip(image, window, strict=True)]
         self.out = (batch, *sizes, count, outputs)
         self.filter = (*window, count, inner, outputs)
@@ -53,7 +56,10 @@ class Case:
         count, loops = n + 1, 2 * n + 4
         p = Program(self.image, self.filter, self.out[-2:], self.out, constants=[1, 2] if constant else [])
         low, high = ([0, *[side] * n, 0, 0] for side in self.padding)
-        x = p.pad(p.x[0], low, high, self.value) if any(self.padding) else p.x[0]
+        if self.mode is not None:
+            x = bordered(p, p.x[0], low, high, self.mode)
+        else:
+            x = p.pad(p.x[0], low, high, self.value) if any(self.padding) else p.x[0]
         space = [dim(1 + i) * self.stride + dim(n + 3 + i) * self.dilation for i in range(n)]
         image = AffineMap(loops, 0, (dim(0), *space, dim(count), dim(loops - 1)))
         filter_ = dims_map(loops, [*range(n + 3, 2 * n + 3), count, loops - 1, count + 1])
@@ -73,7 +79,8 @@ class Case:
 
     def expected(self, x: Array, w: Array, bias: Array, residual: Array) -> Array:
         low, high = self.padding
-        padded = np.pad(x, [(0, 0), *[(low, high)] * self.rank, (0, 0), (0, 0)])
+        amounts = [(0, 0), *[(low, high)] * self.rank, (0, 0), (0, 0)]
+        padded = np.pad(x, amounts, mode=self.mode or "constant")
         filters = w.reshape(-1, *self.filter[-3:]).astype(np.float64)
         seen = taps(padded, self.window, self.stride, self.dilation)
         total = sum(np.einsum("...gc,gco->...go", t, f) for t, f in zip(seen, filters, strict=True))
@@ -113,6 +120,24 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_against_numpy(name: str):
     CASES[name].check()
+
+
+BORDERED = {
+    "all around": Case((9, 13), (3, 3), (6, 4, 4), pad=(1, 1)),
+    "stride 2 at the end": Case((12, 12), (3, 3), (4, 4, 8), pad=(0, 1), stride=2),
+    "stride 2 dilated by 2": Case((12, 12), (3, 3), (4, 4, 4), pad=(2, 2), stride=2, dilation=2),
+    "as wide as the image": Case((5, 5), (3, 3), (4, 4, 4), pad=(4, 3)),
+    "one dimension": Case((40,), (7,), (6, 4, 4), pad=(3, 5)),
+    "many lines": Case((70, 60), (3, 3), (4, 4, 4), pad=(1, 1)),
+}
+
+
+@pytest.mark.parametrize("mode", BORDER_MODES)
+@pytest.mark.parametrize("case", BORDERED.values(), ids=BORDERED)
+def test_borders_are_copied_with_the_image(case: Case, mode: BorderMode):
+    image, groups = case.image[1:-2], (*case.image[-2:], case.out[-1])
+    steps = {"stride": case.stride, "dilation": case.dilation}
+    Case(image, case.window, groups, pad=case.padding, mode=mode, **steps).check()
 
 
 @settings(max_examples=20, deadline=None)

@@ -72,6 +72,9 @@ class Window(NamedTuple):
 WINOGRAD = 1e-5
 """What minimal filtering may be off, in the greatest value."""
 
+AVERAGE = 1e-6
+"""What a quotient may be off."""
+
 PADS = {
     "all around": ((1, 1), (1, 1)),
     "of one side": ((2, 0), (0, 3)),
@@ -146,3 +149,62 @@ def _random(then: str) -> Window:
 def test_any_convolution(number: int) -> None:
     del number
     assert _random("Conv").check(tolerance=WINOGRAD) <= 3
+
+
+# windows --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", BORDER_MODES)
+@pytest.mark.parametrize("then", ["Conv", "MaxPool", "AveragePool"])
+@pytest.mark.parametrize("before", ["", "Conv"])
+def test_windows_read_borders_in_place(mode: BorderMode, then: str, before: str) -> None:
+    """Channel by channel: lines of pixels are copied with their border, channels side by side are read where they
+    are."""
+    low, high = list(PADS.values())[RNG.integers(len(PADS))]
+    window = Window(then, mode, (1, 24, 11, 14), low, high, columns=24, group=24, before=before)
+    assert window.check(tolerance=AVERAGE) == (2 if before else 1)
+
+
+@pytest.mark.parametrize("mode", BORDER_MODES)
+@pytest.mark.parametrize("then", ["Conv", "MaxPool"])
+def test_windows_with_steps(mode: BorderMode, then: str) -> None:
+    taps, steps, apart = (5, 2), (2, 3), (1, 2)
+    shape = (2, 40, 9, 31)
+    window = Window(then, mode, shape, (4, 2), (3, 5), taps, steps, apart, 40, 40, "Conv")
+    assert window.check() == 2
+
+
+@pytest.mark.parametrize("mode", BORDER_MODES)
+def test_groups(mode: BorderMode) -> None:
+    window = Window("Conv", mode, (1, 32, 9, 13), (1, 2), (3, 1), columns=32, group=8, before="Conv")
+    assert window.check() == 2
+
+
+@pytest.mark.parametrize("mode", BORDER_MODES)
+def test_crowded_images_are_copied_with_their_borders(mode: BorderMode) -> None:
+    """256 channels meet in few sets of the cache."""
+    window = Window("Conv", mode, (1, 256, 7, 12), (2, 2), (2, 2), (5, 5), columns=256, group=256, before="Conv")
+    assert window.check() == 2
+
+
+def test_a_pool_pads_what_has_a_border() -> None:
+    """A maximum over a pad around a border: steps in the pad are left out, those in the border are not."""
+    text = """(float[1, 8, 9, 9] x) => (y) {
+        b = Conv (x, w0) p = Pad<mode = "reflect"> (b, pads)
+        y = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [2, 2]> (p) }"""
+    weights = {"w0": RNG.integers(-2, 3, (8, 8, 1, 1)).astype(np.float32), "pads": np.array([0, 0, 2, 3, 0, 0, 1, 2])}
+    model = onnx_model(text, weights, opset=19)
+    x = RNG.integers(-4, 5, (1, 8, 9, 9)).astype(np.float32)
+    (found,) = ProvedProgram(model).run({"x": x})
+    np.testing.assert_array_equal(found, fuseline.compile(model, target="interpreter").run({"x": x})["y"])
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_any_window(number: int) -> None:
+    then = ("Conv", "MaxPool", "AveragePool")[number % 3]
+    window = _random(then)
+    channels = window.shape[1]
+    window = window._replace(columns=channels, group=channels)
+    if then == "AveragePool":
+        window = window._replace(dilations=(1, 1))
+    assert window.check(tolerance=AVERAGE) <= 3

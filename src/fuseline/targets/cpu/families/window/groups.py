@@ -27,7 +27,7 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_groups
-from fuseline.targets.cpu.families.contraction.access import linear_access
+from fuseline.targets.cpu.families.contraction.access import access_segments, plain_access
 from fuseline.targets.cpu.families.contraction.loops import Axis, Operand, is_packable_constant
 from fuseline.targets.cpu.families.contraction.plan import unsupported_members
 from fuseline.targets.cpu.families.contraction.results import result_paths
@@ -66,7 +66,7 @@ def grouped_window_loops(view: DispatchView) -> WindowLoops | Refusal:
     image = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
     position = next(side for side in sides if side != image)
     loops = _loops(root, (image, position), extents)
-    access = linear_access(view, root.inputs[image], root.input_maps[image], extents)
+    access = plain_access(access_segments(view, root.inputs[image], root.input_maps[image], extents, borders=True))
     filter_ = Operand(root.inputs[position], root.input_maps[position], None)
     if loops is None or access is None or not _lies_in_groups(access, loops, extents):
         return Refusal("not-in-groups", "the channels of a group do not lie side by side in image and result")
@@ -126,7 +126,7 @@ def _with_roles(
         return sliding
     if sliding.across is None or len(sliding.down) > 1:
         return Refusal("no-window", "the window does not slide down lines and along pixels")
-    if access.bounds and access.pad != 0:
+    if access.padding and access.pad != 0:
         return Refusal("padding", "the padding is not zero")
     channels = Axis((group, output), (extents[group], extents[output]))
     groups = Groups(Axis((inner,), (extents[inner],)), known(extents[output]), known(extents[inner]))

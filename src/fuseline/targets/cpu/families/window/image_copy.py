@@ -1,4 +1,5 @@
-"""The image under some lines of a window, copied to scratch with the padding around it.
+"""The image under some lines of a window, copied to scratch with the padding around it, or with the border that repeats
+it.
 
 image rows     a b c d        copy, one pixel of padding      . a b c d .
                e f g h                                        . e f g h .
@@ -13,10 +14,11 @@ from fuseline.analysis.operand_access import LinearAccess
 from fuseline.targets.cpu.combinators.tail import over_panels
 from fuseline.targets.cpu.combinators.unroll import unroll
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
+from fuseline.targets.cpu.emit.folded_address import Folding
 from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan
-from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand
+from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand
 
 COPIED_PIXELS = 4
 """Pixels copied per iteration."""
@@ -25,8 +27,8 @@ Outer = Mapping[Axis, Operand]
 
 
 class RowsCopy:
-    """Rows of `pitch` elements in `memory`; those outside of the image are the pad value. Vectors may be written too
-    far: into the next row, which is written later, or the slack behind the last one."""
+    """Rows of `pitch` elements in `memory`; those outside of the image are the pad value, or rows of it. Vectors may be
+    written too far: into the next row, which is written later, or the slack behind the last one."""
 
     def __init__(
         self, buffers: DispatchBuffers, image: LinearAccess, rows: Direction, memory: MemRef, shape: tuple[int, int]
@@ -35,10 +37,10 @@ class RowsCopy:
         self.pitch, self.lanes = shape
 
     def fill_rows(
-        self, outer: Outer, lines: tuple[Operand, Operand], offset: Operand, copy: Callable[[Operand, Operand], None]
+        self, outer: Outer, lines: tuple[Operand, Operand], offset: Operand, copy: Callable[[Address, Operand], None]
     ) -> None:
-        """The rows under `lines` (the first, and how many): `copy(from, to)` for those inside of the image, of which
-        `from` is element `offset`."""
+        """The rows under `lines` (the first, and how many): `copy(from, to)` for those that are some of the image, of
+        which `from` is element `offset`."""
         kernel, rows = self.kernel, self.rows
         first = kernel.mul(lines[0], rows.along)
 
@@ -55,7 +57,7 @@ class RowsCopy:
                 self.pad(to, 0, self.pitch)
                 return ()
 
-            if rows.size is None:
+            if rows.size is None or rows.border is not None:
                 return inside()
             coordinate = kernel.add(kernel.mul(step, rows.scale), rows.first)
             kernel.when(kernel.compare("ult", coordinate, rows.size), inside, outside)
@@ -63,17 +65,28 @@ class RowsCopy:
 
         kernel.loop(0, kernel.add(kernel.mul(lines[1], rows.along), rows.steps(0)), 1, row)
 
-    def _source(self, outer: Outer, row: Operand, offset: Operand) -> Operand:
+    def _source(self, outer: Outer, row: Operand, offset: Operand) -> Address:
         kernel = self.kernel
         total = kernel.add(self.buffers.operand(self.image.flat.constant), offset)
         for axis, value in outer.items():
             total = kernel.add(total, kernel.mul(value, self.buffers.operand(self.image.stride(axis.inner))))
-        return kernel.add(total, kernel.mul(row, self.rows.stride))
+        start = kernel.address(
+            self.buffers.argument(self.image.source), kernel.add(total, kernel.mul(row, self.rows.stride))
+        )
+        return self.folded(self.rows, start, row)
+
+    def folded(self, way: Direction, place: Address, step: Operand) -> Address:
+        """Where step `step` of a direction is, given the place as if the image went on beyond its border."""
+        if way.border is None or way.size is None:
+            return place
+        coordinate = self.kernel.add(self.kernel.mul(step, way.scale), way.first)
+        stride = self.buffers.operand(way.border.stride)
+        return Folding(way.border.mode, way.size, stride).at(self.kernel, place, coordinate)
 
     def pad(self, row: Operand, begin: int, end: int) -> None:
         """Elements `begin` to `end` of a row."""
         kernel = self.kernel
-        value = kernel.const(float(self.image.pad) if self.image.bounds else 0.0, self.memory.dtype, self.lanes)
+        value = kernel.const(float(self.image.pad) if self.image.padding else 0.0, self.memory.dtype, self.lanes)
 
         def vector(i: Operand) -> tuple[()]:
             kernel.store(self.memory, kernel.add(row, i), value)
@@ -81,9 +94,9 @@ class RowsCopy:
 
         kernel.loop(begin, end, self.lanes, vector)
 
-    def move(self, source: Operand, to: Operand, active: Operand | None) -> None:
-        """A vector of the image into the copy."""
-        found = self.kernel.load(self.buffers.argument(self.image.source), source, self.lanes, active=active)
+    def move(self, source: Address, to: Operand, active: Operand | None, lanes: int | None = None) -> None:
+        """A vector of the image into the copy; `lanes`: of fewer elements."""
+        found = self.kernel.load(source, 0, lanes or self.lanes, active=active)
         self.kernel.store(self.memory, to, self.kernel.cast(found, self.memory.dtype))
 
 
@@ -99,40 +112,58 @@ class ImageCopy(RowsCopy):
     def fill(self, outer: Outer, lines: tuple[Operand, Operand], bunch: Operand, channels: int) -> None:
         """The image under `lines`, `channels` of it from those of panel bunch `bunch` on."""
         begin, end = self.plan.columns.inside(self.plan.row_columns)
-        pitch = self.plan.pitch
+        pitch, border = self.plan.pitch, self.plan.columns.border
 
-        def copy(source: Operand, to: Operand) -> None:
-            self.pad(to, 0, begin * pitch)
-            unroll(self.kernel, begin, end, COPIED_PIXELS, partial(self._pixel, source, to, channels))
-            self.pad(to, end * pitch, self.pitch)
+        def copy(source: Address, to: Operand) -> None:
+            pixel = partial(self._pixel, source, to, channels)
+            if border is None:
+                self.pad(to, 0, begin * pitch)
+            else:
+                self.kernel.loop(0, begin, 1, pixel)
+            unroll(self.kernel, begin, end, COPIED_PIXELS, partial(pixel, inside=True))
+            if border is None:
+                self.pad(to, end * pitch, self.pitch)
+            else:
+                self.kernel.loop(end, self.plan.row_columns, 1, pixel)
 
         self.fill_rows(outer, lines, self.kernel.mul(bunch, pitch), copy)
 
-    def _pixel(self, source: Operand, to: Operand, channels: int, i: Operand) -> tuple[()]:
+    def _pixel(self, source: Address, to: Operand, channels: int, i: Operand, *, inside: bool = False) -> tuple[()]:
         kernel = self.kernel
-        place = kernel.add(source, kernel.mul(i, self.plan.columns.stride))
+        place = kernel.offset(source, kernel.mul(i, self.plan.columns.stride))
+        place = place if inside else self.folded(self.plan.columns, place, i)
         target = kernel.add(to, kernel.mul(i, self.plan.pitch))
         for c in range(0, channels, self.lanes):
             active = None if c + self.lanes <= channels else channels - c
-            self.move(kernel.add(place, c), kernel.add(target, c), active)
+            self.move(kernel.offset(place, c), kernel.add(target, c), active)
         return ()
 
 
 class PlaneCopy(RowsCopy):
     """`memory[row][column]` of an image whose columns are neighbours in memory."""
 
-    def fill(self, outer: Outer, lines: tuple[Operand, Operand], columns: tuple[int, int]) -> None:
-        """The image under `lines`; its columns lie in the range `columns` of a row."""
-        kernel, (begin, end) = self.kernel, columns
+    def fill(self, outer: Outer, lines: tuple[Operand, Operand], columns: Direction) -> None:
+        """The image under `lines`; `columns` is the direction along a row."""
+        kernel, (begin, end) = self.kernel, columns.inside(self.pitch)
 
-        def copy(source: Operand, to: Operand) -> None:
+        def copy(source: Address, to: Operand) -> None:
             def vector(number: Operand, elements: Operand) -> None:
                 i = kernel.add(begin, kernel.mul(number, self.lanes))
-                self.move(kernel.add(source, i), kernel.add(to, i), elements if elements != self.lanes else None)
+                self.move(kernel.offset(source, i), kernel.add(to, i), elements if elements != self.lanes else None)
 
-            self.pad(to, 0, begin)
+            def element(i: Operand) -> tuple[()]:
+                self.move(self.folded(columns, kernel.offset(source, i), i), kernel.add(to, i), None, 1)
+                return ()
+
+            def beside(first: int, last: int) -> None:
+                if columns.border is None:
+                    self.pad(to, first, last)
+                else:
+                    kernel.loop(first, last, 1, element)
+
+            beside(0, begin)
             cut = divmod(end - begin, self.lanes)
             over_panels(kernel, cut, self.lanes, (0, cut[0] + 1), vector)
-            self.pad(to, end, self.pitch)
+            beside(end, self.pitch)
 
         self.fill_rows(outer, lines, 0, copy)

@@ -1,20 +1,23 @@
-"""The image of a window root: vectors of its columns, pad values where a window leaves it, and the checks that tell."""
+"""The image of a window root: vectors of its columns, where a window leaves it pad values or what its border repeats,
+and the checks that tell."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fuseline.analysis.operand_access import Bound, LinearAccess
+from fuseline.analysis.operand_access import LinearAccess
+from fuseline.analysis.source_paths import Border, Bound
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
+from fuseline.targets.cpu.emit.folded_address import Folding
 from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.runtime_pixels import Tiles
 from fuseline.targets.cpu.families.contraction.runtime_rows import interior_of
 from fuseline.targets.cpu.families.window.loops import Image
 from fuseline.targets.cpu.families.window.plan import WindowPlan
 from fuseline.targets.cpu.families.window.tile import Tile, Window
-from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 
 
 class ImageReader:
@@ -29,7 +32,7 @@ class ImageReader:
             buffers.kernel,
             memory,
         )
-        padded = [image.access for image in self.loops.images if image.access.bounds]
+        padded = [image.access for image in self.loops.images if image.access.padding]
         self.pad = padded[0].pad if padded else 0
         self.padding_row = self.kernel.scratch(self.loops.image_dtype, plan.width) if padded else None
 
@@ -56,6 +59,8 @@ class ImageReader:
         kernel = self.kernel
         lo, hi = 0, self.buffers.operand(axis.extent)
         for bound in bounds if self.loops.skips_padding else ():
+            if bound.border is not None:
+                continue
             base, step = self.coordinate(tile, bound, {}, 0), bound.coordinate.terms[axis.inner]
             assert isinstance(step, int)
             lo = kernel.max(lo, kernel.ceil_div(kernel.max(kernel.sub(0, base), 0), step))
@@ -83,7 +88,10 @@ class ImageReader:
         self, tile: Tile, window: Window, offset: int, user: tuple[int, int], v: int, active: Operand | None
     ) -> Value:
         kernel = self.kernel
-        address = kernel.address(self.memory(tile.image), kernel.add(window.image, offset))
+        address = kernel.offset(self.start(tile, window), offset)
+        for bound, coordinate, low, high in self._columns_outside(tile, window, user):
+            if bound.border is not None:
+                address = self._folding(bound, bound.border).at(kernel, address, coordinate, low=low, high=high)
         for inside in (*window.rows, *self._column_checks(tile, window, user)):
             assert self.padding_row is not None
             address = kernel.select_mem(inside, address, 0, self.padding_row, 0)
@@ -93,17 +101,44 @@ class ImageReader:
             return self.buffers.load(self.memory(tile.image), Index(first, step), self.plan.lanes)
         return kernel.load_at(address, v * self.plan.lanes, self.plan.lanes, active)
 
+    def start(self, tile: Tile, window: Window) -> Address:
+        """Where the window of a tile's first pixel begins."""
+        if window.place is not None:
+            return window.place
+        return self.kernel.address(self.memory(tile.image), window.image)
+
+    def folded(self, tile: Tile, place: Address, bounds: Sequence[Bound], at: dict[Axis, Operand]) -> Address:
+        """The start of the window row at `at`, given the one as if the image went on beyond the borders among
+        `bounds`."""
+        for bound in bounds:
+            if bound.border is not None:
+                coordinate = self.coordinate(tile, bound, at, 0)
+                place = self._folding(bound, bound.border).at(self.kernel, place, coordinate)
+        return place
+
+    def _folding(self, bound: Bound, border: Border) -> Folding:
+        operand = self.buffers.operand
+        return Folding(border.mode, operand(bound.size), operand(border.stride))
+
     def _column_checks(self, tile: Tile, window: Window, user: tuple[int, int]) -> list[Value]:
+        outside = [edge for edge in self._columns_outside(tile, window, user) if edge[0].border is None]
+        found = [self._inside(coordinate, bound, low, high) for bound, coordinate, low, high in outside]
+        return [inside for inside in found if inside is not None]
+
+    def _columns_outside(
+        self, tile: Tile, window: Window, user: tuple[int, int]
+    ) -> list[tuple[Bound, Operand, bool, bool]]:
+        """The bounds that a column may leave: its coordinate, and at which sides."""
         pixel, tap = user
         across = self.loops.across
         at = {**window.at, **({across: tap} if across is not None else {})}
-        found: list[Value] = []
+        found: list[tuple[Bound, Operand, bool, bool]] = []
         for bound in tile.image.access.bounds:
             if not self.moves(bound) or (tile.inside and self._along(bound)):
                 continue
             low, high = self._crosses(tile, bound, pixel, tap)
-            inside = self._inside(self.coordinate(tile, bound, at, pixel), bound, low, high)
-            found += [inside] if inside is not None else []
+            if low or high:
+                found.append((bound, self.coordinate(tile, bound, at, pixel), low, high))
         return found
 
     def moves(self, bound: Bound) -> bool:
@@ -122,7 +157,8 @@ class ImageReader:
     def rows_inside(self, tile: Tile, bounds: Sequence[Bound], at: dict[Axis, Operand]) -> tuple[Value, ...]:
         """What tells that the window row at `at` lies inside the image, one check for each of `bounds` that needs
         any."""
-        found = [self._inside(self.coordinate(tile, bound, at, 0), bound, True, True) for bound in bounds]
+        padding = [bound for bound in bounds if bound.border is None]
+        found = [self._inside(self.coordinate(tile, bound, at, 0), bound, True, True) for bound in padding]
         return tuple(inside for inside in found if inside is not None)
 
     def _inside(self, coordinate: Operand, bound: Bound, low: bool, high: bool) -> Value | None:

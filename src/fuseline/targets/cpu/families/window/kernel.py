@@ -4,9 +4,11 @@ a tile."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 
+from fuseline.analysis.source_paths import Bound
 from fuseline.analysis.structured import multiply_add_operands
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.combinators.split import Range, block_of, split_tiles
@@ -140,12 +142,7 @@ class WindowKernel(RootKernel):
         """One tile: the window in registers, then the epilogue."""
         at = partial(self._loops, tile)
         starts = self.results.starts(tile.pixels, tile.actives, at)
-        rows = self.reader.rows_inside(
-            tile,
-            [b for b in tile.image.access.bounds if not self.reader.moves(b) and self.reader.axis_of(b) is None],
-            {},
-        )
-        whole = Window(self.image_base(tile), self.filters.base(tile), {}, rows)
+        whole = self._entered(tile, Window(self.image_base(tile), self.filters.base(tile), {}, ()), None, {}, 0)
         if self.plan.columns_first:
             columns = ColumnWindows(self.reader, tile)
             totals = columns.totals(self._nest(tile, 0, whole, columns.initial(), columns.row), starts)
@@ -177,21 +174,34 @@ class WindowKernel(RootKernel):
         if level == len(self.loops.down):
             return row(window, totals)
         axis, kernel = self.loops.down[level], self.kernel
-        bounds = [b for b in tile.image.access.bounds if self.reader.axis_of(b) is axis and not self.reader.moves(b)]
-        lo, hi = self.reader.clipped(tile, axis, bounds)
+        lo, hi = self.reader.clipped(tile, axis, self._row_bounds(tile, axis))
 
         def body(i: Operand, *carried: Value) -> Sequence[Value]:
+            step = kernel.mul(i, self.buffers.operand(tile.image.access.stride(axis.inner)))
+            filter_ = kernel.add(window.filter, kernel.mul(i, self.filters.stride(axis)))
             at = {**window.at, axis: i}
-            rows = () if self.loops.skips_padding else self.reader.rows_inside(tile, bounds, at)
-            image = kernel.add(window.image, kernel.mul(i, self.buffers.operand(tile.image.access.stride(axis.inner))))
-            inner = Window(
-                image, kernel.add(window.filter, kernel.mul(i, self.filters.stride(axis))), at, (*window.rows, *rows)
-            )
+            inner = self._entered(tile, replace(window, filter=filter_), axis, at, step)
             return self._nest(tile, level + 1, inner, carried, row)
 
         if self.sums:
             return list(summed(kernel, (lo, hi), self._terms(level), totals, lambda i, held: body(i, *held)))
         return list(kernel.loop(lo, hi, 1, body, totals))
+
+    def _row_bounds(self, tile: Tile, axis: Axis | None) -> list[Bound]:
+        """The bounds of whole window rows that an axis of the reduction moves, or that none does."""
+        bounds = tile.image.access.bounds
+        return [b for b in bounds if self.reader.axis_of(b) is axis and not self.reader.moves(b)]
+
+    def _entered(self, tile: Tile, window: Window, axis: Axis | None, at: dict[Axis, Operand], step: Operand) -> Window:
+        """The window `step` elements further on, at `at` of the axis (None: outside of all): what its bounds ask."""
+        kernel, bounds = self.kernel, self._row_bounds(tile, axis)
+        checked = bounds if axis is None or not self.loops.skips_padding else ()
+        rows = (*window.rows, *self.reader.rows_inside(tile, checked, at))
+        moved = replace(window, image=kernel.add(window.image, step), at=at, rows=rows)
+        if window.place is None and all(bound.border is None for bound in bounds):
+            return moved
+        start = kernel.offset(self.reader.start(tile, window), step)
+        return replace(moved, place=self.reader.folded(tile, start, bounds, at))
 
     def _terms(self, level: int) -> tuple[int | None, int | None]:
         """How many iterations a loop of the window has and how many terms each adds; None where that is not known."""

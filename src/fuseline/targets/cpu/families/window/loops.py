@@ -182,7 +182,7 @@ def _with_operands(
     extents = root.loops(view.shapes)
     position = max(used, key=lambda i: len(root.input_maps[i].results)) if len(used) == 1 else _image_of(root, used)
     other = next((i for i in used if i != position), None)
-    found = access_segments(view, root.inputs[position], root.input_maps[position], extents)
+    found = access_segments(view, root.inputs[position], root.input_maps[position], extents, borders=True)
     if not found or any(segment.access.floordiv_terms for segment in found):
         return Refusal("image-computed", "the image does not lie in buffers as it is")
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
@@ -313,5 +313,5 @@ def skips_padding(root: StructuredOp, images: Sequence[LinearAccess]) -> bool:
     direct = any(operand in root.body.args for operand in combine.operands)
     plain = len(root.body.ops) == 2 or multiply_add_operands(root.op) is not None
     return (
-        identity is not None and direct and plain and all(access.pad == identity for access in images if access.bounds)
+        identity is not None and direct and plain and all(access.pad == identity for access in images if access.padding)
     )

@@ -186,6 +186,8 @@ def panel_steps(loops: WindowLoops) -> int:
 def _image_note(loops: WindowLoops) -> str:
     if len(loops.images) > 1:
         return "segments"
+    if any(image.access.borders for image in loops.images):
+        return "bordered"
     return "padded" if any(image.access.bounds for image in loops.images) else "plain"
 
 

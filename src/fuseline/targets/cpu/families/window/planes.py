@@ -200,7 +200,7 @@ class PlanesKernel(WindowKernel):
         end = kernel.min(kernel.add(begin, plan.band), plan.tiles.count)
         self.first = first_of(kernel, plan.tiles, begin)
         lines = kernel.sub(first_of(kernel, plan.tiles, end), self.first)
-        self.copy.fill(outer, (self.first, lines), plan.columns.inside(plan.pitch))
+        self.copy.fill(outer, (self.first, lines), plan.columns)
         for tiles in split_tiles(plan.tiles):
             one = self.pixels(outer, tiles.height)
             tiles.each(

@@ -49,7 +49,8 @@ def _alike(plans: Sequence[WindowPlan]) -> list[list[_Site]]:
         whole = all(isinstance(channels, int) and channels % plan.width == 0 for channels in parts)
         if plan.split is not None and pixel is not None and isinstance(pixel.extent, int) and whole:
             site = _Site(number, plan, plan.split, pixel.extent)
-            found.setdefault((plan.vectors, plan.columns_first, len(parts)), []).append(site)
+            borders = tuple(b.border.mode for i in plan.loops.images for b in i.access.borders if b.border is not None)
+            found.setdefault((plan.vectors, plan.columns_first, len(parts), borders), []).append(site)
     return list(found.values())
 
 

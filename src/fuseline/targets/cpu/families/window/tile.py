@@ -10,7 +10,7 @@ from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.window.loops import Image
 from fuseline.targets.cpu.families.window.plan import WindowPlan
-from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import Address, Operand, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,13 @@ class Tile:
 @dataclass(frozen=True, slots=True)
 class Window:
     """Where the reduction is, outside the columns: what it adds to image and filter indices, its indices, and the
-    checks to be made."""
+    checks to be made. `place`: where that is in the image, if a border has moved it; None: at index `image`."""
 
     image: Operand
     filter: Operand
     at: dict[Axis, Operand]
     rows: tuple[Value, ...]
+    place: Address | None = None
 
 
 def channel(buffers: DispatchBuffers, plan: WindowPlan, tile: Tile, v: Operand) -> Operand:

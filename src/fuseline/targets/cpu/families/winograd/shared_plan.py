@@ -54,7 +54,9 @@ def _filterings(plans: Sequence[WinogradPlan]) -> list[list[_Site]]:
         if plan.segments and whole and len(plan.segments) == 1:
             part = part_of(loops.channels, 1, max(1, plan.prefetch.period)) if loops.channels >= MOST_STEPS else 0
             site = _Site(number, plan, part or loops.channels)
-            key = tuple(axis.outputs for axis in blocking.axes), blocking.tile.vectors, loops.channels % 2
+            borders = tuple(b.border.mode for b in plan.segments[0].access.borders if b.border is not None)
+            outputs = tuple(axis.outputs for axis in blocking.axes)
+            key = outputs, blocking.tile.vectors, loops.channels % 2, borders
             found.setdefault(key, []).append(site)
     return list(found.values())
 

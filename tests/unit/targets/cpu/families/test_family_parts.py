@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from xdsl.dialects.builtin import f16, f32, i1, i8, i16, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from fuseline.analysis.source_paths import Border
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
@@ -317,9 +319,13 @@ def test_a_direction_has_the_steps_of_both(strides: tuple[int, int], expected: D
     ],
 )
 def test_the_bound_of_a_direction(terms: dict[int, int], constant: int, size: Dim, expected: Direction | None):
-    bound = SimpleNamespace(coordinate=SimpleNamespace(terms=terms, constant=constant), size=size)
+    bound = SimpleNamespace(coordinate=SimpleNamespace(terms=terms, constant=constant), size=size, border=None)
     access: Any = SimpleNamespace(bounds=(bound,), stride=lambda loop: (8, 4, 0)[loop])
     assert direction(access, _axis(0, 7), _axis(1, 3), [0, 1, 2]) == expected
+    border = Border("edge", 4)
+    beyond: Any = SimpleNamespace(bounds=(SimpleNamespace(**vars(bound) | {"border": border}),), stride=access.stride)
+    wanted = replace(expected, border=border) if expected is not None else None
+    assert direction(beyond, _axis(0, 7), _axis(1, 3), [0, 1, 2]) == wanted
     twice: Any = SimpleNamespace(bounds=(bound, bound), stride=access.stride)
     assert direction(twice, _axis(0, 7), _axis(1, 3), [0, 1]) is None
 

@@ -76,6 +76,7 @@ class DispatchRegionOp(IRDLOperation):
         Operation.__init__(self, operands=[*dims, *workload], result_types=types, properties=segments, regions=[body])
 
     def verify_(self) -> None:
+        """Raises VerifyException where a size of a result is missing, or the body does not return the results."""
         require_dims("result", self.res.types, self.result_dims)
         end = self.body.block.last_op
         if type(end) is not ReturnOp or list(end.values.types) != list(self.res.types):
@@ -156,6 +157,7 @@ class DispatchOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
+        """Raises VerifyException where a size of an argument or a result is missing."""
         require_dims("argument", self.arguments.types, self.argument_dims)
         require_dims("result", self.res.types, self.result_dims)
 

@@ -23,6 +23,7 @@ class LongRows(FusionRule):
     shape = Shape.EVALUATED
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
+        """Legal where the rows need not be kept and what is left of them fits the scratch."""
         if merge.producer.heavy or merge.consumer.heavy or scratch_refusal(merge) is None:
             return NotApplicable()
         group = merge.evaluated

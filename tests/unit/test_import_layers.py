@@ -21,7 +21,7 @@ _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 _COMPILE = (*_HIGH, "compilation")
 
-_DESCRIBED = ("targets.description_file", "targets.file_places", "targets.dispatch_caps", "targets.caps_file")
+_DESCRIBED = ("targets.description_file", "targets.file_locations", "targets.dispatch_caps", "targets.caps_file")
 
 # What each part may import besides itself. The longest prefix of a module's name picks its row.
 ALLOWED: dict[str, tuple[str, ...]] = {
@@ -43,10 +43,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "dispatch": (*_LOW, "ir", "analysis"),
     "program": (*_LOW, "ir", "analysis", "dispatch"),
     "targets.target": (*_LOW, "ir", "analysis", "dispatch", "program"),
-    "targets.description_file": (*_LOW, "ir", "targets.file_places"),
-    "targets.file_places": (),
+    "targets.description_file": (*_LOW, "ir", "targets.file_locations"),
+    "targets.file_locations": (),
     "targets.dispatch_caps": _MIDDLE,
-    "targets.caps_file": ("errors", "targets.description_file", "targets.dispatch_caps", "targets.file_places"),
+    "targets.caps_file": ("errors", "targets.description_file", "targets.dispatch_caps", "targets.file_locations"),
     "targets.target_file": (*_LOW, "ir", *_DESCRIBED),
     "frontends": _MIDDLE,
     "passes": _MIDDLE,

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
-from fuseline.analysis.structural_key import IGNORED_PROPERTIES, AttributeNumbers, KeyWalk
+from fuseline.analysis.structural_key import IGNORED_PROPERTIES, AttributeNumbers, KeyBuilder
 from fuseline.ir.fast import attributes
 
 _EXTENTS: Mapping[type[Operation], frozenset[str]] = {
@@ -39,10 +39,10 @@ _EXTENTS: Mapping[type[Operation], frozenset[str]] = {
 
 def extents_key(entry: FuncOp, numbers: AttributeNumbers) -> Hashable:
     """The key of an entry function; comparable among keys made with the same `numbers`."""
-    return _Walk(numbers).key(entry)
+    return _ExtentsKeyBuilder(numbers).key(entry)
 
 
-class _Walk(KeyWalk):
+class _ExtentsKeyBuilder(KeyBuilder):
     def said(self, op: Operation) -> Hashable:
         extents = _EXTENTS.get(type(op), frozenset[str]())
         rest = self.numbers.of(op.properties, IGNORED_PROPERTIES | extents)

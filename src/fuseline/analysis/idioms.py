@@ -88,7 +88,7 @@ def _near(view: StructuredOp, extents: Sequence[Dim]) -> Iterator[NearIdiom]:
             yield NearIdiom("scan", _missing_of_scan(view, select, extents))
         elif (loop := _hit_loop(view, condition)) is not None:
             yield NearIdiom("scatter", _missing_of_scatter(view, select, loop))
-    if any(_keeps_a_place(view, i) for i in range(len(view.op.results))):
+    if any(_keeps_a_position(view, i) for i in range(len(view.op.results))):
         yield NearIdiom("selection", _missing_of_selection(view))
 
 
@@ -142,9 +142,9 @@ def _hit_loop(view: StructuredOp, condition: arith.CmpiOp) -> int | None:
     """The loop of the result that is compared, for equality, with a place that a reduced loop moves."""
     if condition.predicate.value.data != _EQUAL:
         return None
-    for index, place in ((condition.lhs, condition.rhs), (condition.rhs, condition.lhs)):
-        loop, behind = loop_of(index), loops_behind(view, place)
-        moves = bool(behind.intersection(view.reduction)) and loop not in behind and loop_of(place) is None
+    for index, position in ((condition.lhs, condition.rhs), (condition.rhs, condition.lhs)):
+        loop, behind = loop_of(index), loops_behind(view, position)
+        moves = bool(behind.intersection(view.reduction)) and loop not in behind and loop_of(position) is None
         if moves and loop in view.parallel:
             return loop
     return None
@@ -179,7 +179,7 @@ def _missing_of_rank(view: StructuredOp, select: arith.SelectOp) -> str:
 # selections ----------------------------------------------------------------------------------------------------------
 
 
-def _keeps_a_place(view: StructuredOp, result: int) -> bool:
+def _keeps_a_position(view: StructuredOp, result: int) -> bool:
     """Whether a result is the counter of a reduced loop where something held, else what it was."""
     select = yielded(view.op)[result].owner
     kept = isinstance(select, arith.SelectOp) and select.rhs is view.body.args[view.input_count + result]
@@ -190,12 +190,12 @@ def _missing_of_selection(view: StructuredOp) -> str:
     wrong = _shape(view, 2)
     if wrong:
         return wrong
-    place = next(i for i in (0, 1) if _keeps_a_place(view, i))
-    value, where = (yielded(view.op)[i].owner for i in (1 - place, place))
+    position = next(i for i in (0, 1) if _keeps_a_position(view, i))
+    value, where = (yielded(view.op)[i].owner for i in (1 - position, position))
     assert isinstance(where, arith.SelectOp)
     if not isinstance(value, arith.SelectOp) or value.cond is not where.cond:
         return "the element and its place do not change together"
-    if view.body.args[view.input_count + place] in scalars_behind(view, where.cond):
+    if view.body.args[view.input_count + position] in scalars_behind(view, where.cond):
         return "what replaces the element kept depends on where that stood"
     if not isinstance(value.lhs, BlockArgument) or value.lhs.index >= view.input_count:
         return "what is kept is computed, and no element of an input"

@@ -20,7 +20,7 @@ MOST_POINTS = 1 << 16
 """Points at which an expression is looked at one by one."""
 
 
-class PlaceRange(NamedTuple):
+class PositionRange(NamedTuple):
     """No value lies outside of `low..high`. `met`: both ends are values, where every loop runs at all."""
 
     low: Dim
@@ -28,7 +28,7 @@ class PlaceRange(NamedTuple):
     met: bool
 
 
-def place_range(expression: AffineExpr, extents: Sequence[Dim]) -> PlaceRange | None:
+def position_range(expression: AffineExpr, extents: Sequence[Dim]) -> PositionRange | None:
     """The range of an expression over loops from 0 to `extents`, exclusively, of which none is 0; None for one that is
     not affine.
 
@@ -42,7 +42,7 @@ def place_range(expression: AffineExpr, extents: Sequence[Dim]) -> PlaceRange | 
     return found if found.met else _counted(form.expression, extents) or found
 
 
-def _of_form(form: AffineForm, extents: Sequence[Dim]) -> PlaceRange:
+def _of_form(form: AffineForm, extents: Sequence[Dim]) -> PositionRange:
     low: Dim = form.constant
     high: Dim = form.constant
     seen, met = set[int](), True
@@ -52,35 +52,35 @@ def _of_form(form: AffineForm, extents: Sequence[Dim]) -> PlaceRange:
         low, high = d.add(low, ends[coefficient < 0]), d.add(high, ends[coefficient > 0])
         met = met and part.met and not seen & loops
         seen |= loops
-    return PlaceRange(low, high, met)
+    return PositionRange(low, high, met)
 
 
-def _of_term(term: AffineExpr, extents: Sequence[Dim]) -> PlaceRange:
+def _of_term(term: AffineExpr, extents: Sequence[Dim]) -> PositionRange:
     if isinstance(term, AffineDimExpr):
-        return PlaceRange(0, d.sub(extents[term.position], 1), True)
+        return PositionRange(0, d.sub(extents[term.position], 1), True)
     assert isinstance(term, AffineBinaryOpExpr) and isinstance(term.rhs, AffineConstantExpr)
     inner, divisor = affine_form(term.lhs), term.rhs.value
     assert inner is not None
     whole = _of_form(inner, extents)
     if term.kind is AffineBinaryOpKind.FloorDiv:
-        return PlaceRange(d.floor_div(whole.low, divisor), d.floor_div(whole.high, divisor), whole.met)
+        return PositionRange(d.floor_div(whole.low, divisor), d.floor_div(whole.high, divisor), whole.met)
     return _remainder(inner, whole, divisor)
 
 
-def _remainder(form: AffineForm, whole: PlaceRange, divisor: int) -> PlaceRange:
+def _remainder(form: AffineForm, whole: PositionRange, divisor: int) -> PositionRange:
     """The rest of a form whose numbers are less than the divisor: in steps of what divides them all."""
     step = gcd(divisor, *form.terms.values())
     least, most = form.constant % step, divisor - step + form.constant % step
     met = whole.met and least == form.constant and list(form.terms.values()) == [step]
-    return PlaceRange(least, d.minimum(whole.high, most), met)
+    return PositionRange(least, d.minimum(whole.high, most), met)
 
 
-def _counted(expression: AffineExpr, extents: Sequence[Dim]) -> PlaceRange | None:
+def _counted(expression: AffineExpr, extents: Sequence[Dim]) -> PositionRange | None:
     """The range of an expression at few points, by looking at all of them."""
     loops = sorted(dims_of(expression))
     sizes = [size for loop in loops if isinstance(size := extents[loop], int)]
     if len(sizes) < len(loops) or prod(sizes) > MOST_POINTS or 0 in sizes:
         return None
-    places = dict(zip(loops, loop_indices(sizes), strict=True))
-    values = np.asarray(evaluate_expression(expression, [places.get(loop) for loop in range(len(extents))]))
-    return PlaceRange(int(values.min()), int(values.max()), True)
+    positions = dict(zip(loops, loop_indices(sizes), strict=True))
+    values = np.asarray(evaluate_expression(expression, [positions.get(loop) for loop in range(len(extents))]))
+    return PositionRange(int(values.min()), int(values.max()), True)

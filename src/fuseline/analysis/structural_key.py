@@ -58,11 +58,11 @@ def structural_key(
     Args:
         erased: readers, as operations and operand numbers, of whose constants only the type counts.
     """
-    return KeyWalk(numbers, erased).key(op)
+    return KeyBuilder(numbers, erased).key(op)
 
 
-class KeyWalk:
-    """One walk over an op and what is inside it; `values` numbers what was met, by identity."""
+class KeyBuilder:
+    """The key of an op and what is inside it, built in one traversal; `values` numbers what was met, by identity."""
 
     def __init__(self, numbers: AttributeNumbers, erased: Collection[tuple[Operation, int]] = frozenset()) -> None:
         self.numbers, self.erased = numbers, erased

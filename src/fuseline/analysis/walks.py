@@ -51,13 +51,13 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """`root` combines `element` into index `place` of its loop `scattered`, for every turn of its one reduction loop;
-    else `neutral`. Without a neutral element it puts `element` in the place of what is there."""
+    """`root` combines `element` into index `position` of its loop `scattered`, for every turn of its one reduction
+    loop; else `neutral`. Without a neutral element it puts `element` in the place of what is there."""
 
     root: StructuredOp
     element: SSAValue
     neutral: SSAValue | None
-    place: SSAValue
+    position: SSAValue
     scattered: int
 
 
@@ -141,11 +141,11 @@ def scatter_of(view: StructuredOp) -> Scatter | None:
     hit = select.cond.owner
     if not isinstance(hit, arith.CmpiOp) or hit.predicate.value.data != _EQUAL:
         return None
-    for index, place in ((hit.lhs, hit.rhs), (hit.rhs, hit.lhs)):
+    for index, position in ((hit.lhs, hit.rhs), (hit.rhs, hit.lhs)):
         loop = loop_of(index)
-        moving = loops_behind(view, place) | loops_behind(view, select.lhs)
+        moving = loops_behind(view, position) | loops_behind(view, select.lhs)
         if loop in view.parallel and loop not in moving and view.reduction[0] in moving:
-            return Scatter(view, select.lhs, None if replaced else select.rhs, place, loop)
+            return Scatter(view, select.lhs, None if replaced else select.rhs, position, loop)
     return None
 
 
@@ -221,13 +221,13 @@ def _moved(view: StructuredOp, before: int, here: int, reduced: int, ranked: int
 class Selection:
     """`root` keeps, along its one reduction loop, an element of input `element` and the loop's counter where it stood;
     both change together, where `replaces` holds, which depends on the element and on the one kept so far (and never on
-    where that stood). `kept` and `place` are its results."""
+    where that stood). `kept` and `position` are its results."""
 
     root: StructuredOp
     element: int
     replaces: SSAValue
     kept: int
-    place: int
+    position: int
 
 
 def selection_of(view: StructuredOp) -> Selection | None:
@@ -237,23 +237,23 @@ def selection_of(view: StructuredOp) -> Selection | None:
         return None
     chosen = [value.owner for value in yielded(view.op)]
     running = view.body.args[len(view.inputs) :]
-    for kept, place in ((0, 1), (1, 0)):
-        value, where = chosen[kept], chosen[place]
+    for kept, position in ((0, 1), (1, 0)):
+        value, where = chosen[kept], chosen[position]
         if (
             not isinstance(value, arith.SelectOp)
             or not isinstance(where, arith.SelectOp)
             or value.cond is not where.cond
         ):
             continue
-        held = value.rhs is running[kept] and where.rhs is running[place] and loop_of(where.lhs) == view.reduction[0]
+        held = value.rhs is running[kept] and where.rhs is running[position] and loop_of(where.lhs) == view.reduction[0]
         if (
             held
             and _is_input(view, value.lhs)
-            and running[place] not in scalars_behind(view, value.cond)
+            and running[position] not in scalars_behind(view, value.cond)
             and not _counts(view, value.cond)
         ):
             assert isinstance(value.lhs, BlockArgument)
-            return Selection(view, value.lhs.index, value.cond, kept, place)
+            return Selection(view, value.lhs.index, value.cond, kept, position)
     return None
 
 

@@ -15,8 +15,8 @@ from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, parse_threads
 from fuseline.cli.run import complete_feeds, model_hints
 from fuseline.errors import FuselineError
+from fuseline.report.quantities import seconds
 from fuseline.report.records import DispatchRecord
-from fuseline.report.units import seconds
 from fuseline.runtime import Session
 from fuseline.runtime.feed_files import Feeds, parse_feeds
 from fuseline.verify.compare import compare, dependent_outputs

@@ -10,7 +10,7 @@ from rich.table import Table
 from fuseline.cache import folder
 from fuseline.cli.console import emit, say
 from fuseline.cli.options import json_option
-from fuseline.report.units import plural, quantity
+from fuseline.report.quantities import plural, quantity
 
 _WHAT = {
     "objects": "object code of kernels",

@@ -15,8 +15,8 @@ from fuseline.cli.options import compile_options, json_option, threads_option
 from fuseline.cli.output import STDOUT, deliver, is_stdout, refuse_two_documents, require_folder
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.errors import FuselineError
+from fuseline.report.quantities import plural
 from fuseline.report.statistics import statistics_json, statistics_table
-from fuseline.report.units import plural
 
 OBJECT = "object"
 """The stage that is files for C in place of text."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fuseline.cli.console import progress, say
-from fuseline.report.units import quantity, seconds
+from fuseline.report.quantities import quantity, seconds
 
 if TYPE_CHECKING:
     from fuseline.compiled_model import CompiledModel

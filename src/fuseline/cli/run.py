@@ -13,7 +13,7 @@ from fuseline.cli.console import emit, say
 from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.output import is_stdout, refuse_two_documents
-from fuseline.report.units import seconds
+from fuseline.report.quantities import seconds
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX
 from fuseline.runtime.command import line, summary
 from fuseline.runtime.feed_files import Feeds, flat_outputs, output_files, parse_feeds

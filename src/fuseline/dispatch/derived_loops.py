@@ -19,7 +19,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import is_reduction, tensor_operands
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, OnlineReduction, Role, member_loops, members_of
 from fuseline.dispatch.is_internal import is_internal
-from fuseline.dispatch.result_places import stored_places
+from fuseline.dispatch.result_boxes import stored_boxes
 from fuseline.dispatch.shared_loops import Loop, SharedLoops
 from fuseline.ir.reachable import reachable
 
@@ -28,7 +28,7 @@ def derived_loops(body: Block, shapes: ShapeAnalysis) -> FusedLoops:
     """The loops of an entry function, as those of one arm."""
     ops, along = members_of(body), list(_along(body))
     arguments = [op.operands[operand] for op, operand in along]
-    placed, inlined = _kept_apart(ops, [place.value for _, place in stored_places(body, shapes)])
+    placed, inlined = _kept_apart(ops, [box.value for _, box in stored_boxes(body, shapes)])
     shared = SharedLoops(placed, inlined, (), shapes, arguments, go_along=True)
     grid = _grid(shared)
     return FusedLoops(

@@ -19,7 +19,7 @@ from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, require_m
 from fuseline.dispatch.loop_claims import require_shared
 from fuseline.dispatch.loops_attribute import from_attribute
 from fuseline.dispatch.member_classes import with_classes
-from fuseline.dispatch.result_places import returned
+from fuseline.dispatch.result_boxes import returned
 from fuseline.ir.dim import Dim, symbol
 from fuseline.weight_layouts import SharedLayout
 

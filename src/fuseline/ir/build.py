@@ -33,10 +33,10 @@ from xdsl.rewriter import InsertPoint
 
 from fuseline.ir.dim import Atom, Dim, Quotient, Symbol
 from fuseline.ir.fast import attributes
+from fuseline.ir.fast.build import block_with, region_with
 from fuseline.ir.fast.create import ScalarOps, create_constant, create_empty, create_fill, create_generic, create_yield
 from fuseline.ir.fast.direct import append, insert_before, result_of
 from fuseline.ir.fast.identity import by_identity
-from fuseline.ir.fast.parts import block_with, region_with
 from fuseline.ir.provenance import location_of
 from fuseline.ir.splats import single_value, splat_attribute
 
@@ -125,12 +125,12 @@ class Emitter:
         self.location: Any = location if location is not None else location_of(nodes)
 
     @classmethod
-    def _at(cls, block: Block | None, place: Operation | None, location: Attribute) -> Emitter:
-        """An emitter in `block` before `place` (None: at its end); without an `InsertPoint`, which checks that the
+    def _at(cls, block: Block | None, position: Operation | None, location: Attribute) -> Emitter:
+        """An emitter in `block` before `position` (None: at its end); without an `InsertPoint`, which checks that the
         place is in the block."""
         assert block is not None
         emitter = cls.__new__(cls)
-        emitter._block, emitter._place, emitter.location = block, place, location
+        emitter._block, emitter._place, emitter.location = block, position, location
         return emitter
 
     @classmethod

@@ -35,11 +35,11 @@ def to_json(dim: Dim) -> Any:
 
 def _shared(dim: Expr) -> list[Atom]:
     """The atoms that a long size has more than once, those that others are made of first."""
-    walk = _Walk()
-    return [atom for atom in walk.lengths if atom in walk.again] if walk.length(dim) > LONGEST_PLAIN else []
+    table = _AtomTable()
+    return [atom for atom in table.lengths if atom in table.again] if table.length(dim) > LONGEST_PLAIN else []
 
 
-class _Walk:
+class _AtomTable:
     """Every atom of a size, once: how long it is written out, inner ones first, and which occur again."""
 
     def __init__(self) -> None:

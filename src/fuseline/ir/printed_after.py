@@ -29,11 +29,11 @@ class PrintedAfter:
     named: frozenset[str] | None = None
     _before: str = ""
 
-    def __call__(self, place: str, module: ModuleOp, ctx: CompilerContext) -> None:
-        """`place`: the pass that has run, behind its phase where it ran in one; `START` before the first."""
-        if self.named is not None and self.named.isdisjoint(place.split("/")):
+    def __call__(self, position: str, module: ModuleOp, ctx: CompilerContext) -> None:
+        """`position`: the pass that has run, behind its phase where it ran in one; `START` before the first."""
+        if self.named is not None and self.named.isdisjoint(position.split("/")):
             return
         text = print_module(module, ctx, embed_limit=PRINTED_WEIGHT_BYTES)
-        if place != START and (self.named is not None or text != self._before):
-            self.put(place, text)
+        if position != START and (self.named is not None or text != self._before):
+            self.put(position, text)
         self._before = text

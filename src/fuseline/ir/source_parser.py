@@ -33,14 +33,14 @@ _SPLAT = re.compile(r"<\s*[-\w.+]+\s*>\s*:")
 ListElementT = TypeVar("ListElementT")
 
 
-class Places:
+class LineIndex:
     """Lines and columns of offsets into a text whose first line has the number `first_line`."""
 
     def __init__(self, text: str, first_line: int) -> None:
         self.text, self._first_line = text, first_line
         self._newlines = [match.start() for match in re.finditer("\n", text)]
 
-    def place(self, position: int) -> tuple[int, int]:
+    def line_and_column(self, position: int) -> tuple[int, int]:
         """Line and column of an offset, both from 1."""
         line = bisect_right(self._newlines, position - 1)
         start = self._newlines[line - 1] + 1 if line else 0
@@ -55,9 +55,9 @@ class Places:
 class SourceParser(Parser):
     """xDSL's parser, with source places as locations and resource names left as they are."""
 
-    def __init__(self, ctx: CompilerContext, text: str, source: str, places: Places) -> None:
+    def __init__(self, ctx: CompilerContext, text: str, source: str, line_index: LineIndex) -> None:
         super().__init__(ctx, text, source)
-        self._source, self._places, self._spelled = StringAttr(source), places, ctx.spelled
+        self._source, self._line_index, self._spelled = StringAttr(source), line_index, ctx.spelled
 
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
         super()._register_ssa_definition(name, values, span)
@@ -70,10 +70,10 @@ class SourceParser(Parser):
         position = self._current_token.span.start
         op = super().parse_operation()
         if op.location == UNKNOWN_LOC:
-            line, column = self._places.place(position)
+            line, column = self._line_index.line_and_column(position)
             op.location = FileLineColLoc(self._source, IntAttr(line), IntAttr(column))
         if op.regions and op.name.startswith("linalg."):
-            _place_implied_body(op)
+            _locate_implied_body(op)
         return op
 
     def parse_comma_separated_list(
@@ -100,7 +100,7 @@ class SourceParser(Parser):
         """A dense attribute; a splat of `LARGE_SPLAT` elements or more stays one number. `type` is None where it
         follows the elements."""
         start = self._current_token.span.start
-        found = self._parse_large_splat() if type is None and _SPLAT.match(self._places.text, start) else None
+        found = self._parse_large_splat() if type is None and _SPLAT.match(self._line_index.text, start) else None
         if found is None:
             self._resume_from(start)
         return found if found is not None else super().parse_dense_int_or_fp_elements_attr(type)
@@ -127,7 +127,7 @@ class SourceParser(Parser):
         return self.parse_identifier(" for resource handle")
 
 
-def _place_implied_body(op: Operation) -> None:
+def _locate_implied_body(op: Operation) -> None:
     """Give the ops of a body that the text does not spell out (of a named op) the location of the op."""
     for inner in op.walk():
         if inner.location == UNKNOWN_LOC:

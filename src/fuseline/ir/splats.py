@@ -46,12 +46,12 @@ def single_value(array: NDArray[Any]) -> Any:
     first: Any = array[(0,) * array.ndim]
     if array[(-1,) * array.ndim] != first:  # so it is of most weights
         return None
-    places = (
+    positions = (
         np.unravel_index(np.linspace(0, array.size - 1, min(SAMPLES, array.size)).astype(np.int64), array.shape)
         if array.ndim
         else ()
     )
-    if not bool(np.asarray(array[places] == first).all()) or not bool((array == first).all()):
+    if not bool(np.asarray(array[positions] == first).all()) or not bool((array == first).all()):
         return None
     if array.dtype.kind == "f" and first == 0 and bool((np.signbit(array) != np.signbit(first)).any()):
         return None

@@ -22,12 +22,12 @@ NUMERICS = ("strict", "default", "fast")
 @dataclass(frozen=True, slots=True)
 class TargetRules:
     """What a target says of fusion rules: files with more of them, the names of the only ones (empty: all) and of those
-    that are off. `places`: where a name stands in its description."""
+    that are off. `locations`: where a name stands in its description."""
 
     files: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    places: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    locations: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
 
 @dataclass(frozen=True, slots=True)

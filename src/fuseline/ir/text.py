@@ -28,7 +28,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyExcepti
 from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.source_parser import Places, SourceParser
+from fuseline.ir.source_parser import LineIndex, SourceParser
 from fuseline.ir.visible import misplaced_use
 
 SPLIT_MARK = re.compile(r"^// -----.*$", re.MULTILINE)
@@ -89,16 +89,16 @@ def parse_module(
 
 
 def _parsed(text: str, ctx: CompilerContext, name: str, first_line: int) -> ModuleOp:
-    places = Places(text, first_line)
+    line_index = LineIndex(text, first_line)
     parser: SourceParser | None = None
-    _check_strings(places, name)
+    _check_strings(line_index, name)
     try:
-        parser = SourceParser(ctx, text, name, places)
+        parser = SourceParser(ctx, text, name, line_index)
         return parser.parse_module()
     except ParseError as error:
-        raise _parse_error(places, name, error.span.start, error.msg, _code_of(error.msg)) from error
+        raise _parse_error(line_index, name, error.span.start, error.msg, _code_of(error.msg)) from error
     except _FAILURES as error:
-        raise _parse_error(places, name, parser.pos if parser else 0, str(error) or type(error).__name__) from error
+        raise _parse_error(line_index, name, parser.pos if parser else 0, str(error) or type(error).__name__) from error
 
 
 def split_input(text: str) -> Iterator[tuple[int, str]]:
@@ -122,7 +122,9 @@ def verify_module(module: Operation) -> None:
         op, value = found
         name = f"%{value.name_hint}" if value.name_hint else "a value"
         raise FuselineError(
-            "E0302", f"{op.name}: uses {name} where it is not defined yet, or not visible", node=place_of(op.location)
+            "E0302",
+            f"{op.name}: uses {name} where it is not defined yet, or not visible",
+            node=text_location(op.location),
         )
 
 
@@ -131,11 +133,11 @@ def _verify_error(module: Operation, error: Exception) -> FuselineError:
         try:
             op.verify(verify_nested_ops=False)
         except _FAILURES as found:
-            return FuselineError("E0302", f"{op.name}: {_first_line(str(found))}", node=place_of(op.location))
+            return FuselineError("E0302", f"{op.name}: {_first_line(str(found))}", node=text_location(op.location))
     return FuselineError("E0302", _first_line(str(error)))
 
 
-def place_of(location: LocationAttr) -> str | None:
+def text_location(location: LocationAttr) -> str | None:
     """Where in a text an op stands (`file:line:column`); for one that has another location, the source nodes that it
     came from."""
     if isinstance(location, FileLineColLoc):
@@ -159,19 +161,19 @@ def _code_of(message: str) -> str:
     return "E0306" if _UNKNOWN.search(message) else "E0301"
 
 
-def _parse_error(places: Places, source: str, position: int, message: str, code: str = "E0301") -> FuselineError:
-    line, column = places.place(_last_read(places.text, position))
-    shown = places.shown(line)
+def _parse_error(line_index: LineIndex, source: str, position: int, message: str, code: str = "E0301") -> FuselineError:
+    line, column = line_index.line_and_column(_last_read(line_index.text, position))
+    shown = line_index.shown(line)
     at = f": `{shown}`" if shown else ""
     why, hint = f"line {line}, column {column}: {message}{at}", _UNKNOWN_HINT if code == "E0306" else None
     return FuselineError(code, why, node=f"{source}:{line}:{column}", hint=hint)
 
 
-def _check_strings(places: Places, source: str) -> None:
+def _check_strings(line_index: LineIndex, source: str) -> None:
     """Refuse a string literal without an end, on which xDSL's lexer takes exponential time."""
-    for match in _STRING_OR_COMMENT.finditer(places.text):
+    for match in _STRING_OR_COMMENT.finditer(line_index.text):
         if match.group().startswith('"') and not match.group(1):
-            raise _parse_error(places, source, match.start(), "this string literal has no end")
+            raise _parse_error(line_index, source, match.start(), "this string literal has no end")
 
 
 def _last_read(text: str, position: int) -> int:

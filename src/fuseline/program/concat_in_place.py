@@ -18,7 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import base_of, is_view
-from fuseline.dispatch.result_places import unreshaped
+from fuseline.dispatch.result_boxes import unreshaped
 from fuseline.ir.build import shape_of
 from fuseline.ir.dim import symbols
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp

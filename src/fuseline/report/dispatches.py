@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
+from fuseline.report.quantities import quantity, shortened
 from fuseline.report.records import CompileRecord, DispatchRecord
-from fuseline.report.units import quantity, shortened
 
 
 def member_nodes(dispatch: DispatchRecord) -> tuple[str, ...]:

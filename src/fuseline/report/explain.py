@@ -10,6 +10,7 @@ from fuseline.report.advice import advice
 from fuseline.report.dispatches import member_nodes
 from fuseline.report.layouts import layout_line
 from fuseline.report.op_remarks import CODEGEN, op_remark_line, op_remarks
+from fuseline.report.quantities import plural, quantity, shortened
 from fuseline.report.quantization import quantization_lines
 from fuseline.report.records import (
     CompileRecord,
@@ -22,7 +23,6 @@ from fuseline.report.records import (
 )
 from fuseline.report.sharing import companion_lines, sharing_lines
 from fuseline.report.subjects import Subject, find_subject, suggestions
-from fuseline.report.units import plural, quantity, shortened
 
 _PATH_LIMIT = 12
 """Edges of a path between two nodes that is still an answer."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fuseline.report.quantities import quantity, seconds
 from fuseline.report.records import LayoutDecision
-from fuseline.report.units import quantity, seconds
 
 
 def layout_line(one: LayoutDecision) -> str:

@@ -8,9 +8,9 @@ from importlib.resources import files
 import jinja2
 
 from fuseline.report.dispatches import member_nodes
+from fuseline.report.quantities import quantity
 from fuseline.report.records import CompileRecord, count_edges
 from fuseline.report.statistics import statistics_rows
-from fuseline.report.units import quantity
 
 
 def render_page(record: CompileRecord) -> str:

@@ -4,8 +4,8 @@ dispatch, and those on the host."""
 from __future__ import annotations
 
 from fuseline.report.advice import advice
+from fuseline.report.quantities import shortened
 from fuseline.report.records import CompileRecord
-from fuseline.report.units import shortened
 
 QUANTIZATION_CODES: dict[str, str] = {
     "qdq-alone": "no neighbour took the node into its dispatch",

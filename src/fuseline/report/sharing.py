@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from fuseline.report.quantities import plural, quantity, seconds, shortened
 from fuseline.report.records import CompileRecord, DispatchRecord, SharingDecision
-from fuseline.report.units import plural, quantity, seconds, shortened
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.table import Table
 
+from fuseline.report.quantities import quantity, seconds
 from fuseline.report.records import CompileRecord
-from fuseline.report.units import quantity, seconds
 
 _ORDER = (
     "dispatches",

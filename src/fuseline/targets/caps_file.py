@@ -26,7 +26,7 @@ from typing import Any, cast
 from fuseline.errors import FuselineError
 from fuseline.targets.description_file import is_positive
 from fuseline.targets.dispatch_caps import ELEMENT_TYPES, KINDS, OPS, ROOTS, DispatchCaps
-from fuseline.targets.file_places import place_of
+from fuseline.targets.file_locations import location_of
 
 _NUMBERS = ("members", "operands", "results", "loops", "code_bytes")
 _OF_A_KIND: dict[str, tuple[str, ...]] = {"element_types": ELEMENT_TYPES, "ops": OPS, "without_ops": OPS}
@@ -46,9 +46,9 @@ def caps_of(value: object, path: Path) -> DispatchCaps:
     allowed = given.get("kinds") or KINDS
     for name in (*kinds, *given.get("roots", ())):
         if name not in allowed:
-            at = place_of(path, f"limits.{name}" if name in kinds else "limits.roots", "", name)
+            at = location_of(path, f"limits.{name}" if name in kinds else "limits.roots", "", name)
             raise FuselineError("E0501", f"limits: {name} is limited, and none of kinds", node=at, hint=_HINT)
-    return DispatchCaps(**given, of_kind=nested, places=dict(_places("limits", given, path)))
+    return DispatchCaps(**given, of_kind=nested, locations=dict(_locations("limits", given, path)))
 
 
 _HINT = "two entries contradict each other: leave one out"
@@ -58,13 +58,13 @@ def _of_kind(kind: str, value: object, path: Path) -> DispatchCaps:
     where = f"limits.{kind}"
     given = _entries(where, _table(where, value, path), _OF_A_KIND, path)
     _refuse_contradictions(where, given, path)
-    return DispatchCaps(**given, places=dict(_places(where, given, path)))
+    return DispatchCaps(**given, locations=dict(_locations(where, given, path)))
 
 
 def _table(where: str, value: object, path: Path) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         hint = f"write a section [{where}]"
-        raise FuselineError("E0501", f"{where} is no table: {value!r}", node=place_of(path, where), hint=hint)
+        raise FuselineError("E0501", f"{where} is no table: {value!r}", node=location_of(path, where), hint=hint)
     return cast("Mapping[str, object]", value)
 
 
@@ -80,14 +80,14 @@ def _entries(
             given[name] = _number(where, name, entry, path)
         else:
             known = ", ".join([*_NUMBERS, *named, *(["a table for each of the kinds"] if named is _NAMES else [])])
-            at = place_of(path, where, name)
+            at = location_of(path, where, name)
             raise FuselineError("E0501", f"{where}: {name} limits nothing", node=at, hint=f"it says {known}")
     return given
 
 
 def _number(where: str, name: str, entry: object, path: Path) -> object:
     if not is_positive(entry):
-        at = place_of(path, where, name)
+        at = location_of(path, where, name)
         raise FuselineError("E0501", f"{where}: {name} is no positive integer: {entry!r}", node=at)
     return entry
 
@@ -96,7 +96,7 @@ def _names(where: str, name: str, entry: object, known: tuple[str, ...], path: P
     entries = cast("list[object]", entry) if isinstance(entry, list) else [entry]
     wrong = next((item for item in entries if item not in known), None)
     if not isinstance(entry, list) or not entries or wrong is not None:
-        at = place_of(path, where, name, wrong)
+        at = location_of(path, where, name, wrong)
         raise FuselineError("E0501", f"{where}: {name} = {entry!r}{_unknown(wrong)}", node=at, hint=_near(wrong, known))
     return tuple(dict.fromkeys(str(item) for item in entries))
 
@@ -115,12 +115,12 @@ def _refuse_contradictions(where: str, given: Mapping[str, Any], path: Path) -> 
     """Raises E0501 for an operation that there is and is not."""
     both = [name for name in given.get("without_ops", ()) if name in given.get("ops", ())]
     if both:
-        at = place_of(path, where, "without_ops", both[0])
+        at = location_of(path, where, "without_ops", both[0])
         raise FuselineError("E0501", f"{where}: {both[0]} is in ops and in without_ops", node=at, hint=_HINT)
 
 
-def _places(where: str, given: Mapping[str, Any], path: Path) -> Iterator[tuple[str, str]]:
+def _locations(where: str, given: Mapping[str, Any], path: Path) -> Iterator[tuple[str, str]]:
     for name in given:
-        yield name, place_of(path, where, name, short=True)
+        yield name, location_of(path, where, name, short=True)
     for op in given.get("without_ops", ()):
-        yield f"without_ops.{op}", place_of(path, where, "without_ops", op, short=True)
+        yield f"without_ops.{op}", location_of(path, where, "without_ops", op, short=True)

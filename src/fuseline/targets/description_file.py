@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from fuseline.errors import FuselineError
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts
-from fuseline.targets.file_places import place_of
+from fuseline.targets.file_locations import location_of
 
 MOST = 1e12
 """No rate or time of a machine is as large as this, nor as small as one over it."""
@@ -33,12 +33,12 @@ def costs_of(value: object, path: Path, assumed: MachineCosts = ASSUMED_COSTS) -
     """The table `[costs]` of a description; what it leaves out is as `assumed`. Raises E0501 naming the entry that no
     machine has."""
     if not isinstance(value, Mapping):
-        at = place_of(path, "costs")
+        at = location_of(path, "costs")
         raise FuselineError("E0501", f"costs is no table: {value!r}", node=at, hint="write a section [costs]")
     fields = {field.name: field for field in dataclasses.fields(MachineCosts)}
     given: dict[str, Any] = {}
     for name, number in cast("Mapping[str, object]", value).items():
-        at = place_of(path, "costs", name)
+        at = location_of(path, "costs", name)
         if name not in fields:
             raise FuselineError(
                 "E0501",

@@ -42,7 +42,7 @@ class DispatchCaps:
     operations that there are, empty for all, and the operations that there are not.
 
     `roots`: the kinds one of which a dispatch of several ops must have, empty for none. `of_kind`: what holds besides
-    for dispatches with an op of a kind, and for these ops. `places`: where each entry stands (`npu.toml:7`), by its
+    for dispatches with an op of a kind, and for these ops. `locations`: where each entry stands (`npu.toml:7`), by its
     name, an operation that there is not by `without_ops.NAME`.
     """
 
@@ -57,7 +57,7 @@ class DispatchCaps:
     without_ops: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
     of_kind: tuple[tuple[str, DispatchCaps], ...] = ()
-    places: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    locations: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
     def refusal(self, candidate: DispatchCandidate) -> Refusal | None:
         """The first limit that a dispatch is beyond, None where it is within all."""
@@ -110,7 +110,7 @@ class DispatchCaps:
                 yield self._refusal(f"{name.replace('_', '-')}-limit", detail, name, numbers)
 
     def _refusal(self, code: str, detail: str, entry: str, numbers: Mapping[str, float] | None = None) -> Refusal:
-        place = self.places.get(entry)
+        place = self.locations.get(entry)
         return Refusal(code, detail if place is None else f"{detail} ({place})", numbers or {})
 
     def _counts(self, candidate: DispatchCandidate) -> Iterator[tuple[str, int]]:

@@ -35,7 +35,7 @@ from fuseline.ir.target_description import NUMERICS, TILE_CLASSES, TILE_ROLES, T
 from fuseline.targets.caps_file import caps_of
 from fuseline.targets.description_file import costs_of, is_positive
 from fuseline.targets.dispatch_caps import DispatchCaps
-from fuseline.targets.file_places import place_of
+from fuseline.targets.file_locations import location_of
 
 _FIELDS = {field.name: field for field in dataclasses.fields(TargetDescription)}
 _TABLES = ("limits", "fusion")
@@ -62,7 +62,7 @@ def description_of(
 
 
 def _value(name: str, value: object, path: Path, base: TargetDescription) -> object:
-    at = place_of(path, "", name)
+    at = location_of(path, "", name)
     field = None if name in ("class_multiples", "rules") else _FIELDS.get(name)
     if field is None:
         names = ", ".join([name for name in _FIELDS if name not in ("class_multiples", "rules")] + [*_TABLES])
@@ -102,7 +102,7 @@ def _by_role(table: Mapping[str, object], where: str, roles: tuple[str, ...], pa
     for role, multiple in table.items():
         if role not in roles or not is_positive(multiple) or int(str(multiple)) > _LARGEST_TILE:
             hint = f"a table of positive integers, at most {_LARGEST_TILE}, for {', '.join(roles)}"
-            at = place_of(path, where, role)
+            at = location_of(path, where, role)
             raise FuselineError("E0501", f"{where}: {role} = {multiple!r}", node=at, hint=hint)
     return tuple((role, int(str(multiple))) for role, multiple in table.items())
 
@@ -112,25 +112,25 @@ def _by_role(table: Mapping[str, object], where: str, roles: tuple[str, ...], pa
 
 def _rules(value: object, path: Path) -> TargetRules:
     if not isinstance(value, Mapping):
-        at = place_of(path, "fusion")
+        at = location_of(path, "fusion")
         raise FuselineError("E0501", f"fusion is no table: {value!r}", node=at, hint="write a section [fusion]")
     lists = {name: _texts(name, entry, path) for name, entry in cast("Mapping[str, object]", value).items()}
     only, without = lists.get("only", ()), lists.get("without", ())
     both = [name for name in without if name in only]
     if both:
-        at = place_of(path, "fusion", "without", both[0])
+        at = location_of(path, "fusion", "without", both[0])
         raise FuselineError("E0501", f"fusion: the rule {both[0]} is in only and in without", node=at, hint=_HINT)
     named = [(entry, name) for entry in ("only", "without") for name in lists.get(entry, ())]
-    places = {name: place_of(path, "fusion", entry, name) for entry, name in named}
+    locations = {name: location_of(path, "fusion", entry, name) for entry, name in named}
     files = tuple(str(path.parent / name) for name in lists.get("rules", ()))
-    return TargetRules(files, only, without, places)
+    return TargetRules(files, only, without, locations)
 
 
 _HINT = "two entries contradict each other: leave one out"
 
 
 def _texts(name: str, entry: object, path: Path) -> tuple[str, ...]:
-    at = place_of(path, "fusion", name)
+    at = location_of(path, "fusion", name)
     if name not in _RULES:
         raise FuselineError(
             "E0501", f"fusion: {name} says nothing of rules", node=at, hint=f"it says {', '.join(_RULES)}"

@@ -12,14 +12,14 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 
 from fuseline.analysis import map_ranges
 from fuseline.analysis.evaluation.access import evaluate_expression
-from fuseline.analysis.map_ranges import place_range
+from fuseline.analysis.map_ranges import position_range
 from fuseline.ir import dim as d
 
 ROW, COLUMN = AffineDimExpr(0), AffineDimExpr(1)
 
 
-def _values(place: AffineExpr, sizes: Sequence[int]) -> list[int]:
-    return [int(evaluate_expression(place, list(point))) for point in itertools.product(*map(range, sizes))]
+def _values(position: AffineExpr, sizes: Sequence[int]) -> list[int]:
+    return [int(evaluate_expression(position, list(point))) for point in itertools.product(*map(range, sizes))]
 
 
 sums = st.tuples(st.integers(-4, 4), st.integers(-4, 4), st.integers(-5, 5)).map(
@@ -31,16 +31,16 @@ sizes = st.tuples(st.integers(1, 6), st.integers(1, 6))
 
 
 @given(places, sizes)
-def test_few_points_are_looked_at(place: AffineExpr, extents: tuple[int, int]) -> None:
+def test_few_points_are_looked_at(position: AffineExpr, extents: tuple[int, int]) -> None:
     """What the form leaves open is settled by looking, so that the range is always that of the values."""
-    found, values = place_range(place, extents), _values(place, extents)
+    found, values = position_range(position, extents), _values(position, extents)
     assert found == (min(values), max(values), True)
 
 
 @given(places, sizes)
-def test_symbolic_sizes_give_no_range_that_is_too_narrow(place: AffineExpr, extents: tuple[int, int]) -> None:
+def test_symbolic_sizes_give_no_range_that_is_too_narrow(position: AffineExpr, extents: tuple[int, int]) -> None:
     n, m = d.symbol("n"), d.symbol("m")
-    found, values = place_range(place, (n, m)), _values(place, extents)
+    found, values = position_range(position, (n, m)), _values(position, extents)
     assert found is not None
     low, high = (d.evaluate(end, {"n": extents[0], "m": extents[1]}) for end in (found.low, found.high))
     assert low <= min(values) and max(values) <= high
@@ -48,7 +48,7 @@ def test_symbolic_sizes_give_no_range_that_is_too_narrow(place: AffineExpr, exte
 
 
 @pytest.mark.parametrize(
-    ("place", "high", "met"),
+    ("position", "high", "met"),
     [
         (ROW % 4, 3, True),
         (ROW * 2 % 4, 2, True),
@@ -57,32 +57,32 @@ def test_symbolic_sizes_give_no_range_that_is_too_narrow(place: AffineExpr, exte
         ((ROW * 2 + 1) % 4, 3, True),
     ],
 )
-def test_remainders_come_in_steps(place: AffineExpr, high: int, met: bool) -> None:
-    found = place_range(place, (d.symbol("n", 9), 1))
+def test_remainders_come_in_steps(position: AffineExpr, high: int, met: bool) -> None:
+    found = position_range(position, (d.symbol("n", 9), 1))
     assert found is not None
     assert (found.high, found.met) == (high, met)
 
 
 def test_a_remainder_of_few_points_is_as_small_as_they_are() -> None:
     n = d.symbol("n")
-    assert place_range(ROW % 4, (n,)) == (0, d.minimum(d.sub(n, 1), 3), True)
+    assert position_range(ROW % 4, (n,)) == (0, d.minimum(d.sub(n, 1), 3), True)
 
 
 def test_a_loop_that_occurs_twice_may_not_meet_its_ends() -> None:
     n = d.symbol("n")
-    found = place_range((ROW // 2) - ROW, (n,))
+    found = position_range((ROW // 2) - ROW, (n,))
     assert found is not None and not found.met
-    assert place_range(ROW - COLUMN, (n, n)) == (d.sub(1, n), d.sub(n, 1), True)
+    assert position_range(ROW - COLUMN, (n, n)) == (d.sub(1, n), d.sub(n, 1), True)
 
 
 def test_many_points_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = (ROW // 2) - ROW
+    position = (ROW // 2) - ROW
     for most, met in ((35, False), (36, True)):
         monkeypatch.setattr(map_ranges, "MOST_POINTS", most)
-        found = place_range(place + (COLUMN // 2) - COLUMN, (6, 6))
+        found = position_range(position + (COLUMN // 2) - COLUMN, (6, 6))
         assert found is not None and found.met == met
 
 
 def test_a_product_of_loops_has_no_range() -> None:
-    assert place_range(AffineBinaryOpExpr(AffineBinaryOpKind.Mul, ROW, COLUMN), (3, 3)) is None
-    assert place_range(AffineConstantExpr(5), ()) == (5, 5, True)
+    assert position_range(AffineBinaryOpExpr(AffineBinaryOpKind.Mul, ROW, COLUMN), (3, 3)) is None
+    assert position_range(AffineConstantExpr(5), ()) == (5, 5, True)

@@ -48,7 +48,7 @@ def test_a_scatter(change: tuple[str, str]):
     view = _scatter(SCATTER.replace(*change))
     found = walk_of(view)
     assert isinstance(found, Scatter)
-    assert (found.element, found.place, found.scattered) == (view.body.args[1], view.body.args[0], 0)
+    assert (found.element, found.position, found.scattered) == (view.body.args[1], view.body.args[0], 0)
     assert found.neutral is next(op for op in view.body.ops if op.name == "arith.constant").results[0]
     assert found.root is view
 
@@ -57,7 +57,7 @@ def test_a_scatter_that_replaces():
     view = _scatter(LAST)
     found = walk_of(view)
     assert isinstance(found, Scatter) and found.neutral is None
-    assert (found.element, found.place, found.scattered) == (view.body.args[1], view.body.args[0], 0)
+    assert (found.element, found.position, found.scattered) == (view.body.args[1], view.body.args[0], 0)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_selection_may_yield_the_place_first():
     body = swapped.replace("yield %v, %p : f32, i64", "yield %p, %v : i64, f32")
     outs = ["tensor<5xi64>", "tensor<5xf32>"]
     view = view_of(["d0, d1", "d0, d1", "d0", "d0"], "pr", ["tensor<5x9xf32>"] * 2, outs, body)
-    assert (found := selection_of(view)) is not None and (found.kept, found.place) == (1, 0)
+    assert (found := selection_of(view)) is not None and (found.kept, found.position) == (1, 0)
 
 
 @pytest.mark.parametrize(

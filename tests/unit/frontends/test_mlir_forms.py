@@ -429,7 +429,7 @@ def test_a_slice_put_in_is_looked_at_before_anything_runs(at: int, count: int, s
 @pytest.mark.parametrize("size", ["7", "?"])
 def test_places_that_data_tells_are_moved_inside(kind: str, dtype: Any, size: str, tmp_path: Path):
     cast = "" if kind == "index" else f"%p = arith.index_cast %at : {kind} to index\n"
-    place = "%at" if kind == "index" else "%p"
+    position = "%at" if kind == "index" else "%p"
     text = f"""func.func @main(%t: tensor<3x{size}xf32>, %i: tensor<?x{kind}>) -> (tensor<?xf32>, tensor<4xf32>) {{
   %c0 = arith.constant 0 : index
   %n = tensor.dim %i, %c0 : tensor<?x{kind}>
@@ -440,13 +440,13 @@ def test_places_that_data_tells_are_moved_inside(kind: str, dtype: Any, size: st
       ins(%i : tensor<?x{kind}>) outs(%e : tensor<?xf32>) {{
   ^bb0(%at: {kind}, %o: f32):
     {cast}%c1 = arith.constant 1 : index
-    %v = tensor.extract %x[%c1, {place}] : tensor<3x{size}xf32>
+    %v = tensor.extract %x[%c1, {position}] : tensor<3x{size}xf32>
     linalg.yield %v : f32
   }} -> tensor<?xf32>
   %g = tensor.generate {{
   ^bb0(%j: index):
     %at = tensor.extract %i[%j] : tensor<?x{kind}>
-    {cast}%s = arith.addi %j, {place} : index
+    {cast}%s = arith.addi %j, {position} : index
     %v = tensor.extract %x[%c0, %s] : tensor<3x{size}xf32>
     tensor.yield %v : f32
   }} : tensor<4xf32>
@@ -482,7 +482,7 @@ def test_elements_at_places_that_are_given_or_computed(tmp_path: Path):
         for i, k, z in ((1, 2, 3), (9, 0, -9), (-9, 4, 9)):
             got = program.run({"t": A[0], "i": i, "k": k, "q": np.array([0, z, 0], np.int32)})
             assert [float(value) for value in got.values()] == [
-                float(A[0, min(max(place, 0), 4)]) for place in (i, k, z)
+                float(A[0, min(max(position, 0), 4)]) for position in (i, k, z)
             ]
         with pytest.raises(FuselineError, match="E0203.*k = 5"):
             program.run({"t": A[0], "i": 0, "k": 5, "q": np.zeros(3, np.int32)})

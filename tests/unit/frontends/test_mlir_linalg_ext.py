@@ -78,13 +78,13 @@ def _top(name: str, given: bool, sizes: str, room: str, compare: str) -> str:
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("sizes", ["3x7", "3x?"])
 def test_top_k_takes_the_output_as_candidates(given: bool, sizes: str, tmp_path: Path):
-    start, places = np.array([[2.5, -9], [-9, -9], [9, 8]], np.float32), np.full((3, 2), 100, np.int32)
+    start, positions = np.array([[2.5, -9], [-9, -9], [9, 8]], np.float32), np.full((3, 2), 100, np.int32)
     values, indices = _run(
-        _top("topk", given, sizes, "3x2", "ogt"), {"x": X, "n": N, "v": start, "i": places}, tmp_path
+        _top("topk", given, sizes, "3x2", "ogt"), {"x": X, "n": N, "v": start, "i": positions}, tmp_path
     )
     whole, where = (
         np.concatenate([start, X], 1),
-        np.concatenate([places, N if given else np.tile(np.arange(7, dtype=np.int32), (3, 1))], 1),
+        np.concatenate([positions, N if given else np.tile(np.arange(7, dtype=np.int32), (3, 1))], 1),
     )
     order = np.argsort(-whole, axis=1, kind="stable")[:, :2]
     np.testing.assert_array_equal(values, np.take_along_axis(whole, order, 1))
@@ -161,8 +161,8 @@ def test_updates_come_one_after_the_other(
     (got,) = _run(_scatter(combine, indices, mask, sizes), {"w": W, "u": U, "at": at, "m": masked}, tmp_path)
     function = {"": lambda a, b: a, "arith.addf": np.add, "arith.mulf": np.multiply, "arith.subf": np.subtract}[combine]
     expected = W.copy()
-    for update, place, taken in zip(U, AT[:, 0], masked, strict=True):
-        expected[place] = function(update, expected[place]) if taken or not mask else expected[place]
+    for update, position, taken in zip(U, AT[:, 0], masked, strict=True):
+        expected[position] = function(update, expected[position]) if taken or not mask else expected[position]
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -173,13 +173,13 @@ def test_updates_outside_go_nowhere(tmp_path: Path):
     np.testing.assert_array_equal(_run(_scatter("", "3x1", False), feeds, tmp_path)[0], expected)
 
 
-@pytest.mark.parametrize(("order", "places"), [("[0, 1]", [(0, 3), (5, 1)]), ("[1, 0]", [(3, 0), (1, 5)])])
-def test_gather_names_dimensions_in_the_order_of_its_map(order: str, places: list[tuple[int, int]], tmp_path: Path):
+@pytest.mark.parametrize(("order", "positions"), [("[0, 1]", [(0, 3), (5, 1)]), ("[1, 0]", [(3, 0), (1, 5)])])
+def test_gather_names_dimensions_in_the_order_of_its_map(order: str, positions: list[tuple[int, int]], tmp_path: Path):
     source = RNG.standard_normal((6, 4, 5), dtype=np.float32)
     types = "ins(%s, %at : tensor<6x4x5xf32>, tensor<2x2xi64>) outs(%o : tensor<2x5xf32>) -> tensor<2x5xf32>"
     lines = f"%r = iree_linalg_ext.gather dimension_map = {order} {types}"
     text = _function("%s: tensor<6x4x5xf32>, %at: tensor<2x2xi64>, %o: tensor<2x5xf32>", "tensor<2x5xf32>", lines)
-    feeds = {"s": source, "at": np.array(places, np.int64), "o": np.zeros((2, 5), np.float32)}
+    feeds = {"s": source, "at": np.array(positions, np.int64), "o": np.zeros((2, 5), np.float32)}
     np.testing.assert_array_equal(_run(text, feeds, tmp_path)[0], source[[0, 5], [3, 1]])
     feeds["at"] = np.array([(99, 99), (-5, -5)], np.int64)
     np.testing.assert_array_equal(_run(text, feeds, tmp_path)[0], source[[5, 0], [3, 0]])

@@ -51,12 +51,12 @@ WRITES = """func.func @main(%x: tensor<?xf32>, %y: tensor<SHAPExf32>) -> tensor<
 
 
 @pytest.mark.parametrize(
-    ("shape", "place"),
+    ("shape", "position"),
     [("?", "i + 5"), ("?", "2 * i"), ("?", "i mod 2"), ("?x?", "i, 0"), ("?x?", "i, i"), ("?x4", "i, 2")],
 )
-def test_results_are_written_whole(shape: str, place: str, tmp_path: Path):
+def test_results_are_written_whole(shape: str, position: str, tmp_path: Path):
     path = tmp_path / "p.mlir"
-    path.write_text(WRITES.replace("SHAPE", shape).replace("PLACE", place))
+    path.write_text(WRITES.replace("SHAPE", shape).replace("PLACE", position))
     with pytest.raises(FuselineError, match=r"E0306 .p\.mlir:2.*a result is written at"):
         fuseline.compile(path, target="null")
 

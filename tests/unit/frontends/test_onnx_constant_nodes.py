@@ -106,7 +106,9 @@ def test_what_cannot_be_evaluated_yet_stays():
 
 def test_wild_indices_give_what_they_give_at_run_time():
     indices = np.array([0, 7]).reshape(2, 1, 1)
-    fed, held = (one_node("GatherElements", [X, indices], {"axis": 0}, constants=places) for places in ((), (0, 1)))
+    fed, held = (
+        one_node("GatherElements", [X, indices], {"axis": 0}, constants=positions) for positions in ((), (0, 1))
+    )
     wanted = fuseline.compile(fed, threads=1).run(feeds_of([X, indices]))["o0"]
     np.testing.assert_array_equal(fuseline.compile(held, threads=1).run({})["o0"], wanted)
 

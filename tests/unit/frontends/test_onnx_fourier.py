@@ -41,9 +41,12 @@ def test_transforms(length: int | None, axis: int, parts: int, inverse: int, one
         "DFT", {"x": x}, constants, ("x", "length" if length else "", "axis"), inverse=inverse, onesided=onesided
     )
     at = axis % 4
-    places = length or (2 * (x.shape[at] - 1) if inverse and onesided else x.shape[at])
+    positions = length or (2 * (x.shape[at] - 1) if inverse and onesided else x.shape[at])
     np.testing.assert_allclose(
-        run(model, x)[0], expected(x, places, at, inverse=bool(inverse), onesided=bool(onesided)), rtol=1e-5, atol=1e-6
+        run(model, x)[0],
+        expected(x, positions, at, inverse=bool(inverse), onesided=bool(onesided)),
+        rtol=1e-5,
+        atol=1e-6,
     )
 
 

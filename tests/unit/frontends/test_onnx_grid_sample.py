@@ -30,14 +30,16 @@ def expected(x: Array, grid: Array, mode: str, padding: str, align: int) -> Arra
     points = grid[..., ::-1].astype(np.float64)
     at = (points + 1) / 2 * (sizes - 1) if align else ((points + 1) * sizes - 1) / 2
     out = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
-    for place in np.ndindex(*grid.shape[:-1]):
+    for position in np.ndindex(*grid.shape[:-1]):
         for offset in product((0, 1), repeat=rank) if mode == "linear" else [(0,) * rank]:
-            low = np.floor(at[place]) if mode == "linear" else np.rint(at[place])
+            low = np.floor(at[position]) if mode == "linear" else np.rint(at[position])
             corner = low.astype(int) + offset
-            weight = np.prod(np.where(offset, at[place] - low, 1 - (at[place] - low))) if mode == "linear" else 1.0
+            weight = (
+                np.prod(np.where(offset, at[position] - low, 1 - (at[position] - low))) if mode == "linear" else 1.0
+            )
             safe = np.clip(corner, 0, sizes - 1)
             if padding == "border" or (corner == safe).all():
-                out[(place[0], slice(None), *place[1:])] += weight * x[(place[0], slice(None), *safe)]
+                out[(position[0], slice(None), *position[1:])] += weight * x[(position[0], slice(None), *safe)]
     return out.astype(np.float32)
 
 
@@ -75,10 +77,10 @@ def test_places_that_are_no_numbers_are_reflected_to_somewhere():
 def test_as_onnxruntime_does(opset: int, mode: str, padding: str, align: int):
     """Every pixel is brought into the image by itself, also into one that is a pixel wide."""
     rng = np.random.default_rng(7)
-    for image, places in (((2, 3, 5, 4), (6, 7)), ((1, 2, 3, 1), (3, 5))):
+    for image, positions in (((2, 3, 5, 4), (6, 7)), ((1, 2, 3, 1), (3, 5))):
         x, grid = (
             rng.standard_normal(image, np.float32),
-            rng.uniform(-2.3, 2.3, (image[0], *places, 2)).astype(np.float32),
+            rng.uniform(-2.3, 2.3, (image[0], *positions, 2)).astype(np.float32),
         )
         attributes = {"mode": mode, "padding_mode": padding, "align_corners": align}
         assert_as_onnxruntime("GridSample", [x, grid], attributes=attributes, opset=opset, rtol=1e-4, atol=2e-5)
@@ -101,22 +103,26 @@ def test_cubic_over_three_axes():
     )
     (ours,) = run(proto(3, mode="cubic", align_corners=1, padding_mode="border"), x, grid)
     wide, margin = np.pad(x[0], [(0, 0), *[(4, 4)] * 3], mode="edge"), 4
-    for place in np.ndindex(2, 3, 4):
-        at = (grid[(0, *place)][::-1].astype(np.float64) + 1) / 2 * (np.array(SPATIAL) - 1)
+    for position in np.ndindex(2, 3, 4):
+        at = (grid[(0, *position)][::-1].astype(np.float64) + 1) / 2 * (np.array(SPATIAL) - 1)
         shares = [
             keys(np.abs(np.arange(-margin, size + margin) - centre)) for size, centre in zip(SPATIAL, at, strict=True)
         ]
         np.testing.assert_allclose(
-            ours[(0, slice(None), *place)], np.einsum("cijk,i,j,k->c", wide, *shares), rtol=1e-4, atol=1e-5
+            ours[(0, slice(None), *position)], np.einsum("cijk,i,j,k->c", wide, *shares), rtol=1e-4, atol=1e-5
         )
 
 
 @pytest.mark.parametrize(
-    ("image", "places"), [("float16", "float16"), ("float32", "float64"), ("float64", "float32"), ("int32", "float32")]
+    ("image", "positions"),
+    [("float16", "float16"), ("float32", "float64"), ("float64", "float32"), ("int32", "float32")],
 )
-def test_element_types(image: str, places: str):
+def test_element_types(image: str, positions: str):
     rng = np.random.default_rng(9)
-    x, grid = (rng.standard_normal((1, 2, 4, 6)) * 9).astype(image), rng.uniform(-1.2, 1.2, (1, 3, 5, 2)).astype(places)
+    x, grid = (
+        (rng.standard_normal((1, 2, 4, 6)) * 9).astype(image),
+        rng.uniform(-1.2, 1.2, (1, 3, 5, 2)).astype(positions),
+    )
     mode = "nearest" if image == "int32" else "linear"
     types = [f"{element(value.dtype)}{list(value.shape)}" for value in (x, grid)]
     text = f'({types[0]} x, {types[1]} grid) => (y) {{ y = GridSample<mode = "{mode}">(x, grid) }}'

@@ -62,10 +62,10 @@ def test_what_is_no_number(pads: list[int]):
         np.pad(x[0, 0], edge, constant_values=-np.inf),
         np.pad(np.arange(16).reshape(4, 4), edge, constant_values=-1),
     )
-    windows, places = (np.lib.stride_tricks.sliding_window_view(y, (2, 2)).reshape(-1, 4) for y in (padded, numbers))
-    first = [_first_of_the_largest(row, at) for row, at in zip(windows, places, strict=True)]
+    windows, positions = (np.lib.stride_tricks.sliding_window_view(y, (2, 2)).reshape(-1, 4) for y in (padded, numbers))
+    first = [_first_of_the_largest(row, at) for row, at in zip(windows, positions, strict=True)]
     shape = (1, 1, 3 + 2 * edge, 3 + 2 * edge)
-    wanted = [np.array([row[k] for row, k in zip(y, first, strict=True)]).reshape(shape) for y in (windows, places)]
+    wanted = [np.array([row[k] for row, k in zip(y, first, strict=True)]).reshape(shape) for y in (windows, positions)]
     assert_same(native(model, feeds_of([x])), wanted)
     assert_same([onnx_host.execute(model.SerializeToString(), [x])] * 2, wanted)
 
@@ -119,12 +119,12 @@ def test_a_shape_that_is_fed_is_one_that_is_known(installed: bool):
 
 
 def test_wild_places_stay_inside():
-    places = np.array([0, 15, -1, 16, -17, 2**62, -(2**63), 5], np.int64).reshape(1, 2, 4)
+    positions = np.array([0, 15, -1, 16, -17, 2**62, -(2**63), 5], np.int64).reshape(1, 2, 4)
     model = one_node(
-        "MaxUnpool", [np.ones((1, 2, 4), np.float32), places], {"kernel_shape": [2], "strides": [2]}, opset=11
+        "MaxUnpool", [np.ones((1, 2, 4), np.float32), positions], {"kernel_shape": [2], "strides": [2]}, opset=11
     )
     for target in ("interpreter", "cpu"):
         out = fuseline.compile(model, threads=1, target=target).run(
-            {"i0": np.ones((1, 2, 4), np.float32), "i1": places}
+            {"i0": np.ones((1, 2, 4), np.float32), "i1": positions}
         )["o0"]
         assert sorted(np.flatnonzero(out)) == [0, 5, 15]

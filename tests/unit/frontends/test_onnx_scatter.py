@@ -71,8 +71,8 @@ SCATTER_ND = {
 
 @pytest.mark.parametrize("name", SCATTER_ND)
 def test_scatter_nd(name: str):
-    shape, places = SCATTER_ND[name]
-    indices = np.asarray(places, np.int64)
+    shape, positions = SCATTER_ND[name]
+    indices = np.asarray(positions, np.int64)
     updates = floats(*indices.shape[:-1], *shape[indices.shape[-1] :])
     check("ScatterND", {"x": floats(*shape), "u": updates}, {"i": indices}, "x i u")
 
@@ -113,7 +113,7 @@ def test_places_outside_are_refused():
 REDUCTIONS = pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
 
 
-def places(reduction: str, size: int, *shape: int) -> Array:
+def positions(reduction: str, size: int, *shape: int) -> Array:
     """Random places, negative ones too; several updates for one where they are combined."""
     found = RNG.integers(-size, size, shape)
     if reduction != "none":
@@ -130,7 +130,7 @@ def test_elements_at_computed_places(axis: int, shape: tuple[int, int], known: b
     data = (9, 3)
     if reduction == "none" and shape[axis] > data[axis]:
         pytest.skip("a place would have two updates")
-    wide = places(reduction, data[axis], *(shape if axis == 0 else shape[::-1]))
+    wide = positions(reduction, data[axis], *(shape if axis == 0 else shape[::-1]))
     indices = wide if axis == 0 else np.ascontiguousarray(wide.T)
     feeds = {"x": floats(*data), "i": indices, "u": floats(*shape)}
     given = {name: feeds.pop(name) for name in ("i",)} if known else {}
@@ -139,7 +139,7 @@ def test_elements_at_computed_places(axis: int, shape: tuple[int, int], known: b
 
 @REDUCTIONS
 def test_rows_at_computed_places(reduction: str):
-    indices = places(reduction, 7, 5, 1)
+    indices = positions(reduction, 7, 5, 1)
     check("ScatterND", {"x": floats(7, 19), "i": indices, "u": floats(5, 19)}, {}, "x i u", reduction=reduction)
 
 
@@ -151,7 +151,7 @@ def test_rows_of_two_axes_at_computed_places(reduction: str):
 
 @REDUCTIONS
 def test_computed_places_in_symbolic_sizes(reduction: str):
-    indices, symbolic = places(reduction, 6, 4, 1), {"x": ["n", 5], "i": ["k", 1], "u": ["k", 5]}
+    indices, symbolic = positions(reduction, 6, 4, 1), {"x": ["n", 5], "i": ["k", 1], "u": ["k", 5]}
     check(
         "ScatterND",
         {"x": floats(6, 5), "i": indices, "u": floats(4, 5)},
@@ -161,7 +161,7 @@ def test_computed_places_in_symbolic_sizes(reduction: str):
         symbolic=symbolic,
     )
     symbolic = {"x": ["n", "c"], "i": ["k", "c"], "u": ["k", "c"]}
-    indices = places(reduction, 6, 4, 5)
+    indices = positions(reduction, 6, 4, 5)
     check(
         "ScatterElements",
         {"x": floats(6, 5), "i": indices, "u": floats(4, 5)},

@@ -75,9 +75,9 @@ def test_elements_along_any_axis(reduction: str, axis: int):
         f"(float[5,6,19] x, int64[{','.join(map(str, given))}] i, float[{','.join(map(str, given))}] u) => (y)"
         f" {{ s = ScatterElements{held}(x, i, u)  a = Mul(s, x)  y = Tanh(a) }}"
     )
-    places = np.stack([RNG.permutation(shape[axis])[:taken] for _ in range(int(np.prod(given)) // taken)])
-    places = np.moveaxis(places.reshape(*(n for i, n in enumerate(given) if i != axis), taken), -1, axis)
-    check(model, {"x": floats(*shape), "i": places.astype(np.int64), "u": floats(*given)}, 1)
+    positions = np.stack([RNG.permutation(shape[axis])[:taken] for _ in range(int(np.prod(given)) // taken)])
+    positions = np.moveaxis(positions.reshape(*(n for i, n in enumerate(given) if i != axis), taken), -1, axis)
+    check(model, {"x": floats(*shape), "i": positions.astype(np.int64), "u": floats(*given)}, 1)
 
 
 @pytest.mark.parametrize(("size", "updates"), [(1, 1), (9, 4), (40, 40)])

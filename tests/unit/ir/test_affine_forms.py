@@ -15,7 +15,7 @@ from xdsl.ir.affine import (
 )
 
 from fuseline.analysis.evaluation.access import evaluate_expression
-from fuseline.analysis.map_ranges import place_range
+from fuseline.analysis.map_ranges import position_range
 from fuseline.ir import dim as d
 from fuseline.ir.affine_forms import affine_form, with_safe_divisions
 
@@ -49,15 +49,15 @@ def numerators(expression: AffineExpr) -> list[AffineExpr]:
 @pytest.mark.parametrize("seed", range(100))
 def test_random_places(seed: int):
     rng = np.random.default_rng(seed)
-    place, extents = random_place(rng, 3), [int(rng.integers(1, 6)) for _ in range(LOOPS)]
+    position, extents = random_place(rng, 3), [int(rng.integers(1, 6)) for _ in range(LOOPS)]
     loops = list(np.indices(extents))
-    wanted = np.broadcast_to(evaluate_expression(place, loops), extents)
-    (safe,) = with_safe_divisions(AffineMap(LOOPS, 0, (place,))).results
+    wanted = np.broadcast_to(evaluate_expression(position, loops), extents)
+    (safe,) = with_safe_divisions(AffineMap(LOOPS, 0, (position,))).results
     np.testing.assert_array_equal(np.broadcast_to(evaluate_expression(safe, loops), extents), wanted)
     assert all(np.min(evaluate_expression(part, loops)) >= 0 for part in numerators(safe))
-    assert place_range(place, extents) == (wanted.min(), wanted.max(), True)
+    assert position_range(position, extents) == (wanted.min(), wanted.max(), True)
     sizes = [d.symbol(f"n{i}") for i in range(LOOPS)]
-    found = place_range(place, sizes)
+    found = position_range(position, sizes)
     assert found is not None
     ends = [d.evaluate(end, {f"n{i}": extent for i, extent in enumerate(extents)}) for end in (found.low, found.high)]
     assert ends[0] <= wanted.min() and ends[1] >= wanted.max()
@@ -71,7 +71,7 @@ def test_what_divides_nothing_stays():
 
 
 @pytest.mark.parametrize(
-    "place",
+    "position",
     [
         AffineSymExpr(0),
         AffineBinaryOpExpr(AffineBinaryOpKind.Mul, AffineDimExpr(0), AffineDimExpr(1)),
@@ -80,6 +80,6 @@ def test_what_divides_nothing_stays():
         AffineBinaryOpExpr(AffineBinaryOpKind.Mod, AffineDimExpr(0), AffineDimExpr(1)),
     ],
 )
-def test_what_has_no_form(place: AffineExpr):
-    assert affine_form(place) is None
-    assert place_range(place, [3, 3]) is None
+def test_what_has_no_form(position: AffineExpr):
+    assert affine_form(position) is None
+    assert position_range(position, [3, 3]) is None

@@ -113,14 +113,14 @@ def test_scalar_ops_are_those_of_the_constructor(
 
 def test_scalar_ops_do_not_mix_up_arguments():
     ops = create.ScalarOps()
-    made = [ops.make(linalg.ops.IndexOp, [place], {}, LOCATION) for place in (0, 1, 0, 2)]
-    assert [op.properties["dim"] for op in made] == [IntegerAttr(place, i64) for place in (0, 1, 0, 2)]
+    made = [ops.make(linalg.ops.IndexOp, [position], {}, LOCATION) for position in (0, 1, 0, 2)]
+    assert [op.properties["dim"] for op in made] == [IntegerAttr(position, i64) for position in (0, 1, 0, 2)]
 
 
 def test_scalar_ops_with_lists_are_constructed_each_time():
     source, ops = _empty(4), create.ScalarOps()
     places = [arith.ConstantOp(IntegerAttr(i, IndexType())).result for i in range(2)]
-    made = [ops.make(tensor.ExtractOp, [source, [place], f32], {}, LOCATION) for place in places]
+    made = [ops.make(tensor.ExtractOp, [source, [position], f32], {}, LOCATION) for position in places]
     assert [op.operands[1] for op in made] == places
 
 

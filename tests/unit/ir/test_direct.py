@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType, 
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from fuseline.ir.fast import direct, parts
+from fuseline.ir.fast import build, direct
 from fuseline.ir.provenance import location_of
 
 
@@ -205,7 +205,7 @@ def _values(count: int) -> list[SSAValue]:
 def test_created_op_equals_xdsls():
     left, right = _values(2)
     location = location_of(["node"])
-    made = parts.create_op(arith.AddiOp, [left, right], [IndexType()], {}, (), location)
+    made = build.create_op(arith.AddiOp, [left, right], [IndexType()], {}, (), location)
     expected = arith.AddiOp.create(operands=[left, right], result_types=[IndexType()], location=location)
     assert (
         made.properties == expected.properties and made.attributes == expected.attributes and made.properties
@@ -217,28 +217,28 @@ def test_created_op_equals_xdsls():
 
 def test_created_properties_are_the_ops_own():
     properties = {"value": IntegerAttr(4, i64)}
-    made = parts.create_op(arith.ConstantOp, (), [i64], properties)
+    made = build.create_op(arith.ConstantOp, (), [i64], properties)
     made.properties["value"] = IntegerAttr(5, i64)
     assert properties == {"value": IntegerAttr(4, i64)}
-    first, second = (parts.create_op(arith.AddiOp, _values(2), [IndexType()], {}) for _ in range(2))
+    first, second = (build.create_op(arith.AddiOp, _values(2), [IndexType()], {}) for _ in range(2))
     first.attributes["mark"] = IntegerAttr(1, i32)
     first.properties.clear()
     assert not second.attributes and second.properties
 
 
 def test_created_regions():
-    block = parts.block_with([f32, i32])
+    block = build.block_with([f32, i32])
     assert [argument.type for argument in block.args] == [f32, i32] and [argument.index for argument in block.args] == [
         0,
         1,
     ]
     assert block.is_empty and block.args[0].owner is block
-    module = parts.create_op(ModuleOp, (), (), {}, [region := parts.region_with(block)])
+    module = build.create_op(ModuleOp, (), (), {}, [region := build.region_with(block)])
     assert module.regions == (region,) and region.parent is module and module.body.block is block
     with pytest.raises(AssertionError):
-        parts.create_op(ModuleOp, (), (), {}, [region])
+        build.create_op(ModuleOp, (), (), {}, [region])
     with pytest.raises(AssertionError):
-        parts.region_with(block)
+        build.region_with(block)
 
 
 def test_kinds_that_do_more_when_made_are_left_to_xdsl():
@@ -249,7 +249,7 @@ def test_kinds_that_do_more_when_made_are_left_to_xdsl():
             super().__post_init__()
             type(self).made += 1
 
-    parts.create_op(CountedOp, (), [TensorType(f32, [2])], {})
+    build.create_op(CountedOp, (), [TensorType(f32, [2])], {})
     assert CountedOp.made == 1
 
 
@@ -267,8 +267,8 @@ def test_unused():
 
 
 def test_taken_body():
-    block = parts.block_with([f32])
+    block = build.block_with([f32])
     module = ModuleOp(Region(block))
-    region = parts.take_body(module)
+    region = build.take_body(module)
     assert region.block is block and block.parent is region and region.parent is None
     assert list(module.body.blocks) == [] and module.regions[0].parent is module

@@ -9,8 +9,8 @@ from xdsl.utils.exceptions import VerifyException
 from fuseline.ir.linalg_ext.attention import AttentionOp, OnlineAttentionOp
 from fuseline.ir.linalg_ext.base import ExtOp, check_sizes, without
 from fuseline.ir.linalg_ext.custom import CustomOp, IteratorTypeAttr
+from fuseline.ir.linalg_ext.indexed import GatherOp, MapLoadOp, MapStoreOp, ScatterOp
 from fuseline.ir.linalg_ext.ordering import ArgCompareOp, FftOp, ScanOp, SortOp, TopkOp, TopkV2Op
-from fuseline.ir.linalg_ext.places import GatherOp, MapLoadOp, MapStoreOp, ScatterOp
 
 from .one_op import op_of, refused
 

@@ -13,11 +13,11 @@ from fuseline.ir.printed_after import START, PrintedAfter
 def _told(steps: Iterable[tuple[str, str]], named: frozenset[str] | None = None) -> list[tuple[str, str]]:
     """What is printed while passes leave a module with a mark."""
     module, ctx, found = ModuleOp([]), new_context(), list[tuple[str, str]]()
-    observer = PrintedAfter(lambda place, text: found.append((place, text)), named)
-    for place, mark in steps:
+    observer = PrintedAfter(lambda position, text: found.append((position, text)), named)
+    for position, mark in steps:
         module.attributes["mark"] = StringAttr(mark)
-        observer(place, module, ctx)
-    return [(place, text.split('"')[1]) for place, text in found]
+        observer(position, module, ctx)
+    return [(position, text.split('"')[1]) for position, text in found]
 
 
 STEPS = [(START, "a"), ("layout/one", "a"), ("layout/two", "b"), ("fusion/one", "b"), ("fusion/three", "a")]

@@ -1,4 +1,4 @@
-"""Places in text, names as they are written, large splats as one number."""
+"""LineIndex in text, names as they are written, large splats as one number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.ir.build import LARGE_SPLAT
 from fuseline.ir.context import CompilerContext, new_context
-from fuseline.ir.source_parser import Places, SourceParser
+from fuseline.ir.source_parser import LineIndex, SourceParser
 
 TEXT = "one\n  two\n\nthree"
 
@@ -20,18 +20,18 @@ TEXT = "one\n  two\n\nthree"
     [(0, 0, 1), (2, 0, 3), (3, 0, 4), (4, 1, 1), (6, 1, 3), (9, 1, 6), (10, 2, 1), (11, 3, 1), (15, 3, 5), (16, 3, 6)],
 )
 def test_places_count_from_the_first_line(first: int, position: int, line: int, column: int):
-    assert Places(TEXT, first).place(position) == (first + line, column)
+    assert LineIndex(TEXT, first).line_and_column(position) == (first + line, column)
 
 
 def test_lines_are_shown_shortened():
-    places = Places(TEXT + "\n" + "x" * 200, 5)
+    places = LineIndex(TEXT + "\n" + "x" * 200, 5)
     assert [places.shown(line) for line in (5, 6, 7, 8)] == ["one", "two", "", "three"]
     assert places.shown(9) == "x" * 120 and places.shown(10) == ""
 
 
 def _parsed(text: str, first: int = 1) -> tuple[ModuleOp, CompilerContext]:
     ctx = new_context()
-    return SourceParser(ctx, text, "m.mlir", Places(text, first)).parse_module(), ctx
+    return SourceParser(ctx, text, "m.mlir", LineIndex(text, first)).parse_module(), ctx
 
 
 def _function(text: str) -> FuncOp:

@@ -9,9 +9,9 @@ from rich.console import Console, RenderableType
 
 from fuseline.report.dispatches import dispatches_json, dispatches_table
 from fuseline.report.page import render_page
+from fuseline.report.quantities import quantity, seconds, shortened
 from fuseline.report.records import CompileRecord
 from fuseline.report.statistics import statistics_rows, statistics_table
-from fuseline.report.units import quantity, seconds, shortened
 from tests.unit.report.records import RECORD
 
 

@@ -35,7 +35,7 @@ def test_what_is_written_is_what_holds(tmp_path: Path):
     assert caps.without_ops == ("tanh", "erf")
     ((kind, inner),) = caps.of_kind
     assert kind == "convolution" and inner.element_types == ("i8", "i32")
-    assert caps.places["members"].endswith(":3") and caps.places["without_ops.erf"].endswith(":7")
+    assert caps.locations["members"].endswith(":3") and caps.locations["without_ops.erf"].endswith(":7")
 
 
 @pytest.mark.parametrize(("entry", "line", "words"), [

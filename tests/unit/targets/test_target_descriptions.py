@@ -44,7 +44,7 @@ def test_rules_are_files_beside_the_description_each_once(tmp_path: Path):
         tmp_path, '[fusion]\nrules = ["mine.py"]\nwithout = ["row-chain", "small-ops", "row-chain"]'
     ).rules
     assert found.files == (str(tmp_path / "mine.py"),) and found.without == ("row-chain", "small-ops")
-    assert found.only == () and found.places["small-ops"] == f"{tmp_path / 'npu.toml'}:3"
+    assert found.only == () and found.locations["small-ops"] == f"{tmp_path / 'npu.toml'}:3"
 
 
 @pytest.mark.parametrize(

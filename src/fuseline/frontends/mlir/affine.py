@@ -19,7 +19,7 @@ from xdsl.ir.affine import (
 from fuseline.errors import FuselineError
 from fuseline.ir.build import Emitter
 from fuseline.ir.provenance import replace
-from fuseline.ir.text import place_of
+from fuseline.ir.text import text_location
 
 
 def expand_affine(module: ModuleOp) -> None:
@@ -39,14 +39,14 @@ def _expand(
     dims: int,
     combine: type[arith.AddiOp] | type[arith.MinSIOp],
 ) -> None:
-    for part in (part for expression in results for part in expression.dfs()):
+    for term in (term for expression in results for term in expression.dfs()):
         if (
-            isinstance(part, AffineBinaryOpExpr)
-            and part.kind in _DIVIDING
-            and isinstance(part.rhs, AffineConstantExpr)
-            and part.rhs.value <= 0
+            isinstance(term, AffineBinaryOpExpr)
+            and term.kind in _DIVIDING
+            and isinstance(term.rhs, AffineConstantExpr)
+            and term.rhs.value <= 0
         ):
-            raise FuselineError("E0302", f"{op.name}: divides by {part.rhs.value}", node=place_of(op.location))
+            raise FuselineError("E0302", f"{op.name}: divides by {term.rhs.value}", node=text_location(op.location))
     emit = Emitter.before(op)
     values = [_value(emit, expression, operands, dims) for expression in results]
     total = values[0]

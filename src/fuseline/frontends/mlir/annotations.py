@@ -48,39 +48,39 @@ def _borders(function: FuncOp) -> Iterator[tuple[dict[str, Attribute], Attribute
             yield dict(entry.data), one
 
 
-def _check_host_node(function: FuncOp, place: str) -> None:
+def _check_host_node(function: FuncOp, location: str) -> None:
     for key in ("fuseline.onnx_node", "fuseline.executor"):
         if not isinstance(function.attributes.get(key, StringAttr("")), StringAttr):
-            raise _wrong(key, "a text", place)
+            raise _wrong(key, "a text", location)
     node = function.attributes.get("fuseline.onnx_node")
     try:
         b64decode(node.data if isinstance(node, StringAttr) else "", validate=True)
     except ValueError as error:
-        raise _wrong("fuseline.onnx_node", f"base64 ({error})", place) from error
+        raise _wrong("fuseline.onnx_node", f"base64 ({error})", location) from error
 
 
-def _check_dtypes(function: FuncOp, key: str, count: int, place: str) -> None:
+def _check_dtypes(function: FuncOp, key: str, count: int, location: str) -> None:
     """One integer type of NumPy's per operand or result, or an empty text."""
     names = function.attributes.get(key, ArrayAttr([StringAttr("")] * count))
     entries: Sequence[Any] = names.data if isinstance(names, ArrayAttr) else [None]
     if len(entries) != count or not all(isinstance(one, StringAttr) and one.data in _DECLARED for one in entries):
-        raise _wrong(key, "the unsigned type of each value, as a text, or an empty one", place)
+        raise _wrong(key, "the unsigned type of each value, as a text, or an empty one", location)
 
 
-def _check_texts(attributes: dict[str, Attribute], place: str) -> None:
+def _check_texts(attributes: dict[str, Attribute], location: str) -> None:
     for key in _TEXTS:
         if not isinstance(attributes.get(key, StringAttr("")), StringAttr):
-            raise _wrong(key, "a text", place)
+            raise _wrong(key, "a text", location)
 
 
-def _check_sizes(names: Attribute, type_: Attribute, place: str) -> None:
+def _check_sizes(names: Attribute, type_: Attribute, location: str) -> None:
     """One text per dimension of a tensor; one or none for what is none."""
     entries: Sequence[Any] = names.data if isinstance(names, ArrayAttr) else [None]
     ranks = (len(type_.get_shape()),) if isinstance(type_, TensorType) else range(9)
     if len(entries) not in ranks or not all(
         isinstance(entry, StringAttr) and _is_size(entry.data) for entry in entries
     ):
-        raise _wrong(DIMS_ATTRIBUTE, "the size of each dimension, as a text", place)
+        raise _wrong(DIMS_ATTRIBUTE, "the size of each dimension, as a text", location)
 
 
 def _is_size(text: str) -> bool:
@@ -91,7 +91,7 @@ def _is_size(text: str) -> bool:
     return True
 
 
-def _wrong(key: str, expected: str, place: str) -> FuselineError:
+def _wrong(key: str, expected: str, location: str) -> FuselineError:
     return FuselineError(
-        "E0302", f"{key} must be {expected}", node=place, hint="leave the attribute out, or emit the text again"
+        "E0302", f"{key} must be {expected}", node=location, hint="leave the attribute out, or emit the text again"
     )

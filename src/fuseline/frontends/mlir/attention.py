@@ -50,9 +50,9 @@ class _Attention:
         self.op, self.emit = op, Emitter.before(op)
         self.query, self.key, self.value, self.scale = op.inputs[:4]
         self.mask = op.inputs[4] if len(op.inputs) == 5 else None
-        self.places = [self._loops(part.data) for part in op.indexing_maps.data]
-        query, key, value, _, *mask = self.places[: len(op.inputs)]
-        self.written = self.places[len(op.inputs)]
+        self.positions = [self._loops(part.data) for part in op.indexing_maps.data]
+        query, key, value, _, *mask = self.positions[: len(op.inputs)]
+        self.written = self.positions[len(op.inputs)]
         self.softmax = [loop for loop in value if loop not in self.written]
         summed = [loop for loop in query if loop not in value and loop not in self.written]
         self.scores = [
@@ -73,7 +73,7 @@ class _Attention:
     def result(self) -> SSAValue:
         """The whole."""
         shares = self._softmax(self._scored())
-        out = self._sum([(shares, self.scores), (self.value, self.places[2])], self.written, self.softmax, _product)
+        out = self._sum([(shares, self.scores), (self.value, self.positions[2])], self.written, self.softmax, _product)
         element = element_of(self.op.res[0])
         return (
             out
@@ -85,7 +85,7 @@ class _Attention:
 
     def continued(self) -> list[SSAValue]:
         """The sum of values, the largest score and the sum of powers, with those of before taken in."""
-        (before, largest, total), (written, rows, others) = self.op.outputs, self.places[-3:]
+        (before, largest, total), (written, rows, others) = self.op.outputs, self.positions[-3:]
         kept = {loop for loop in self.scores if loop not in self.softmax}
         if set(rows) != kept or set(others) != kept or any(element_of(value) != f32 for value in self.op.outputs):
             raise unsupported(self.op, "the maximum and the sum are one f32 for each row of the scores")
@@ -101,16 +101,22 @@ class _Attention:
         sums = self._sum(
             [powers], others, self.softmax, lambda b: b.op(arith.AddfOp, b.args[1], b.args[0]), init=old_sum
         )
-        return [self._sum([powers, (self.value, self.places[2])], written, self.softmax, _product, init=old), new, sums]
+        return [
+            self._sum([powers, (self.value, self.positions[2])], written, self.softmax, _product, init=old),
+            new,
+            sums,
+        ]
 
     def _scored(self) -> SSAValue:
         """The scores as the softmax sees them."""
-        raw = self._sum([(self.query, self.places[0]), (self.key, self.places[1])], self.scores, self.summed, _product)
+        raw = self._sum(
+            [(self.query, self.positions[0]), (self.key, self.positions[1])], self.scores, self.summed, _product
+        )
         return self._scaled(raw)
 
     def _scaled(self, raw: SSAValue) -> SSAValue:
         inputs = [(raw, self.scores), (self.scale, list[int]())]
-        inputs += [(self.mask, self.places[4])] if self.mask is not None else []
+        inputs += [(self.mask, self.positions[4])] if self.mask is not None else []
         return self._each(inputs, self.scores, self._score)
 
     def _score(self, b: Body) -> SSAValue:
@@ -152,7 +158,7 @@ class _Attention:
         dynamic: list[SSAValue] = []
         for loop in loops:
             value, axis = next(
-                (v, p.index(loop)) for v, p in zip(self.op.operands, self.places, strict=True) if loop in p
+                (v, p.index(loop)) for v, p in zip(self.op.operands, self.positions, strict=True) if loop in p
             )
             shape.append(shape_of(value)[axis])
             dynamic += [self.emit.dim(value, axis)] if shape[-1] == DYNAMIC_INDEX else []

@@ -14,7 +14,7 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast import attributes
-from fuseline.ir.text import place_of
+from fuseline.ir.text import text_location
 
 _SLICES = (tensor.ExtractSliceOp, tensor.InsertSliceOp)
 
@@ -61,4 +61,4 @@ def _rank(type_: Any) -> int:
 
 
 def _wrong(op: Operation, message: str) -> FuselineError:
-    return FuselineError("E0302", f"{op.name}: {message}", node=place_of(op.location))
+    return FuselineError("E0302", f"{op.name}: {message}", node=text_location(op.location))

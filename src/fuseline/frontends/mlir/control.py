@@ -17,7 +17,7 @@ from fuseline.ir.provenance import carry
 from fuseline.ir.reachable import reachable
 from fuseline.ir.rounds import rounds
 from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
-from fuseline.ir.text import place_of
+from fuseline.ir.text import text_location
 
 MAX_INLINED_CALLS = 10_000
 """Calls that are inlined at most: functions that call each other in turn would go on for ever."""
@@ -96,7 +96,7 @@ def _inline(call: func.CallOp, callee: func.FuncOp) -> None:
         types.outputs
     ):
         raise FuselineError(
-            "E0302", f"func.call: @{callee.sym_name.data} has another type", node=place_of(call.location)
+            "E0302", f"func.call: @{callee.sym_name.data} has another type", node=text_location(call.location)
         )
     assert call.parent is not None
     values: dict[SSAValue, SSAValue] = dict(zip(callee.body.block.args, call.arguments, strict=True))

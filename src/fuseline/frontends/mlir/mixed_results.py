@@ -45,7 +45,9 @@ def _separate(op: linalg.ops.GenericOp, view: StructuredOp, named: Sequence[int]
                 op, "a result names a loop of the reduction", "write it as a reduction, a scan or ops of their own"
             )
     rest = [number for number in range(len(op.results)) if number not in named]
-    found = _part(op, view, named, [PARALLEL] * view.rank) | (_part(op, view, rest, _kinds(view)) if rest else {})
+    found = _op_of_results(op, view, named, [PARALLEL] * view.rank) | (
+        _op_of_results(op, view, rest, _kinds(view)) if rest else {}
+    )
     replace(op, [], [found[number] for number in range(len(op.results))])
 
 
@@ -53,7 +55,7 @@ def _kinds(view: StructuredOp) -> list[str]:
     return [REDUCTION if loop in view.reduction else PARALLEL for loop in range(view.rank)]
 
 
-def _part(
+def _op_of_results(
     op: linalg.ops.GenericOp, view: StructuredOp, which: Sequence[int], kinds: Sequence[str]
 ) -> dict[int, SSAValue]:
     """Results `which` of `op`, by an op of their own."""
@@ -70,6 +72,6 @@ def _part(
         return [values.get(value, value) for value in wanted]
 
     made = Emitter.before(op).generic(
-        inputs, [outputs[number] for number in which], [view.maps[place] for place in kept], kinds, body
+        inputs, [outputs[number] for number in which], [view.maps[position] for position in kept], kinds, body
     )
     return dict(zip(which, made.results, strict=True))

@@ -1,10 +1,10 @@
-"""Elements at places that data tells: a program must not read outside of its tensors whatever it is fed, so such places
-are moved to the nearest end.
+"""Elements at positions that data tells: a program must not read outside of its tensors whatever it is fed, so such
+positions are moved to the nearest end.
 
     tensor.extract %t[%in]        =>        tensor.extract %t[max(min(%in, size - 1), 0)]
 
-Places that the caller gives as an index stay as they are: from them `require-equal-sizes` tells what sizes must be. So
-do places in the bodies of structured ops (`clamp-unproven-places`).
+Positions that the caller gives as an index stay as they are: from them `require-equal-sizes` tells what sizes must be.
+So do positions in the bodies of structured ops (`clamp-unproven-positions`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def keep_reads_inside(main: func.FuncOp) -> None:
 
 def _clamp(read: tensor.ExtractOp, fixed: dict[SSAValue, bool]) -> None:
     emit = Emitter.before(read)
-    for axis, place in enumerate(read.indices):
-        if not _is_fixed(place, fixed):
+    for axis, position in enumerate(read.indices):
+        if not _is_fixed(position, fixed):
             last = emit.add(arith.SubiOp(emit.dim(read.tensor, axis), emit.index(1))).result
-            low = emit.add(arith.MinSIOp(place, last)).result
+            low = emit.add(arith.MinSIOp(position, last)).result
             read.operands[1 + axis] = emit.add(arith.MaxSIOp(low, emit.index(0))).result
 
 

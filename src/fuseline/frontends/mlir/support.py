@@ -29,7 +29,7 @@ from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp, HostTyp
 from fuseline.ir.flow import ReturnOp as FlowReturnOp
 from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.ir.tensor_ops import GenerateOp
-from fuseline.ir.text import place_of
+from fuseline.ir.text import text_location
 
 _FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 _WIDTHS = (1, 8, 16, 32, 64)
@@ -74,7 +74,7 @@ def check_supported(main: func.FuncOp) -> None:
         elif isinstance(op, DispatchOp):
             _check_callee(op)
         elif isinstance(op, INTEGER_DIVISIONS) and isinstance(op.result.type, IndexType) and _number(op.rhs) == 0:
-            raise FuselineError("E0302", f"{op.name}: divides by zero", node=place_of(op.location))
+            raise FuselineError("E0302", f"{op.name}: divides by zero", node=text_location(op.location))
 
 
 def _number(value: SSAValue) -> int | None:
@@ -92,7 +92,9 @@ def _check_callee(op: DispatchOp) -> None:
         [inner.sym_name.data for inner in module.ops if isinstance(inner, ExecutableOp)] if module is not None else []
     )
     if op.executable not in executables:
-        raise FuselineError("E0302", f"{op.name}: no executable is called @{op.executable}", node=place_of(op.location))
+        raise FuselineError(
+            "E0302", f"{op.name}: no executable is called @{op.executable}", node=text_location(op.location)
+        )
 
 
 def _check_type(op: Operation, type_: Attribute) -> None:
@@ -119,7 +121,9 @@ def _check_places(op: linalg.ops.GenericOp) -> None:
     sizes = [value.type.get_shape() if isinstance(value.type, TensorType) else () for value in view.operands]
     extents = extents_of(view.maps, sizes, view.rank)
     for map_, shape in zip(view.output_maps, sizes[view.input_count :], strict=True):
-        whole = all(type(place) is AffineDimExpr or size == 1 for place, size in zip(map_.results, shape, strict=True))
+        whole = all(
+            type(position) is AffineDimExpr or size == 1 for position, size in zip(map_.results, shape, strict=True)
+        )
         if not whole or not is_projected_permutation(map_):
             raise unsupported(
                 op,
@@ -132,5 +136,5 @@ def _check_places(op: linalg.ops.GenericOp) -> None:
         if loose:
             message = f"{op.name}: parallel loop d{loose[0]} does not say where a result is written"
             raise FuselineError(
-                "E0302", message, node=place_of(op.location), hint="a loop that results do not name is a reduction"
+                "E0302", message, node=text_location(op.location), hint="a loop that results do not name is a reduction"
             )

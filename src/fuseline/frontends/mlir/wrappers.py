@@ -13,14 +13,14 @@ from fuseline.ir import flow, util
 from fuseline.ir.fast.create import create_constant
 from fuseline.ir.provenance import replace
 from fuseline.ir.tensor_ext import ComputeBarrierOp
-from fuseline.ir.text import place_of
+from fuseline.ir.text import text_location
 
 _CONSTANTS = (DenseIntOrFPElementsAttr, DenseResourceAttr, IntegerAttr, FloatAttr)
 
 
 def unsupported(op: Operation, why: str, hint: str | None = None) -> FuselineError:
     """E0306 that names `op` and its place."""
-    return FuselineError("E0306", f"{op.name}: {why}", node=place_of(op.location), hint=hint)
+    return FuselineError("E0306", f"{op.name}: {why}", node=text_location(op.location), hint=hint)
 
 
 def unwrap(module: ModuleOp) -> None:
@@ -59,7 +59,7 @@ def _loaded(op: Operation, name: str, globals_: dict[str, util.GlobalOp]) -> Ope
     """The value of global `name`, as a constant of the program."""
     source = globals_.get(name)
     if source is None:
-        raise FuselineError("E0302", f"{op.name}: no global is called {name!r}", node=place_of(op.location))
+        raise FuselineError("E0302", f"{op.name}: no global is called {name!r}", node=text_location(op.location))
     if source.mutable is not None:
         raise unsupported(op, f"@{name} may change between runs", "give it as an argument")
     if source.value is None or op.results[0].type != source.type:

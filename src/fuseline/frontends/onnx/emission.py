@@ -280,8 +280,8 @@ def reshape(node: OnnxNode, t: Tensor, dims: Sequence[Dim]) -> Tensor:
 
 
 def _unit_view(t: Tensor, dims: tuple[Dim, ...]) -> Tensor:
-    places = iter([axis for axis, size in enumerate(dims) if size != 1])
-    return view(t, dims, [None if size == 1 else next(places) for size in t.dims])
+    positions = iter([axis for axis, size in enumerate(dims) if size != 1])
+    return view(t, dims, [None if size == 1 else next(positions) for size in t.dims])
 
 
 def collapse(node: OnnxNode, t: Tensor, groups: Sequence[Sequence[int]]) -> Tensor:

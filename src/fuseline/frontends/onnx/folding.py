@@ -193,13 +193,13 @@ def _axes(node: OnnxNode, axes: Array | None) -> list[int] | None:
 
 
 def _unsqueeze(node: OnnxNode, x: Array, axes: Array | None = None) -> Array:
-    places = _axes(node, axes) or []
-    return np.expand_dims(x, tuple(places))
+    positions = _axes(node, axes) or []
+    return np.expand_dims(x, tuple(positions))
 
 
 def _squeeze(node: OnnxNode, x: Array, axes: Array | None = None) -> Array:
-    places = _axes(node, axes)
-    return np.squeeze(x, axis=None if places is None else tuple(places))
+    positions = _axes(node, axes)
+    return np.squeeze(x, axis=None if positions is None else tuple(positions))
 
 
 def _reshape(node: OnnxNode, x: Array, shape: Array | None = None) -> Array:

@@ -162,7 +162,9 @@ def outputs_of(node: HostNode, model: HostModel, program: Program) -> list[Value
     A tensor of numbers of known rank is a `Tensor`, all else a `HostValue`; neither has a `value` yet.
     """
     types = _inferred_by_onnxruntime(node, model) if is_foreign(node.domain) else _inferred(model)
-    return [_output(node, place, type_, model.sizes, program) for place, type_ in zip(node.asked, types, strict=True)]
+    return [
+        _output(node, position, type_, model.sizes, program) for position, type_ in zip(node.asked, types, strict=True)
+    ]
 
 
 def _inferred_by_onnxruntime(node: HostNode, model: HostModel) -> list[TypeProto]:

@@ -58,8 +58,8 @@ class HostOps:
         values = None if found is None else self._known_values(found, node.label)
         if values is None:
             values = self._call(node, refusal)
-        by_place = dict(zip(node.asked, values, strict=True))
-        return [by_place.get(place) for place in range(len(node.source.outputs))]
+        by_position = dict(zip(node.asked, values, strict=True))
+        return [by_position.get(position) for position in range(len(node.source.outputs))]
 
     def _known_values(self, found: Sequence[Any], label: str) -> list[Value] | None:
         """Results of an evaluation as known values; None where one is no array, or where constants may not take so

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from fuseline.frontends.onnx.host_values import Value
-from fuseline.frontends.onnx.window_places import window_places
+from fuseline.frontends.onnx.window_positions import window_positions
 from fuseline.ir.dim import Dim
 
 Sizes = Sequence["Dim | None"]
@@ -40,13 +40,13 @@ def _pooled(attributes: Mapping[str, ir.Attr], image: Sequence[Dim]) -> Sizes:
     kernel = _numbers(attributes, "kernel_shape", [1] * spatial)
     strides, dilations = (_numbers(attributes, name, [1] * spatial) for name in ("strides", "dilations"))
     pads = _numbers(attributes, "pads", [0] * 2 * spatial)
-    places = (
-        window_places(size, (extent - 1) * dilation + 1, stride, (low, high), ceil=True)[0]
+    positions = (
+        window_positions(size, (extent - 1) * dilation + 1, stride, (low, high), ceil=True)[0]
         for size, extent, stride, dilation, low, high in zip(
             image[2:], kernel, strides, dilations, pads[:spatial], pads[spatial:], strict=True
         )
     )
-    return [*image[:2], *places]
+    return [*image[:2], *positions]
 
 
 def _numbers(attributes: Mapping[str, ir.Attr], name: str, default: list[int]) -> Sequence[int]:

@@ -114,6 +114,6 @@ def _dense(tensor: onnx.SparseTensorProto, name: str) -> onnx.TensorProto:
     """The elements in place, zeros elsewhere. Indices are flat, or one row of coordinates for each element."""
     values, indices = numpy_helper.to_array(tensor.values), numpy_helper.to_array(tensor.indices)
     out = np.zeros(tuple(tensor.dims), values.dtype)
-    places = tuple(indices.T) if indices.ndim == 2 else np.unravel_index(indices, out.shape)
-    out[places] = values
+    positions = tuple(indices.T) if indices.ndim == 2 else np.unravel_index(indices, out.shape)
+    out[positions] = values
     return numpy_helper.from_array(out, name)

@@ -13,8 +13,8 @@ from xdsl.ir import Attribute, SSAValue
 from fuseline.ir.build import DYNAMIC_INDEX, Emitter, dims_map, element_of, tensor_type
 from fuseline.ir.dim import Dim, floor_div, mul, product
 from fuseline.ir.fast import attributes
+from fuseline.ir.fast.build import create_op
 from fuseline.ir.fast.direct import result_of
-from fuseline.ir.fast.parts import create_op
 
 Group = tuple[list[int], list[int]]
 

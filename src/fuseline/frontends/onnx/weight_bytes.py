@@ -13,11 +13,11 @@ def weight_bytes(model: ir.Model) -> int:
         for value in graph.initializers.values():
             tensor = value.const_value
             if tensor is not None and tensor.dtype != ir.DataType.STRING:
-                found[_place(tensor)] = tensor.nbytes
+                found[_position(tensor)] = tensor.nbytes
     return sum(found.values())
 
 
-def _place(tensor: ir.TensorProtocol) -> object:
+def _position(tensor: ir.TensorProtocol) -> object:
     if isinstance(tensor, ir.ExternalTensor):
         return tensor.location, tensor.offset or 0, tensor.nbytes
     return id(tensor)

@@ -36,7 +36,7 @@ def rounded(node: OnnxNode, domain: str, outputs: Outputs) -> Outputs:
     """
     if not _has_halves(node):
         return outputs
-    return [_narrowed(node, value, _declared(node, domain, place)) for place, value in enumerate(outputs)]
+    return [_narrowed(node, value, _declared(node, domain, position)) for position, value in enumerate(outputs)]
 
 
 def as_sequence(out: Value | Outputs) -> Outputs:
@@ -61,7 +61,7 @@ def _widened(node: OnnxNode, t: Tensor | None) -> Tensor | None:
     return view(wide, t.dims, t.axes) if t.base is not None else reshape(node, wide, t.dims)
 
 
-def _declared(node: OnnxNode, domain: str, place: int) -> np.dtype[Any] | None:
+def _declared(node: OnnxNode, domain: str, position: int) -> np.dtype[Any] | None:
     """The 16-bit type of an output: that of the inputs with the same type variable, of the first one of floats where
     the standard has no such operator (any more, or ever), what the model declares where no input was given that says
     it; None for any other type."""
@@ -69,14 +69,14 @@ def _declared(node: OnnxNode, domain: str, place: int) -> np.dtype[Any] | None:
         floats = [t.dtype for t in node.inputs if t is not None and (is_half(t.dtype) or t.dtype.kind == "f")]
         return floats[0] if floats and is_half(floats[0]) else None
     schema: Any = onnx.defs.get_schema(node.op_type, node.opset, domain)  # onnx's stub lacks a schema's fields
-    variable = schema.outputs[min(place, len(schema.outputs) - 1)].type_str
+    variable = schema.outputs[min(position, len(schema.outputs) - 1)].type_str
     last = len(schema.inputs) - 1
     alike = [
         t.dtype for i, t in enumerate(node.inputs) if t is not None and schema.inputs[min(i, last)].type_str == variable
     ]
     if not alike and not schema.attributes.keys() & TYPING:
         outputs = node.source.outputs  # those at the end may be left out
-        return _half_of(outputs[place]) if place < len(outputs) else None
+        return _half_of(outputs[position]) if position < len(outputs) else None
     return alike[0] if alike and is_half(alike[0]) else None
 
 

@@ -17,8 +17,8 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAVa
 from xdsl.ir.affine import AffineMap
 
 from fuseline.ir.fast import attributes
+from fuseline.ir.fast.build import block_with, create_op, region_with
 from fuseline.ir.fast.direct import append
-from fuseline.ir.fast.parts import block_with, create_op, region_with
 
 IteratorTypes = ArrayAttr[IteratorTypeAttr]
 _Pattern: TypeAlias = tuple[dict[str, Attribute], list[Attribute]]  # properties and result types

@@ -10,8 +10,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
 from fuseline.ir.fast import attributes
+from fuseline.ir.fast.build import block_with, create_op, region_with
 from fuseline.ir.fast.direct import append
-from fuseline.ir.fast.parts import block_with, create_op, region_with
 from fuseline.ir.flow import DispatchOp, ExecutableEndOp, ExecutableExportOp, ExecutableOp, entry_points
 
 _PUBLIC, _PRIVATE = StringAttr("public"), StringAttr("private")

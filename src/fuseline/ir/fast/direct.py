@@ -3,7 +3,7 @@
 `op.operands`, `block.ops` and `value.uses` are objects made anew whenever they are asked for, `list(block.ops)` walks
 the block twice, and inserting or erasing an op asks its ancestors and its results. A compile does each a hundred
 thousand times. What stands here does the same to the same fields, in the same order (uses too: passes walk them), at a
-third of the time. Nothing but this file and `parts.py`, which makes ops, touches the private fields of xDSL 0.74, to
+third of the time. Nothing but this file and `build.py`, which makes ops, touches the private fields of xDSL 0.74, to
 which the project is pinned.
 """
 
@@ -192,13 +192,13 @@ def replace_uses_if(old: SSAValue, new: SSAValue, wanted: Callable[[Operation], 
         new._name = old._name
 
 
-def insert_before(op: Operation, place: Operation) -> None:
-    """Put `op`, which stands nowhere, right before `place`."""
-    block = place.parent
+def insert_before(op: Operation, position: Operation) -> None:
+    """Put `op`, which stands nowhere, right before `position`."""
+    block = position.parent
     assert block is not None and op.parent is None
-    before = place._prev_op
-    op.parent, op._prev_op, op._next_op = block, before, place
-    place._prev_op = op
+    before = position._prev_op
+    op.parent, op._prev_op, op._next_op = block, before, position
+    position._prev_op = op
     if before is None:
         block._first_op = op
     else:

@@ -7,8 +7,8 @@ from xdsl.ir import Dialect, Operation
 from fuseline.ir.linalg_ext.attention import AttentionOp, OnlineAttentionOp
 from fuseline.ir.linalg_ext.base import ExtOp, ExtYieldOp
 from fuseline.ir.linalg_ext.custom import CustomOp, IteratorTypeAttr
+from fuseline.ir.linalg_ext.indexed import GatherOp, MapLoadOp, MapStoreOp, ScatterOp
 from fuseline.ir.linalg_ext.ordering import ArgCompareOp, FftOp, ScanOp, SortOp, TopkOp, TopkV2Op
-from fuseline.ir.linalg_ext.places import GatherOp, MapLoadOp, MapStoreOp, ScatterOp
 
 _OPS: list[type[Operation]] = [
     *(AttentionOp, OnlineAttentionOp, SortOp, TopkOp, TopkV2Op, ScanOp, ArgCompareOp, FftOp),

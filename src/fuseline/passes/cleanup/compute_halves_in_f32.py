@@ -166,7 +166,7 @@ class _Widening:
     def _narrow_operands(self, op: Operation, wanted: Types) -> None:
         for index, (value, type_) in enumerate(zip(operands_of(op), wanted, strict=True)):
             if is_half(type_) and value.type != type_:
-                set_operand(op, index, _truncated(value, cast("TensorType[Attribute]", type_).element_type, op))
+                set_operand(op, index, _truncated(value, op, cast("TensorType[Attribute]", type_).element_type))
 
     # ops --------------------------------------------------------------------------------------------------------------
 
@@ -312,10 +312,10 @@ def _extended(value: SSAValue, uses: Sequence[Use]) -> SSAValue:
     return emit.elementwise([value], emit.empty_like(value, f32), lambda b: b.op(arith.ExtFOp, b.args[0], f32))
 
 
-def _truncated(value: SSAValue, element: Attribute, place: Operation | None = None) -> SSAValue:
-    """The tensor `value` as one of `element`, right before `place` (None: right behind the op that makes it)."""
-    emit = Emitter.before(place) if place is not None else Emitter.after(value.owner)
-    emit.location = value.op.location if isinstance(value, OpResult) else place.location
+def _truncated(value: SSAValue, position: Operation, element: Attribute) -> SSAValue:
+    """The tensor `value` as one of `element`, right before `position`."""
+    emit = Emitter.before(position)
+    emit.location = value.op.location if isinstance(value, OpResult) else position.location
     return emit.elementwise(
         [value], emit.empty_like(value, element), lambda b: b.op(arith.TruncFOp, b.args[0], element)
     )

@@ -57,7 +57,7 @@ class GenericKeys:
         """Where results go, and what they start from: nothing but its size, where the body does not read it."""
         first = len(view.operands) - len(view.output_maps)
         outs = zip(view.operands[first:], view.output_maps, view.body.args[first:], strict=True)
-        return tuple([(_start(value, argument), _places(map_.results, order)) for value, map_, argument in outs])
+        return tuple([(_start(value, argument), _positions(map_.results, order)) for value, map_, argument in outs])
 
     def _covered(self, view: StructuredOp, order: Sequence[int]) -> Hashable:
         """The operands that say how far the loops run, if results alone do not."""
@@ -65,7 +65,7 @@ class GenericKeys:
         if len(told) == len(order):
             return ()
         return frozenset(
-            (id(value), _places(map_.results, order)) for value, map_ in zip(view.operands, view.maps, strict=True)
+            (id(value), _positions(map_.results, order)) for value, map_ in zip(view.operands, view.maps, strict=True)
         )
 
 
@@ -74,7 +74,7 @@ def _start(value: SSAValue, argument: SSAValue) -> int | str:
     return "unread" if argument.first_use is None and static else id(value)
 
 
-def _places(results: Sequence[AffineExpr], order: Sequence[int]) -> Hashable:
+def _positions(results: Sequence[AffineExpr], order: Sequence[int]) -> Hashable:
     """Coordinates in loops that are numbered as in `order`."""
     new = [AffineExpr.dimension(order.index(loop)) for loop in range(len(order))]
     return tuple([expression.replace_dims_and_symbols(new, []) for expression in results])
@@ -129,7 +129,7 @@ class _Body:
         read = zip(view.operands, view.maps, view.body.args, strict=True)
         return {
             id(argument): self.number(
-                ("element", id(value), _places(map_.results, self.order)) if i < first else ("start", i - first)
+                ("element", id(value), _positions(map_.results, self.order)) if i < first else ("start", i - first)
             )
             for i, (value, map_, argument) in enumerate(read)
         }

@@ -22,8 +22,8 @@ from fuseline.ir.build import Emitter, element_of, scalar_attribute, shape_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import body_of, operand_of, result_of, set_operand, set_type
 
-Narrow = Callable[[SSAValue], SSAValue]
-"""Makes a value, a part of what is moved, a tensor of halves."""
+Narrow = Callable[[SSAValue, Operation], SSAValue]
+"""Makes a value, a part of what is moved, a tensor of halves, before the op that moves it."""
 
 _MOVES = frozenset({Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.RESHAPE, Kind.SLICE, Kind.CONCAT, Kind.PAD})
 
@@ -91,12 +91,11 @@ def _narrowed(value: SSAValue, element: Attribute, narrow: Narrow) -> SSAValue:
     stored = _widened_from(value, element)
     if stored is not None:
         return stored
-    if not _is_moved(value, element) or not _comes_from(value, element):
-        return narrow(value)
     assert isinstance(value, OpResult)
     op = value.op
     for index, part in enumerate(_parts(value)):
-        set_operand(op, index, _narrowed(part, element, narrow))
+        moved = _comes_from(part, element)
+        set_operand(op, index, _narrowed(part, element, narrow) if moved else narrow(part, op))
     if isinstance(op, linalg.ops.GenericOp | linalg.ops.TransposeOp | linalg.ops.BroadcastOp):
         _narrow_body(op, element)
     if isinstance(op, tensor.PadOp):

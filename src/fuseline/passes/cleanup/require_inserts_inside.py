@@ -41,8 +41,8 @@ class RequireInsertsInsidePass(ModulePass):
 
 
 def _look_at(ctx: CompilerContext, op: tensor.InsertOp, shapes: ShapeAnalysis) -> None:
-    for place, size in zip(op.indices, shapes.dims(op.dest), strict=True):
-        at = shapes.index(place)
+    for position, size in zip(op.indices, shapes.dims(op.dest), strict=True):
+        at = shapes.index(position)
         if all(symbol.name in ctx.symbols for symbol in d.symbols(at)):  # others are data
             require_inside(ctx, op, (at, at), size, (), does="writes")
 

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.map_ranges import place_range
+from fuseline.analysis.map_ranges import position_range
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.errors import FuselineError
@@ -51,7 +51,7 @@ class RequireMapsInsidePass(ModulePass):
 def _look_at(ctx: CompilerContext, view: StructuredOp, shapes: ShapeAnalysis) -> None:
     for operand, axis, expression in _computed(view):
         loops = view.loops(shapes)
-        found = place_range(expression, loops)
+        found = position_range(expression, loops)
         if found is None:
             node = node_names(view.op) or view.op.name
             raise FuselineError(
@@ -72,7 +72,9 @@ def _computed(view: StructuredOp) -> Iterator[tuple[int, int, AffineExpr]]:
 
 @by_identity
 def _computed_axes(map_: AffineMap) -> tuple[tuple[int, AffineExpr], ...]:
-    return tuple([(axis, place) for axis, place in enumerate(map_.results) if type(place) is not AffineDimExpr])
+    return tuple(
+        [(axis, position) for axis, position in enumerate(map_.results) if type(position) is not AffineDimExpr]
+    )
 
 
 EXPORT = RequireMapsInsidePass

@@ -57,8 +57,8 @@ def result_scale(root: linalg.ops.GenericOp, side: int, operand: QuantizedOperan
         expr is not None and (not isinstance(expr, AffineDimExpr) or expr.position not in written) for expr in exprs
     ):
         return Refusal("scale-in-sum", "a scale that varies along the sum")
-    places = tuple(written[expr.position] if isinstance(expr, AffineDimExpr) else None for expr in exprs)
-    return Scale(stored.op.operands[stored.scale.index], places)
+    positions = tuple(written[expr.position] if isinstance(expr, AffineDimExpr) else None for expr in exprs)
+    return Scale(stored.op.operands[stored.scale.index], positions)
 
 
 def scaled(emit: Emitter, total: SSAValue, scales: Sequence[Scale]) -> SSAValue:
@@ -101,13 +101,13 @@ def _constants_joined(emit: Emitter, scales: Sequence[Scale]) -> Sequence[Scale]
     small, large = sorted(scales, key=lambda scale: (len(_moving(scale)), isinstance(scale.factor, SSAValue)))
     if not isinstance(large.factor, SSAValue) or not _moving(small) <= _moving(large):
         return scales
-    place = {axis: i for i, axis in enumerate(large.axes) if axis is not None}
+    result_position = {axis: i for i, axis in enumerate(large.axes) if axis is not None}
     rank = len(large.axes)
     other = [small.factor] if isinstance(small.factor, SSAValue) else []
     numbers = [] if isinstance(small.factor, SSAValue) else [small.factor]
     maps = [
         identity_map(rank),
-        *(dims_map(rank, [None if axis is None else place[axis] for axis in small.axes]) for _ in other),
+        *(dims_map(rank, [None if axis is None else result_position[axis] for axis in small.axes]) for _ in other),
     ]
     factor = emit.elementwise(
         [large.factor, *other],

@@ -78,15 +78,18 @@ def constant_scalar(op: arith.ConstantOp) -> SSAValue:
 def extracted(op: tensor.ExtractOp) -> SSAValue | None:
     """The element that `op` reads at a constant place, as a tensor without dimensions; None where the place is
     computed."""
-    places = [_number(value) for value in op.indices]
-    if not places:
+    positions = [_number(value) for value in op.indices]
+    if not positions:
         return op.tensor
     shape = shape_of(op.tensor)
-    if any(place is None or place < 0 or 0 <= size <= place for place, size in zip(places, shape, strict=True)):
+    if any(
+        position is None or position < 0 or 0 <= size <= position
+        for position, size in zip(positions, shape, strict=True)
+    ):
         return None
     e = Emitter.before(op)
-    ones = [1] * len(places)
-    known = [place for place in places if place is not None]
+    ones = [1] * len(positions)
+    known = [position for position in positions if position is not None]
     cut = tensor.ExtractSliceOp.from_static_parameters(op.tensor, known, ones, ones)
     return _without_dimensions(e, op.tensor if list(shape) == ones else e.add(cut).result)
 

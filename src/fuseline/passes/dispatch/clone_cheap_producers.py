@@ -17,10 +17,10 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import Kind, captured, kind, splat_value
+from fuseline.ir.fast.build import create_op
 from fuseline.ir.fast.create import create_fill
 from fuseline.ir.fast.direct import erase, operand_of, operands_of, result_of, set_operand
 from fuseline.ir.fast.nesting import ops_inside, replace_inside
-from fuseline.ir.fast.parts import create_op
 from fuseline.ir.flow import DispatchRegionOp
 
 _RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)

@@ -158,11 +158,11 @@ def _form(
         found.restore()
         return
     sizes = SizeBuilder(found.function, graph.shapes)
-    for unit in ordered_regions(graph.block, result, graph.shapes):
-        if isinstance(unit, Group):
-            _wrap(unit, ends[unit][0], sizes, streams)
+    for region_or_op in ordered_regions(graph.block, result, graph.shapes):
+        if isinstance(region_or_op, Group):
+            _wrap(region_or_op, ends[region_or_op][0], sizes, streams)
         else:
-            _move_to_end(unit)
+            _move_to_end(region_or_op)
     _put_terminator_last(graph.block)
     _erase_dead_views(ctx, graph.block, {name for node in graph.nodes for name in node.nodes})
 

@@ -18,10 +18,10 @@ parts are formed."""
 
 def too_long(dispatches: Sequence[DispatchRecord], kernels: Mapping[str, CompiledKernel]) -> list[tuple[str, ...]]:
     """The members of each dispatch, or of its arm, that has no code because it would be too long."""
-    return [members for dispatch in dispatches for members in _parts(dispatch, kernels[dispatch.executable])]
+    return [members for dispatch in dispatches for members in _too_long(dispatch, kernels[dispatch.executable])]
 
 
-def _parts(dispatch: DispatchRecord, kernel: CompiledKernel) -> Iterator[tuple[str, ...]]:
+def _too_long(dispatch: DispatchRecord, kernel: CompiledKernel) -> Iterator[tuple[str, ...]]:
     if kernel.arms and len(kernel.arms) == len(dispatch.arms):
         yield from (arm.members for arm, part in zip(dispatch.arms, kernel.arms, strict=True) if part.kernel.too_long)
     elif any(body.too_long for body in kernel.bodies):

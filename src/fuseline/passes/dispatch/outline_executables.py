@@ -38,6 +38,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols
 from fuseline.ir.dim_json import to_name
 from fuseline.ir.fast import attributes
+from fuseline.ir.fast.build import block_with, create_op, region_with
 from fuseline.ir.fast.create_flow import create_dispatch, create_executable
 from fuseline.ir.fast.direct import (
     append,
@@ -52,7 +53,6 @@ from fuseline.ir.fast.direct import (
 )
 from fuseline.ir.fast.identity import by_identities
 from fuseline.ir.fast.nesting import ops_inside, replace_inside
-from fuseline.ir.fast.parts import block_with, create_op, region_with
 from fuseline.passes.dispatch.sizes import SizeBuilder
 
 

@@ -95,7 +95,7 @@ def rules_asked(
     require_known("rules", only, more, "E0304", asker)
     require_known("without", without, more, "E0304", asker)
     for name in (*target.only, *target.without):
-        require_known("the target's rules", [name], more, "E0501", target.places.get(name, ""))
+        require_known("the target's rules", [name], more, "E0501", target.locations.get(name, ""))
     return chosen_rules(more, _left_by(target, only, besides), (*without, *target.without))
 
 

@@ -77,11 +77,11 @@ def _batch_and_channels(view: StructuredOp, dims: ConvolutionDims) -> tuple[tupl
     if view.reduction and (dims.depth or dims.output_channel or dims.input_channel):
         return dims.batch, ()
     exprs = view.input_maps[dims.image].results
-    place = {loop: axis for axis, expr in enumerate(exprs) for loop in dims_of(expr)}
-    behind = tuple(loop for loop in dims.batch if place[loop] > max(dims.spatial_axes))
+    position = {loop: axis for axis, expr in enumerate(exprs) for loop in dims_of(expr)}
+    behind = tuple(loop for loop in dims.batch if position[loop] > max(dims.spatial_axes))
     if behind or not dims.batch:
         return tuple(loop for loop in dims.batch if loop not in behind), behind
-    ordered = sorted(dims.batch, key=lambda loop: place[loop])
+    ordered = sorted(dims.batch, key=lambda loop: position[loop])
     count = 1 if len(ordered) > 1 else 0
     return tuple(ordered[:count]), tuple(ordered[count:])
 

@@ -15,7 +15,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.targets.cpu.isa.description_file import machine_of
 from fuseline.targets.cpu.target import CpuTarget
 from fuseline.targets.description_file import read_toml
-from fuseline.targets.file_places import place_of
+from fuseline.targets.file_locations import location_of
 from fuseline.targets.target_file import description_of
 
 _AT_MOST = (
@@ -52,4 +52,4 @@ def _refuse_more(entries: Mapping[str, Any], base: TargetDescription, path: Path
         most = getattr(base, name) if name in _AT_MOST else None
         if (most is not None and value > most) or (name == "streamed_points" and value != base.streamed_points):
             message = f"{name} is {value}, kernels for a CPU have {getattr(base, name)}"
-            raise FuselineError("E0501", message, node=place_of(path, "", name))
+            raise FuselineError("E0501", message, node=location_of(path, "", name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fuseline.dispatch.result_places import place_of
+from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
@@ -27,7 +27,7 @@ def _candidates(view: DispatchView) -> list[Pair]:
     results = [
         (i, d.product(view.shapes.dims(value)))
         for i, value in enumerate(view.results)
-        if not place_of(view.shapes, value).sliced
+        if not box_of(view.shapes, value).sliced
     ]
     operands = [
         (i, d.product(view.shapes.dims(value))) for i, value in enumerate(view.tensors) if not view.is_constant(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.cost import flops, num_bytes
-from fuseline.dispatch.result_places import place_of
+from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import sum_of
 from fuseline.targets.target import CompiledKernel
@@ -22,5 +22,5 @@ def counted_kernel(entry: FuncOp, family: str, symbol: str) -> CompiledKernel:
         workgroups=1,
         flops=sum_of(flops(op, view.shapes) for op in view.members),
         bytes_read=sum_of(num_bytes(value, view.shapes) for value in view.tensors if value.uses),
-        bytes_written=sum_of(num_bytes(place_of(view.shapes, result).value, view.shapes) for result in view.results),
+        bytes_written=sum_of(num_bytes(box_of(view.shapes, result).value, view.shapes) for result in view.results),
     )

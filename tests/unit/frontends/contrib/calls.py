@@ -41,12 +41,12 @@ def one_call(
 ) -> onnx.ModelProto:
     """`op_type` on `i0`, `i1`, .. (None: left out), of which `asked` outputs are named; `free` are sizes that are
     symbols, equal ones the same."""
-    names = ["" if array is None else f"i{place}" for place, array in enumerate(inputs)]
-    results = [f"o{place}" if place in asked else "" for place in range(max(asked) + 1)]
+    names = ["" if array is None else f"i{position}" for position, array in enumerate(inputs)]
+    results = [f"o{position}" if position in asked else "" for position in range(max(asked) + 1)]
     node = helper.make_node(op_type, names, results, name="node", domain="com.microsoft", **attributes)
-    given = [(place, array) for place, array in enumerate(inputs) if array is not None]
-    infos = [_info(f"i{place}", array, free) for place, array in given if place not in constants]
-    held = [numpy_helper.from_array(array, f"i{place}") for place, array in given if place in constants]
+    given = [(position, array) for position, array in enumerate(inputs) if array is not None]
+    infos = [_info(f"i{position}", array, free) for position, array in given if position not in constants]
+    held = [numpy_helper.from_array(array, f"i{position}") for position, array in given if position in constants]
     graph = helper.make_graph([node], "call", infos, [onnx.ValueInfoProto(name=name) for name in results if name], held)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
@@ -69,7 +69,11 @@ def agree(
     """The program gives onnxruntime's outputs, and runs `host` nodes on the host (None: any number); its kernels are
     proved to stay inside of their memory."""
     proto = one_call(op_type, inputs, constants=constants, **more)
-    feeds = {f"i{place}": array for place, array in enumerate(inputs) if array is not None and place not in constants}
+    feeds = {
+        f"i{position}": array
+        for position, array in enumerate(inputs)
+        if array is not None and position not in constants
+    }
     session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     ours, host_ops = _proved(proto, feeds) if target == "cpu" else _interpreted(proto, feeds)
     assert host is None or host_ops == host

@@ -122,7 +122,7 @@ def test_the_scores_as_an_output():
     proto.graph.output[1].type.CopyFrom(
         helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None)
     )  # which onnxruntime does not infer
-    feeds = {f"i{place}": array for place, array in enumerate(inputs) if array is not None}
+    feeds = {f"i{position}": array for position, array in enumerate(inputs) if array is not None}
     expected = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
     program = fuseline.compile(proto, target="interpreter")
     assert program.stats["host_ops"] == 0

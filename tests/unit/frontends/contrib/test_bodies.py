@@ -84,8 +84,8 @@ def test_values_of_a_body() -> None:
         x = b.input(0)
         second, first = b.parts(x, (2, 3), 1)
         size = b.sized(x, 1)
-        places = b.places(size, (0, 2))
-        return [b.op("Add", x, b.like(2.0)), second, first, b.cast(places, np.float32), b.ints(3, 4)]
+        positions = b.positions(size, (0, 2))
+        return [b.op("Add", x, b.like(2.0)), second, first, b.cast(positions, np.float32), b.ints(3, 4)]
 
     BODIES["Mine"] = rule
     try:

@@ -63,7 +63,7 @@ def test_outputs_that_are_not_asked_for_are_not_computed():
     proto.graph.output[1].type.CopyFrom(
         helper.make_tensor_type_proto(TensorProto.FLOAT, None)
     )  # which onnxruntime does not infer
-    feeds = {f"i{place}": array for place, array in enumerate(inputs) if array is not None}
+    feeds = {f"i{position}": array for position, array in enumerate(inputs) if array is not None}
     program = fuseline.compile(proto, target="interpreter")
     expected = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
     for found, wanted in zip(program.run(feeds).values(), expected, strict=True):

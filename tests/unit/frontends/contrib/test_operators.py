@@ -132,7 +132,7 @@ def test_weights_of_few_bits(bits: int, block: int, inner: int, zeros: str):
     if zeros == "real" and bits == 8:  # which onnxruntime does not have
         return
     inputs = [normal(2, 3, inner), of_bytes(6, blocks, block * bits // 8), np.abs(normal(6, blocks)), packed]
-    constants = [place for place in (1, 2, 3) if inputs[place] is not None]
+    constants = [position for position in (1, 2, 3) if inputs[position] is not None]
     agree("MatMulNBits", inputs, constants=constants, K=inner, N=6, bits=bits, block_size=block)
 
 

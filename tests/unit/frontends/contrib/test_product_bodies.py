@@ -16,7 +16,7 @@ from tests.unit.frontends.contrib.bodies import RNG, agrees, call, normal
 
 @pytest.mark.parametrize(("bits", "codes"), [(2, [3, 0, 2, 1]), (4, [3, 6]), (8, [99])])
 def test_bits_are_unpacked_lowest_first(bits: int, codes: list[int]) -> None:
-    byte = sum(code << (bits * place) for place, code in enumerate(codes))
+    byte = sum(code << (bits * position) for position, code in enumerate(codes))
     found = products.unpacked(np.array([[byte, 0], [255, byte]], np.uint8), bits)
     assert found.tolist() == [codes + [0] * len(codes), [2**bits - 1] * len(codes) + codes]
     assert products.unpacked(np.zeros((3, 0), np.uint8), bits).shape == (3, 0)

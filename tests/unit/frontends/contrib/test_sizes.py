@@ -56,7 +56,7 @@ def by_onnxruntime(op_type: str, shapes: Shapes) -> None:
     options.log_severity_level = 4
     proto = one_call(op_type, inputs)
     session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    session.run(None, {f"i{place}": array for place, array in enumerate(inputs)})
+    session.run(None, {f"i{position}": array for position, array in enumerate(inputs)})
 
 
 @pytest.mark.parametrize(("op_type", "shapes"), REFUSED)
@@ -102,7 +102,9 @@ def test_symbols_are_checked_by_the_run(op_type: str, free: list[list[str]], goo
     assert not program.record.host_ops
 
     def run(shapes: Shapes) -> Any:
-        return next(iter(program.run({f"i{place}": normal(*shape) for place, shape in enumerate(shapes)}).values()))
+        return next(
+            iter(program.run({f"i{position}": normal(*shape) for position, shape in enumerate(shapes)}).values())
+        )
 
     assert run(good).shape == good[0]
     for shapes in bad:

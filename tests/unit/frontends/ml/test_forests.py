@@ -103,10 +103,12 @@ def test_what_belongs_to_a_node_lies_together() -> None:
 def test_places_and_depths() -> None:
     nodes = _grown([0, 3, 8], [LEQ])
     forest = forests.forest_of(nodes)
-    tree, depths = forest.tree_of_places(), forest.depths()
+    tree, depths = forest.trees_of_positions(), forest.depths()
     assert depths[0] == 0 and depths.max() == forest.depth
-    for place, source in enumerate(forest.source.tolist()):
-        assert nodes.roots[tree[place]] <= source and (tree[place] == 2 or source < nodes.roots[tree[place] + 1])
+    for position, source in enumerate(forest.source.tolist()):
+        assert nodes.roots[tree[position]] <= source and (
+            tree[position] == 2 or source < nodes.roots[tree[position] + 1]
+        )
 
 
 def test_trees_of_about_one_depth_are_walked_together() -> None:
@@ -148,14 +150,14 @@ def test_a_leaf_more() -> None:
 
 def test_nodes_by_tree_and_number() -> None:
     trees, ids = np.array([1, 0, 0, 1]), np.array([0, 5, 2, 3])
-    found = forests.places_of(trees, ids, np.array([0, 1, 0]), np.array([2, 3, 5]))
+    found = forests.positions_of(trees, ids, np.array([0, 1, 0]), np.array([2, 3, 5]))
     assert found.tolist() == [2, 3, 1]
-    assert forests.places_of(trees, ids, np.zeros(0, int), np.zeros(0, int)).tolist() == []
+    assert forests.positions_of(trees, ids, np.zeros(0, int), np.zeros(0, int)).tolist() == []
     for wanted in (([0], [9]), ([2], [5])):
         with pytest.raises(NoNativeLowering, match="a node is missing, or there twice"):
-            forests.places_of(trees, ids, *map(np.array, wanted))
+            forests.positions_of(trees, ids, *map(np.array, wanted))
     with pytest.raises(NoNativeLowering, match="there twice"):
-        forests.places_of(np.array([0, 0]), np.array([1, 1]), np.array([0]), np.array([1]))
+        forests.positions_of(np.array([0, 0]), np.array([1, 1]), np.array([0]), np.array([1]))
 
 
 def test_roots_are_no_children() -> None:
@@ -208,6 +210,6 @@ def test_modes_that_nobody_knows() -> None:
 def test_numbers_among_others() -> None:
     require_among(np.array([0, 4]), 5, "a leaf", "node")
     require_among(np.zeros(0, int), 0, "a leaf", "node")
-    for places in ([-1], [5], [0, 5]):
+    for positions in ([-1], [5], [0, 5]):
         with pytest.raises(FuselineError, match="a leaf of a tree is number"):
-            require_among(np.array(places), 5, "a leaf", "node")
+            require_among(np.array(positions), 5, "a leaf", "node")

@@ -45,10 +45,10 @@ def test_an_op_has_sizes_for_every_result(sizes: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["name", "dtype", "type"])
-@pytest.mark.parametrize("place", ["argument", "result"])
-def test_a_name_that_is_no_text(key: str, place: str) -> None:
+@pytest.mark.parametrize("position", ["argument", "result"])
+def test_a_name_that_is_no_text(key: str, position: str) -> None:
     with pytest.raises(FuselineError, match=f"fuseline.{key} must be a text") as caught:
-        _check(**{place: f"fuseline.{key} = 3 : i64"})
+        _check(**{position: f"fuseline.{key} = 3 : i64"})
     assert (caught.value.code, caught.value.node) == ("E0302", "p.mlir: @main")
 
 

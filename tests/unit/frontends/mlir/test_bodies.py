@@ -72,14 +72,14 @@ ZERO = """%k0 = arith.constant 0 : index
 KNOWN = "%k = arith.constant 0 : index\n%s = tensor.dim %d, %k : tensor<?xf32>\n"
 
 
-@pytest.mark.parametrize("place", [-7, -1, 0, 2, 3, 4, 99])
+@pytest.mark.parametrize("position", [-7, -1, 0, 2, 3, 4, 99])
 @pytest.mark.parametrize("of", ["%x : tensor<4xf32>", "%d : tensor<?xf32>"])
-def test_places_of_data_are_moved_to_the_nearest_end(place: int, of: str) -> None:
+def test_places_of_data_are_moved_to_the_nearest_end(position: int, of: str) -> None:
     x = normal(4)
     name, type_ = of.split(" : ")
     text = function(X, f"{ZERO}\n%r = tensor.extract {name}[%at] : {type_}", ["f32"])
-    found = computed(text, _inside, x, x, np.array(0), np.array([place]))[0]
-    assert found == x[min(max(place, 0), 3)]
+    found = computed(text, _inside, x, x, np.array(0), np.array([position]))[0]
+    assert found == x[min(max(position, 0), 3)]
 
 
 @pytest.mark.parametrize(

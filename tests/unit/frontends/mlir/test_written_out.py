@@ -15,9 +15,9 @@ from fuseline.frontends.mlir.flow_tensors import expand_flow_tensors
 from fuseline.frontends.mlir.linalg_ext.custom import custom
 from fuseline.frontends.mlir.linalg_ext.folds import arg_compare, scan
 from fuseline.frontends.mlir.linalg_ext.fourier import fft
+from fuseline.frontends.mlir.linalg_ext.indexed import gather, map_load, map_store, scatter
 from fuseline.frontends.mlir.linalg_ext.nest import Nest
 from fuseline.frontends.mlir.linalg_ext.ordering import sort, top_k
-from fuseline.frontends.mlir.linalg_ext.places import gather, map_load, map_store, scatter
 from fuseline.ir.provenance import replace
 from tests.unit.frontends.mlir.steps import RNG, after, computed, function, main_of, normal, refused
 

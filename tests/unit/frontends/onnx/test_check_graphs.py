@@ -19,8 +19,8 @@ F = TensorProto.FLOAT
 
 def _op(op_type: str, inputs: str, outputs: str, name: str = "", **attributes: Any) -> onnx.NodeProto:
     """A node; `-` stands for an empty name."""
-    places = [["" if word == "-" else word for word in text.split()] for text in (inputs, outputs)]
-    return helper.make_node(op_type, *places, name=name, **attributes)
+    positions = [["" if word == "-" else word for word in text.split()] for text in (inputs, outputs)]
+    return helper.make_node(op_type, *positions, name=name, **attributes)
 
 
 def _graph(

@@ -166,12 +166,12 @@ PLACES: dict[str, Callable[[TensorProto], onnx.GraphProto]] = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_every_tensor_of_a_model_is_looked_at(place: str) -> None:
-    check_tensors(helper.make_model(PLACES[place](GOOD)), None)
+@pytest.mark.parametrize("position", PLACES)
+def test_every_tensor_of_a_model_is_looked_at(position: str) -> None:
+    check_tensors(helper.make_model(PLACES[position](GOOD)), None)
     with pytest.raises(FuselineError, match="E0105") as caught:
-        check_tensors(helper.make_model(PLACES[place](BAD)), None)
-    assert str(caught.value.node).split("_")[0] == place.split()[0].split("_")[0]
+        check_tensors(helper.make_model(PLACES[position](BAD)), None)
+    assert str(caught.value.node).split("_")[0] == position.split()[0].split("_")[0]
 
 
 def test_content_that_lies_elsewhere_is_not_looked_for() -> None:

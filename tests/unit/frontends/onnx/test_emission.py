@@ -97,8 +97,8 @@ def test_what_repeats_is_counted_as_often() -> None:
 def test_bodies_count_the_loops_that_are_left() -> None:
     def lowering(node: OnnxNode) -> Tensor:
         def body(b: Any, p: Any, acc: Any) -> Any:
-            place = b.op(arith.IndexCastOp, loop_index(b, 2), emission.mlir_element(np.dtype(np.int64)))
-            return add(b, F32, acc, mul(b, F32, p, b.op(arith.SIToFPOp, place, emission.mlir_element(F32))))
+            position = b.op(arith.IndexCastOp, loop_index(b, 2), emission.mlir_element(np.dtype(np.int64)))
+            return add(b, F32, acc, mul(b, F32, p, b.op(arith.SIToFPOp, position, emission.mlir_element(F32))))
 
         return emission.reduce(node, [node[0]], [2], 0.0, body, dtype=F32)
 

@@ -177,8 +177,8 @@ def test_places_and_rounding() -> None:
     def body(b: Any, p: Any) -> Any:
         """x + 10 * row, by way of an index."""
         row = b.op(arith.MuliOp, scalars.loop_index(b, 0), scalars.index_constant(b, 10))
-        place = b.op(arith.AddiOp, scalars.as_index(b, p), row)
-        return b.op(arith.IndexCastOp, place, scalars.mlir_element(x.dtype))
+        position = b.op(arith.AddiOp, scalars.as_index(b, p), row)
+        return b.op(arith.IndexCastOp, position, scalars.mlir_element(x.dtype))
 
     np.testing.assert_array_equal(_of(body, x.dtype, x), x + 10 * np.arange(3)[:, None])
     halves = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 0.49, 0.51, 3.0], np.float32)

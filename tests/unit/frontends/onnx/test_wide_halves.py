@@ -72,7 +72,9 @@ def _inputs(name: str, dtype: np.dtype[Any]) -> list[Any]:
 def _answer(name: str, inputs: list[Any], **options: Any) -> Any:
     op_type, attributes, _, _, opset = CALLS[name]
     constants = [
-        place for place, value in enumerate(inputs) if value is not None and value.dtype == np.float32 and place > 1
+        position
+        for position, value in enumerate(inputs)
+        if value is not None and value.dtype == np.float32 and position > 1
     ]
     model = one_node(op_type, inputs, attributes, opset=opset, constants=constants)
     program = fuseline.compile(model, threads=1, **options)

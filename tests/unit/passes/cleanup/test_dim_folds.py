@@ -28,8 +28,8 @@ EXP = f"""linalg.generic
 
 def dim(fold: Fold, made: str, type_: str, axis: int | str) -> Any:
     """What is asked instead of the size of `%t` along an axis: an argument, an op, or None for no change."""
-    place = f"%axis = arith.constant {axis} : index\n" if isinstance(axis, int) else ""
-    body = f"{made}\n{place}%r = tensor.dim %t, {'%axis' if place else axis} : {type_}"
+    position = f"%axis = arith.constant {axis} : index\n" if isinstance(axis, int) else ""
+    body = f"{made}\n{position}%r = tensor.dim %t, {'%axis' if position else axis} : {type_}"
     return same(fold, body, ARGUMENTS, "index")
 
 

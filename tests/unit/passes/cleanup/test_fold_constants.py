@@ -189,8 +189,8 @@ def test_places_are_no_one_number():
     e = p.at
 
     def body(b: Body) -> SSAValue:
-        place = b.op(arith.IndexCastOp, b.op(linalg.ops.IndexOp, 0), i64)
-        return b.op(arith.AddfOp, b.args[0], b.op(arith.SIToFPOp, place, f32))
+        position = b.op(arith.IndexCastOp, b.op(linalg.ops.IndexOp, 0), i64)
+        return b.op(arith.AddfOp, b.args[0], b.op(arith.SIToFPOp, position, f32))
 
     p.folded(e.elementwise([splat], e.empty_like(splat), body))
     assert not p.is_folded()

@@ -169,18 +169,18 @@ DOWN = "%q = arith.subi %m, %c1 : index\n %p = arith.subi %q, %i : index"
 
 
 @pytest.mark.parametrize(
-    ("place", "expected"), [(UP, [(FREE, d.add(MANY, 2))]), (DOWN, [(FREE, MANY)])], ids=["forwards", "backwards"]
+    ("position", "expected"), [(UP, [(FREE, d.add(MANY, 2))]), (DOWN, [(FREE, MANY)])], ids=["forwards", "backwards"]
 )
-def test_what_a_loop_cuts_is_weighed_where_it_is_tightest(place: str, expected: list[tuple[d.Dim, d.Dim]]):
+def test_what_a_loop_cuts_is_weighed_where_it_is_tightest(position: str, expected: list[tuple[d.Dim, d.Dim]]):
     """In the last iteration where the place grows, in the first where it shrinks: one requirement, not two."""
-    found = noted(LOOP.replace("PLACE", place), n=FREE, m=MANY).requirements.values()
+    found = noted(LOOP.replace("PLACE", position), n=FREE, m=MANY).requirements.values()
     assert [(item.left, item.right, item.node) for item in found] == [(*pair, "step") for pair in expected]
 
 
 def test_what_a_loop_cuts_at_a_place_of_unknown_direction_holds_at_both_ends():
     k = d.symbol("k", -9, 9)
-    place = "%j = arith.muli %i, %k : index\n %p = arith.addi %j, %c2 : index"
-    found = noted(LOOP.replace("PLACE", place), n=FREE, m=MANY, k=k).requirements.values()
+    position = "%j = arith.muli %i, %k : index\n %p = arith.addi %j, %c2 : index"
+    found = noted(LOOP.replace("PLACE", position), n=FREE, m=MANY, k=k).requirements.values()
     last = d.add(d.mul(d.sub(MANY, 1), k), 2)
     assert {(item.left, item.right) for item in found} == {(FREE, 3), (FREE, d.add(last, 1)), (last, 0)}
 
@@ -189,8 +189,8 @@ def test_what_a_loop_cuts_at_a_place_of_unknown_direction_holds_at_both_ends():
 def test_what_a_loop_cuts_at_a_place_that_may_stay_is_weighed_once(falling: bool):
     """A step from 0 on leads to the last iteration, one up to 0 to the first."""
     k = d.symbol("k", -9, 0) if falling else d.symbol("k", 0, 9)
-    place = "%j = arith.muli %i, %k : index\n %p = arith.addi %j, %m : index"
-    found = noted(LOOP.replace("PLACE", place), n=FREE, m=MANY, k=k).requirements.values()
+    position = "%j = arith.muli %i, %k : index\n %p = arith.addi %j, %m : index"
+    found = noted(LOOP.replace("PLACE", position), n=FREE, m=MANY, k=k).requirements.values()
     last = d.add(d.mul(d.sub(MANY, 1), k), MANY)
     expected = {(FREE, d.add(MANY, 1)), (last, 0)} if falling else {(FREE, d.add(last, 1))}
     assert {(item.left, item.right) for item in found} == expected

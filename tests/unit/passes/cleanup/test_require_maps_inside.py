@@ -24,9 +24,9 @@ READ = """func.func @main(%x: tensor<?xf32> {fuseline.dims = ["n"]}, %e: tensor<
 }"""
 
 
-def noted(place: str, **bounds: d.Dim) -> CompilerContext:
+def noted(position: str, **bounds: d.Dim) -> CompilerContext:
     ctx = new_context()
-    module = parse_module(READ.replace("PLACE", place), ctx)
+    module = parse_module(READ.replace("PLACE", position), ctx)
     ctx.symbols |= {"n": N, "m": M, "k": K} | bounds
     before = print_module(module)
     RequireMapsInsidePass().apply(ctx, module)
@@ -40,7 +40,7 @@ def refused(ctx: CompilerContext, n: int, m: int, k: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("place", "inside", "outside"),
+    ("position", "inside", "outside"),
     [
         ("2 * i + j", [(9, 4, 3), (0, 0, 5), (0, 5, 0), (1, 1, 1)], [(8, 4, 3), (0, 1, 1)]),
         ("i + 5", [(9, 4, 3), (3, 0, 3)], [(8, 4, 3)]),
@@ -56,9 +56,9 @@ def refused(ctx: CompilerContext, n: int, m: int, k: int) -> bool:
     ],
 )
 def test_sizes_that_would_be_left_are_refused(
-    place: str, inside: list[tuple[int, int, int]], outside: list[tuple[int, int, int]]
+    position: str, inside: list[tuple[int, int, int]], outside: list[tuple[int, int, int]]
 ):
-    ctx = noted(place)
+    ctx = noted(position)
     assert {r.node for r in ctx.requirements.values()} == {"read"}
     assert [sizes for sizes in inside if refused(ctx, *sizes)] == []
     assert [sizes for sizes in outside if not refused(ctx, *sizes)] == []

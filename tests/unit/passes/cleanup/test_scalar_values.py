@@ -87,19 +87,19 @@ def _extract(indices: str, type_: str = "3x4", constants: tuple[int, ...] = ()) 
     return module, read
 
 
-@pytest.mark.parametrize(("type_", "place"), [("3x4", (2, 1)), ("?x4", (2, 3)), ("1x1", (0, 0)), ("1x?", (0, 1))])
-def test_an_element_at_a_known_place(type_: str, place: tuple[int, int]) -> None:
-    module, read = _extract("%c0, %c1", type_, place)
+@pytest.mark.parametrize(("type_", "position"), [("3x4", (2, 1)), ("?x4", (2, 3)), ("1x1", (0, 0)), ("1x?", (0, 1))])
+def test_an_element_at_a_known_place(type_: str, position: tuple[int, int]) -> None:
+    module, read = _extract("%c0, %c1", type_, position)
     made = scalar_values.extracted(read)
     assert made is not None and made.type == TensorType(f32, [])
     list(module.walk())[-1].operands[0] = made
     x = numbers(3, 4)[: 1 if type_[0] == "1" else 3, : 1 if type_ == "1x1" else 4]
-    np.testing.assert_array_equal(run(module, x, 0), x[place])
+    np.testing.assert_array_equal(run(module, x, 0), x[position])
 
 
-@pytest.mark.parametrize("place", [(3, 0), (0, 4), (-1, 0)])
-def test_a_place_outside_has_no_element(place: tuple[int, int]) -> None:
-    module, read = _extract("%c0, %c1", "3x4", place)
+@pytest.mark.parametrize("position", [(3, 0), (0, 4), (-1, 0)])
+def test_a_place_outside_has_no_element(position: tuple[int, int]) -> None:
+    module, read = _extract("%c0, %c1", "3x4", position)
     before = len(list(module.walk()))
     assert scalar_values.extracted(read) is None
     assert len(list(module.walk())) == before

@@ -169,7 +169,7 @@ def test_a_compile_leaves_rules_out(tmp_path: Path):
 
 
 def test_a_name_of_a_target_is_refused_where_it_stands():
-    target = TargetRules(only=("row-chain",), without=("rowchain",), places={"rowchain": "toy.toml:7"})
+    target = TargetRules(only=("row-chain",), without=("rowchain",), locations={"rowchain": "toy.toml:7"})
     with pytest.raises(FuselineError, match="the target's rules: no fusion rule is called 'rowchain'") as caught:
         rules_asked(target, (), (), (), "form-dispatch-regions")
     assert (caught.value.code, caught.value.node) == ("E0501", "toy.toml:7")

@@ -12,8 +12,8 @@ from xdsl.ir import Operation, SSAValue
 from fuseline.frontends.mlir.linalg_ext.custom import custom
 from fuseline.frontends.mlir.linalg_ext.folds import arg_compare, scan
 from fuseline.frontends.mlir.linalg_ext.fourier import fft
+from fuseline.frontends.mlir.linalg_ext.indexed import gather, map_load, map_store, scatter
 from fuseline.frontends.mlir.linalg_ext.ordering import sort, top_k
-from fuseline.frontends.mlir.linalg_ext.places import gather, map_load, map_store, scatter
 from fuseline.ir.linalg_ext import (
     ArgCompareOp,
     CustomOp,

@@ -44,8 +44,8 @@ def _last(nest: Nest, out: SSAValue, axis: int, beside: Sequence[int]) -> SSAVal
     end = nest.emit.add(arith.SubiOp(nest.size(axis), nest.emit.index(1))).result
 
     def body(b: Body) -> SSAValue:
-        place = [end if i == axis else loop(b, beside.index(i)) for i in range(len(beside) + 1)]
-        return b.op(tensor.ExtractOp, out, place, element_of(out))
+        position = [end if i == axis else loop(b, beside.index(i)) for i in range(len(beside) + 1)]
+        return b.op(tensor.ExtractOp, out, position, element_of(out))
 
     return nest.each([], beside, element_of(out), body)
 
@@ -59,8 +59,8 @@ def arg_compare(op: ArgCompareOp) -> list[SSAValue]:
     def body(b: Body) -> Sequence[SSAValue]:
         new, best, at = b.args[0], b.args[-2], b.args[-1]
         better = inlined(b, op.block, [new, best])[0]
-        place = b.args[1] if len(op.inputs) == 2 else _index(b, len(beside))
-        return [b.op(arith.SelectOp, better, new, best), b.op(arith.SelectOp, better, place, at)]
+        position = b.args[1] if len(op.inputs) == 2 else _index(b, len(beside))
+        return [b.op(arith.SelectOp, better, new, best), b.op(arith.SelectOp, better, position, at)]
 
     def _index(b: Body, number: int) -> SSAValue:
         index = loop(b, number)

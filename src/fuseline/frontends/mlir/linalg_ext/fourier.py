@@ -35,12 +35,12 @@ def fft(op: FftOp) -> list[SSAValue]:
     loops = list(range(len(shape_of(op.outputs[0]))))
     nest = Nest(op, [(op.outputs[0], loops)])
     return [
-        nest.each([], loops, element_of(value), lambda b, part=part: _part(b, op, group, part))
-        for part, value in enumerate(op.outputs)
+        nest.each([], loops, element_of(value), lambda b, component=component: _component(b, op, group, component))
+        for component, value in enumerate(op.outputs)
     ]
 
 
-def _part(b: Body, op: FftOp, group: int, part: int) -> SSAValue:
+def _component(b: Body, op: FftOp, group: int, component: int) -> SSAValue:
     """The real part (0) or the imaginary part (1) of an element."""
     *lead, at = [loop(b, i) for i in range(len(shape_of(op.outputs[0])))]
     half = b.constant(group // 2, INDEX)
@@ -49,11 +49,11 @@ def _part(b: Body, op: FftOp, group: int, part: int) -> SSAValue:
     lower = b.op(arith.AddiOp, b.op(arith.SubiOp, at, inside), number)
     upper = b.op(arith.AddiOp, lower, half)
     (left, real, imaginary) = (
-        b.op(tensor.ExtractOp, value, [*lead, place], element_of(value))
-        for value, place in ((op.outputs[part], lower), (op.outputs[0], upper), (op.outputs[1], upper))
+        b.op(tensor.ExtractOp, value, [*lead, position], element_of(value))
+        for value, position in ((op.outputs[component], lower), (op.outputs[0], upper), (op.outputs[1], upper))
     )
     cosine, sine = _turn(b, op, number, group)
-    if part == 0:
+    if component == 0:
         turned = b.op(arith.SubfOp, b.op(arith.MulfOp, real, cosine), b.op(arith.MulfOp, imaginary, sine))
     else:
         turned = b.op(arith.AddfOp, b.op(arith.MulfOp, real, sine), b.op(arith.MulfOp, imaginary, cosine))

@@ -32,17 +32,17 @@ class Nest:
         self._sized.append((value, loops))
         return value, loops
 
-    def _place(self, loop: int) -> tuple[SSAValue, int]:
+    def _position(self, loop: int) -> tuple[SSAValue, int]:
         found = [(value, loops.index(loop)) for value, loops in self._sized if loop in loops]
         return next(((value, axis) for value, axis in found if shape_of(value)[axis] != DYNAMIC_INDEX), found[0])
 
     def size(self, loop: int) -> SSAValue:
         """How long a loop is, as an index value."""
-        return self.emit.dim(*self._place(loop))
+        return self.emit.dim(*self._position(loop))
 
     def sizes(self, loops: Sequence[int]) -> list[int]:
         """How long loops are, as types say it."""
-        return [shape_of(value)[axis] for value, axis in map(self._place, loops)]
+        return [shape_of(value)[axis] for value, axis in map(self._position, loops)]
 
     def empty(self, loops: Sequence[int], element: Attribute) -> SSAValue:
         """An empty tensor over `loops`."""

@@ -105,8 +105,8 @@ class _Order:
 
         def body(b: Body) -> Sequence[SSAValue]:
             hit = b.op(arith.CmpiOp, loop(b, self.axis), b.op(arith.IndexCastOp, b.args[0], attributes.INDEX), "eq")
-            place = b.op(arith.IndexCastOp, loop(b, last), i64)
-            return [b.op(arith.MaxSIOp, b.args[1], b.op(arith.SelectOp, hit, place, b.constant(0, i64)))]
+            position = b.op(arith.IndexCastOp, loop(b, last), i64)
+            return [b.op(arith.MaxSIOp, b.args[1], b.op(arith.SelectOp, hit, position, b.constant(0, i64)))]
 
         nest = Nest(self.op, [(shaped, self.loops)])
         positions = nest.fold(
@@ -116,10 +116,10 @@ class _Order:
 
     def _at(self, nest: Nest, value: SSAValue, positions: SSAValue) -> SSAValue:
         def body(b: Body) -> SSAValue:
-            place = [
+            position = [
                 b.op(arith.IndexCastOp, b.args[0], attributes.INDEX) if i == self.axis else loop(b, i)
                 for i in self.loops
             ]
-            return b.op(tensor.ExtractOp, value, place, element_of(value))
+            return b.op(tensor.ExtractOp, value, position, element_of(value))
 
         return nest.each([(positions, self.loops)], self.loops, element_of(value), body)

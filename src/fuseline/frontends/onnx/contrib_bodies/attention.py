@@ -161,24 +161,24 @@ def _within(b: ContribBody, mask: int, batch: Dim, keys: str) -> str:
     starts = count == mul(batch, 2)
     if count != batch and not starts and count != sub(mul(batch, 3), -2):
         b.refuse("symbolic-size", "a mask of ends whose length does not say whether starts follow")
-    place = b.places(b.sized(keys, 2), (0, 1, 2))
+    position = b.positions(b.sized(keys, 2), (0, 1, 2))
     size = b.op("Unsqueeze", b.sized(b.input(0), 0), b.ints(0))
     limits = b.op(
         "Reshape", b.cast(b.op("Slice", b.input(mask), b.ints(0), size, b.ints(0)), np.int64), b.ints(-1, 1, 1, 1)
     )
-    seen = b.op("Less", place, limits)
+    seen = b.op("Less", position, limits)
     if not starts:
         return seen
     first = b.op("Slice", b.input(mask), size, b.op("Mul", size, b.ints(2)), b.ints(0))
     return b.op(
-        "And", seen, b.op("GreaterOrEqual", place, b.op("Reshape", b.cast(first, np.int64), b.ints(-1, 1, 1, 1)))
+        "And", seen, b.op("GreaterOrEqual", position, b.op("Reshape", b.cast(first, np.int64), b.ints(-1, 1, 1, 1)))
     )
 
 
 def _causal(b: ContribBody, hidden: str, keys: str, before: Dim) -> str:
     """`hidden` (empty: nothing), and the lowest number where a key lies behind its query."""
-    row = b.places(b.sized(b.input(0), 1), (0, 1, 3))
+    row = b.positions(b.sized(b.input(0), 1), (0, 1, 3))
     if before != 0:
         row = b.op("Add", row, b.op("Sub", b.sized(keys, 2), b.sized(b.input(0), 1)))
-    behind = b.op("Greater", b.places(b.sized(keys, 2), (0, 1, 2)), row)
+    behind = b.op("Greater", b.positions(b.sized(keys, 2), (0, 1, 2)), row)
     return b.op("Where", behind, b.constant(LOWEST), hidden or b.constant(0.0))

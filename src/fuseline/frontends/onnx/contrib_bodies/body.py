@@ -43,10 +43,10 @@ class ContribBody(Spelling):
 
     def __init__(self, node: OnnxNode) -> None:
         proto = node_proto(node.source, node.attributes)
-        proto.input[:] = ["" if t is None else f"i{place}" for place, t in enumerate(node.inputs)]
+        proto.input[:] = ["" if t is None else f"i{position}" for position, t in enumerate(node.inputs)]
         super().__init__(proto, node.label, OPSET)
         self.tensors, self.wanted, self.program = node.inputs, node.wants_output, node.program
-        self.names = [f"i{place}" for place in range(len(node.inputs))]
+        self.names = [f"i{position}" for position in range(len(node.inputs))]
 
     # -- inputs --------------------------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class ContribBody(Spelling):
         """The size of `value` along `axis`, as an int64 scalar."""
         return self.op("Squeeze", self.op("Shape", value, start=axis, end=axis + 1), self.ints(0))
 
-    def places(self, count: str, axes: Sequence[int] = ()) -> str:
+    def positions(self, count: str, axes: Sequence[int] = ()) -> str:
         """0, 1, .. below the scalar `count`, with unit dimensions at `axes`."""
         line = self.op("Range", self.array(0, np.int64), count, self.array(1, np.int64))
         return self.op("Unsqueeze", line, self.ints(*axes)) if axes else line

@@ -44,9 +44,9 @@ def _check_skip(b: ContribBody, *vectors: int) -> None:
     if len(dims) not in (2, 3) or len(skip) not in (2, len(dims)) or dims[-1] == 0:
         shapes = " and ".join(f"[{', '.join(map(to_text, sizes))}]" for sizes in (dims, skip))
         raise b.wrong_size(f"input and skip have sizes {shapes}: 2 or 3 dimensions are needed, the last one not empty")
-    for place in range(-len(skip), 0):
-        if place != -3 or skip[0] != 1:
-            b.check_size(1, place, dims[place])
+    for position in range(-len(skip), 0):
+        if position != -3 or skip[0] != 1:
+            b.check_size(1, position, dims[position])
     for index in vectors:
         b.check_vector(index)
 
@@ -80,8 +80,8 @@ def _embedded(
 ) -> list[str | None]:
     """The normalised sum of embeddings, how many ones the mask has in each row, and the sum."""
     b.dims(0, 2)
-    places = b.input(position_ids) or b.places(b.sized(b.input(0), 1), (0,))
-    total = b.op("Add", b.op("Gather", tables[0], b.input(0)), b.op("Gather", tables[1], places))
+    positions = b.input(position_ids) or b.positions(b.sized(b.input(0), 1), (0,))
+    total = b.op("Add", b.op("Gather", tables[0], b.input(0)), b.op("Gather", tables[1], positions))
     if b.input(1) and tables[2]:
         total = b.op("Add", total, b.op("Gather", tables[2], b.input(1)))
     out = b.op("LayerNormalization", total, gamma, beta, axis=-1, epsilon=b.real_number("epsilon", EPSILON))

@@ -33,10 +33,10 @@ def _depth(b: ContribBody, flat: bool, half: int) -> int:
 
 def _at_positions(b: ContribBody, x: str) -> tuple[str, str]:
     """Cosines and sines [B or 1, 1, S, half] for `x` [B, N, S, H]."""
-    places = b.input(1)
+    positions = b.input(1)
     if b.tensor(1).rank == 1:
-        places = b.op("Add", b.places(b.sized(x, 2), (0,)), b.input(1))
-    cos, sin = (b.op("Unsqueeze", b.op("Gather", b.input(table), places), b.ints(1)) for table in (2, 3))
+        positions = b.op("Add", b.positions(b.sized(x, 2), (0,)), b.input(1))
+    cos, sin = (b.op("Unsqueeze", b.op("Gather", b.input(table), positions), b.ints(1)) for table in (2, 3))
     return cos, sin
 
 

@@ -37,15 +37,17 @@ def affine_grid(node: OnnxNode) -> Tensor:
         raise FuselineError("E0107", f"a grid of {sizes}", node=node.label, hint="sizes are not negative")
     if prod(sizes) > MOST_PLACES or not node.program.may_make(prod(sizes) * (rank + 1), theta.dtype):
         raise NoNativeLowering("large-constant", f"a grid of {sizes}")
-    places = known(_places(sizes, bool(node.integer("align_corners"))).astype(theta.dtype), name=folded_name("grid"))
-    batch, count = theta.dims[0], places.dims[0]
+    positions = known(
+        _positions(sizes, bool(node.integer("align_corners"))).astype(theta.dtype), name=folded_name("grid")
+    )
+    batch, count = theta.dims[0], positions.dims[0]
     product = contract(
-        node, (places, [1, 3]), (theta, [0, 2, 3]), (batch, count, rank, rank + 1), (0, 1, 2), theta.dtype
+        node, (positions, [1, 3]), (theta, [0, 2, 3]), (batch, count, rank, rank + 1), (0, 1, 2), theta.dtype
     )
     return reshape(node, product, (batch, *sizes, rank))
 
 
-def _places(sizes: Sequence[int], align: bool) -> NDArray[Any]:
+def _positions(sizes: Sequence[int], align: bool) -> NDArray[Any]:
     """Homogeneous coordinates [places, rank + 1] from -1 to 1: of the elements' centres, or with `align` up to those of
     the outermost."""
     lines = [_line(size, align) for size in sizes]

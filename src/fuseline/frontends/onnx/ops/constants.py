@@ -101,7 +101,7 @@ def range_of(node: OnnxNode) -> Tensor:
 
 def _listed(node: OnnxNode, count: int) -> Tensor:
     """`count` known numbers."""
-    start, delta = (node[place].numbers().reshape(()) for place in (0, 2))
+    start, delta = (node[position].numbers().reshape(()) for position in (0, 2))
     return known((start + np.arange(count) * delta).astype(start.dtype, copy=False), name=folded_name(node.label))
 
 
@@ -111,8 +111,8 @@ def _counted(node: OnnxNode, count: Dim) -> Tensor:
     dtype, index = start.dtype, np.dtype(np.int64)
 
     def body(b: Body, first: SSAValue, by: SSAValue) -> SSAValue:
-        place = b.op(arith.IndexCastOp, scalars.loop_index(b, 0), mlir_element(index))
-        return scalars.add(b, dtype, first, scalars.mul(b, dtype, scalars.convert(b, place, index, dtype), by))
+        position = b.op(arith.IndexCastOp, scalars.loop_index(b, 0), mlir_element(index))
+        return scalars.add(b, dtype, first, scalars.mul(b, dtype, scalars.convert(b, position, index, dtype), by))
 
     return mapped(node, [(start, [None] * start.rank), (delta, [None] * delta.rank)], [count], dtype, body)
 

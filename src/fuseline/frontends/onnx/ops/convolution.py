@@ -275,7 +275,7 @@ def _flipped_at_run_time(node: OnnxNode, w: Tensor, groups: int) -> Tensor:
     share = inputs // groups
     dims = (groups, per_group, share, *kernel)
 
-    def place(b: Body) -> list[SSAValue]:
+    def position(b: Body) -> list[SSAValue]:
         group, channel, within = (loop_index(b, loop) for loop in range(3))
         entry = b.op(arith.AddiOp, b.op(arith.MuliOp, group, index_constant(b, share)), within)
         reverse = [
@@ -283,4 +283,4 @@ def _flipped_at_run_time(node: OnnxNode, w: Tensor, groups: int) -> Tensor:
         ]
         return [entry, channel, *reverse]
 
-    return reshape(node, gather_at(node, w, [], dims, place), (groups * per_group, share, *kernel))
+    return reshape(node, gather_at(node, w, [], dims, position), (groups * per_group, share, *kernel))

@@ -22,7 +22,7 @@ from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import filled, result
 from fuseline.frontends.onnx.node import OnnxNode
-from fuseline.frontends.onnx.ops.recurrent_parts import concat
+from fuseline.frontends.onnx.ops.recurrent_slices import concat
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, view
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map, element_of
 

@@ -32,11 +32,11 @@ def einsum(node: OnnxNode) -> Tensor:
     order = list(output) + sorted(set("".join(terms)) - set(output))
     loops = [sizes[letter] for letter in order]
     operands = [spread(node, t, [sizes[letter] for letter in term]) for term, t in zip(terms, operands, strict=True)]
-    places = [_loops_of(t, term, sizes, order) for term, t in zip(terms, operands, strict=True)]
+    positions = [_loops_of(t, term, sizes, order) for term, t in zip(terms, operands, strict=True)]
     if len(terms) == 2:
         lhs, rhs = operands
-        return contract(node, (lhs, places[0]), (rhs, places[1]), loops, list(range(len(output))), lhs.dtype)
-    return _single(node, operands[0], places[0], loops, len(output))
+        return contract(node, (lhs, positions[0]), (rhs, positions[1]), loops, list(range(len(output))), lhs.dtype)
+    return _single(node, operands[0], positions[0], loops, len(output))
 
 
 def _loops_of(t: Tensor, term: str, sizes: Mapping[str, Dim], order: Sequence[str]) -> list[int | None]:
@@ -59,11 +59,11 @@ def _diagonal(node: OnnxNode, term: str, t: Tensor) -> Tensor:
         if size != 1 and equal_dim(size, sizes[letter]) != size:
             raise NoNativeLowering("einsum-form", f"axes of sizes {size} and {sizes[letter]} have one letter")
 
-    def place(b: Body) -> list[SSAValue]:
+    def position(b: Body) -> list[SSAValue]:
         loops = [scalars.loop_index(b, letters.index(letter)) for letter in term]
         return [scalars.index_constant(b, 0) if size == 1 else loop for size, loop in zip(t.dims, loops, strict=True)]
 
-    return gather_at(node, t, [], dims, place)
+    return gather_at(node, t, [], dims, position)
 
 
 def _single(node: OnnxNode, operand: Tensor, loops_of_axes: list[int | None], loops: list[Dim], kept: int) -> Tensor:

@@ -36,11 +36,11 @@ def well_formed(nodes: Nodes, label: str) -> Nodes:
     return nodes
 
 
-def require_among(places: Array, count: int, what: str, label: str) -> None:
-    """Raise FuselineError (E0107) unless `places` are numbers from 0 to before `count`."""
-    if len(places) and not 0 <= places.min() <= places.max() < count:
+def require_among(positions: Array, count: int, what: str, label: str) -> None:
+    """Raise FuselineError (E0107) unless `positions` are numbers from 0 to before `count`."""
+    if len(positions) and not 0 <= positions.min() <= positions.max() < count:
         raise FuselineError(
-            "E0107", f"{what} of a tree is number {places.min()}..{places.max()} of {count}", node=label
+            "E0107", f"{what} of a tree is number {positions.min()}..{positions.max()} of {count}", node=label
         )
 
 

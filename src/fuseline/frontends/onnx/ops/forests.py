@@ -66,7 +66,7 @@ class Forest:
         """How many bits of a word the feature takes."""
         return int(self.feature.max(initial=0)).bit_length()
 
-    def tree_of_places(self) -> Array:
+    def trees_of_positions(self) -> Array:
         """Which tree each place belongs to; of one that several share, one of them."""
         tree = np.full(len(self.child), -1)
         for here, above in self._levels():
@@ -75,7 +75,7 @@ class Forest:
 
     def depths(self) -> Array:
         """How many tests each tree takes at most."""
-        tree, depth = self.tree_of_places(), np.zeros(self.trees, np.int64)
+        tree, depth = self.trees_of_positions(), np.zeros(self.trees, np.int64)
         for level, (here, _) in enumerate(self._levels()):
             depth[tree[here]] = level
         return depth
@@ -222,7 +222,7 @@ def _depth(child: NDArray[np.int64], trees: int) -> int:
 # -- as models list them -----------------------------------------------------------------------------------------------
 
 
-def places_of(trees: Array, ids: Array, wanted_trees: Array, wanted_ids: Array) -> NDArray[np.int64]:
+def positions_of(trees: Array, ids: Array, wanted_trees: Array, wanted_ids: Array) -> NDArray[np.int64]:
     """Where the nodes wanted, named by tree and number, stand in a list; raises NoNativeLowering for one that is
     missing or there twice."""
     keys, wanted = _keys(trees, ids), _keys(wanted_trees, wanted_ids)

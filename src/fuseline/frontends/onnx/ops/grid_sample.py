@@ -48,7 +48,7 @@ class _Tap:
     """One pixel along an axis: where it is read, its share (None: all), and whether it lies inside (None: it always
     does)."""
 
-    place: SSAValue
+    position: SSAValue
     share: SSAValue | None
     inside: SSAValue | None
 
@@ -84,14 +84,14 @@ def grid_sample(node: OnnxNode) -> Tensor:
     ]
     loops = [0, *range(2, 2 + spatial)]
     columns = [column(node, grid, spatial - 1 - axis) for axis in range(spatial)]  # a grid names the last axis first
-    places = [(cast(node, part, sampler.dtype), loops) for part in columns]
+    positions = [(cast(node, part, sampler.dtype), loops) for part in columns]
 
     def body(b: Body, *elements: SSAValue) -> SSAValue:
         taps = [_taps(sampler, b, e, axis) for e, axis in zip(elements, axes, strict=True)]
         total = _sum(sampler, b, taps, lambda chosen: _read(b, source, image.dtype, sampler.wide, chosen))
         return s.convert(b, total, sampler.wide, image.dtype)
 
-    return mapped(node, places, dims, image.dtype, body)
+    return mapped(node, positions, dims, image.dtype, body)
 
 
 def _sampler(node: OnnxNode, image: Tensor, grid: Tensor) -> _Sampler:
@@ -106,11 +106,11 @@ def _sampler(node: OnnxNode, image: Tensor, grid: Tensor) -> _Sampler:
     )
 
 
-def _pixel(sampler: _Sampler, b: Body, place: SSAValue, axis: _Axis) -> SSAValue:
+def _pixel(sampler: _Sampler, b: Body, position: SSAValue, axis: _Axis) -> SSAValue:
     """Where -1..1 of a grid lies in pixels: on their centres (align_corners), or on the outer edges of the first and
     last one."""
     dtype = sampler.dtype
-    from_zero = s.add(b, dtype, place, sampler.number(b, 1.0))
+    from_zero = s.add(b, dtype, position, sampler.number(b, 1.0))
     if sampler.centred:
         at = s.mul(
             b,
@@ -144,10 +144,10 @@ def _taps(sampler: _Sampler, b: Body, element: SSAValue, axis: _Axis) -> list[_T
     low = b.op(math.FloorOp, at)
     share = s.sub(b, dtype, at, low)
     first, shares = (0, _linear(sampler, b, share)) if sampler.mode == "linear" else (-1, _cubic(sampler, b, share))
-    places = [s.add(b, dtype, low, sampler.number(b, float(first + i))) for i in range(len(shares))]
+    positions = [s.add(b, dtype, low, sampler.number(b, float(first + i))) for i in range(len(shares))]
     return [
-        _tap(sampler, b, place, s.convert(b, weight, dtype, sampler.wide), axis)
-        for place, weight in zip(places, shares, strict=True)
+        _tap(sampler, b, position, s.convert(b, weight, dtype, sampler.wide), axis)
+        for position, weight in zip(positions, shares, strict=True)
     ]
 
 
@@ -175,9 +175,11 @@ def _tap(sampler: _Sampler, b: Body, whole: SSAValue, share: SSAValue | None, ax
     dtype, zero = sampler.dtype, s.index_constant(b, 0)
     if sampler.padding == "reflection":
         whole = _reflected(sampler, b, whole, axis)
-    place = s.as_index(b, s.convert(b, whole, dtype, INDEX_DTYPE))
-    safe = b.op(arith.MaxSIOp, b.op(arith.MinSIOp, place, b.op(arith.SubiOp, axis.size, s.index_constant(b, 1))), zero)
-    return _Tap(safe, share, b.op(arith.CmpiOp, place, safe, "eq") if sampler.padding == "zeros" else None)
+    position = s.as_index(b, s.convert(b, whole, dtype, INDEX_DTYPE))
+    safe = b.op(
+        arith.MaxSIOp, b.op(arith.MinSIOp, position, b.op(arith.SubiOp, axis.size, s.index_constant(b, 1))), zero
+    )
+    return _Tap(safe, share, b.op(arith.CmpiOp, position, safe, "eq") if sampler.padding == "zeros" else None)
 
 
 def _reflected(sampler: _Sampler, b: Body, at: SSAValue, axis: _Axis) -> SSAValue:
@@ -212,7 +214,7 @@ def _read(b: Body, source: SSAValue, dtype: DType, wide: DType, taps: Sequence[_
     value = b.op(
         tensor.ExtractOp,
         source,
-        [s.loop_index(b, 0), s.loop_index(b, 1), *(tap.place for tap in taps)],
+        [s.loop_index(b, 0), s.loop_index(b, 1), *(tap.position for tap in taps)],
         element_of(source),
     )
     inside = [tap.inside for tap in taps if tap.inside is not None]

@@ -1,4 +1,4 @@
-"""Operators that read at computed places: the place is computed in the body, the tensor is read with
+"""Operators that read at computed positions: the coordinates are computed in the body, the tensor is read with
 `tensor.extract`."""
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ def gather_at(
     source: Tensor,
     operands: Sequence[tuple[Tensor, Sequence[int | None]]],
     dims: Sequence[Dim],
-    place: Callable[..., Sequence[SSAValue]],
+    coordinates: Callable[..., Sequence[SSAValue]],
 ) -> Tensor:
-    """`source[place(b, *elements)]` at every point of `dims`; `place` answers one index per axis of the source."""
+    """`source[coordinates(b, *elements)]` at every point of `dims`; the function answers one index per axis of the
+    source."""
     value = node.ssa(source)
 
     def body(b: Body, *elements: SSAValue) -> SSAValue:
-        return b.op(tensor.ExtractOp, value, list(place(b, *elements)), element_of(value))
+        return b.op(tensor.ExtractOp, value, list(coordinates(b, *elements)), element_of(value))
 
     return mapped(node, operands, dims, source.dtype, body)
 
@@ -61,7 +62,7 @@ def _index_to(value: SSAValue, like: SSAValue):
 
 
 def _require_inside(node: OnnxNode, indices: NDArray[Any], size: int) -> None:
-    """Refuse (E0105) places that constant data does not have: nothing could be computed."""
+    """Refuse (E0105) positions that constant data does not have: nothing could be computed."""
     wild = indices[(indices < -size) | (indices >= size)]
     if wild.size:
         hint = "export the model again: other runtimes refuse it, too"
@@ -75,8 +76,8 @@ def _require_inside(node: OnnxNode, indices: NDArray[Any], size: int) -> None:
 
 @onnx_op("Gather")
 def gather(node: OnnxNode) -> Tensor:
-    """Slices of the data along an axis, at the places that the indices give. Raises FuselineError: E0105 for a constant
-    index outside of constant data."""
+    """Slices of the data along an axis, at the positions that the indices give. Raises FuselineError: E0105 for a
+    constant index outside of constant data."""
     data, indices = node[0], node[1]
     axis = node.axis("axis", 0, data.rank)
     if data.array is not None and indices.is_constant and indices.numbers().size * data.array.size <= 1 << 16:
@@ -87,12 +88,12 @@ def gather(node: OnnxNode) -> Tensor:
         return _one(node, data, axis, int(indices.numbers().reshape(-1)[0]), dims)
     loops = [axis + i for i in range(indices.rank)]
 
-    def place(b: Body, index: SSAValue) -> list[SSAValue]:
+    def coordinates(b: Body, index: SSAValue) -> list[SSAValue]:
         before = [s.loop_index(b, i) for i in range(axis)]
         after = [s.loop_index(b, i) for i in range(axis + indices.rank, len(dims))]
         return [*before, position(node, b, index, indices, data.dims[axis]), *after]
 
-    return gather_at(node, data, [(indices, loops)], dims, place)
+    return gather_at(node, data, [(indices, loops)], dims, coordinates)
 
 
 def _one(node: OnnxNode, data: Tensor, axis: int, index: int, dims: Sequence[Dim]) -> Tensor:
@@ -106,22 +107,22 @@ def _one(node: OnnxNode, data: Tensor, axis: int, index: int, dims: Sequence[Dim
 
 @onnx_op("GatherElements")
 def gather_elements(node: OnnxNode) -> Tensor:
-    """One element for every index, from its own place along all axes but one."""
+    """One element for every index, from its own coordinates along all axes but one."""
     data, indices = node[0], node[1]
     axis = node.axis("axis", 0, data.rank)
 
-    def place(b: Body, index: SSAValue) -> list[SSAValue]:
+    def coordinates(b: Body, index: SSAValue) -> list[SSAValue]:
         return [
             position(node, b, index, indices, data.dims[axis]) if i == axis else s.loop_index(b, i)
             for i in range(data.rank)
         ]
 
-    return gather_at(node, data, [(indices, list(range(indices.rank)))], indices.dims, place)
+    return gather_at(node, data, [(indices, list(range(indices.rank)))], indices.dims, coordinates)
 
 
 @onnx_op("GatherND", least_ranks=(1, 1))
 def gather_nd(node: OnnxNode) -> Tensor:
-    """Slices of the data at the places that the last axis of the indices spells. Raises FuselineError: E0107 for
+    """Slices of the data at the positions that the last axis of the indices spells. Raises FuselineError: E0107 for
     indices that do not fit the data."""
     data, indices = node[0], node[1]
     batch = node.integer("batch_dims")
@@ -139,7 +140,7 @@ def gather_nd(node: OnnxNode) -> Tensor:
     parts = [column(node, indices, i) for i in range(depth)]
     loops = list(range(lead))
 
-    def place(b: Body, *elements: SSAValue) -> list[SSAValue]:
+    def coordinates(b: Body, *elements: SSAValue) -> list[SSAValue]:
         spelled = [position(node, b, e, indices, data.dims[batch + i]) for i, e in enumerate(elements)]
         return [
             *(s.loop_index(b, i) for i in range(batch)),
@@ -147,7 +148,7 @@ def gather_nd(node: OnnxNode) -> Tensor:
             *(s.loop_index(b, i) for i in range(lead, len(dims))),
         ]
 
-    return gather_at(node, data, [(part, loops) for part in parts], dims, place)
+    return gather_at(node, data, [(part, loops) for part in parts], dims, coordinates)
 
 
 def column(node: OnnxNode, indices: Tensor, i: int) -> Tensor:

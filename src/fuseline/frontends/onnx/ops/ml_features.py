@@ -15,7 +15,7 @@ from fuseline.frontends.onnx.dtypes import is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, filled, mapped, reduce, reshape, result, with_units
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at, position
-from fuseline.frontends.onnx.ops.recurrent_parts import concat
+from fuseline.frontends.onnx.ops.recurrent_slices import concat
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
@@ -133,11 +133,11 @@ def array_feature_extractor(node: OnnxNode) -> Tensor:
     flat = reshape(node, picked, (count,))
     dims = (*x.dims[:-1], count) if x.rank > 1 else (1, count)
 
-    def place(b: Body, at: SSAValue) -> list[SSAValue]:
+    def coordinates(b: Body, at: SSAValue) -> list[SSAValue]:
         lead = [s.loop_index(b, axis) for axis in range(x.rank - 1)]
         return [*lead, position(node, b, at, flat, x.dims[-1])]
 
-    return gather_at(node, x, [(flat, [len(dims) - 1])], dims, place)
+    return gather_at(node, x, [(flat, [len(dims) - 1])], dims, coordinates)
 
 
 @onnx_op("OneHotEncoder", domain=ML)

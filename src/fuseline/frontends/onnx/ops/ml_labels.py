@@ -110,7 +110,7 @@ def _looked_up(node: OnnxNode, x: Tensor, table: _Table) -> Tensor:
     def body(b: Body, e: SSAValue) -> SSAValue:
         out = b.constant(table.default, mlir_element(dtype))
         if keys is not None and values is not None:
-            at = s.as_index(b, _place(b, keys, x, e))
+            at = s.as_index(b, _position(b, keys, x, e))
             here = s.compare(b, x.dtype, "eq", b.op(tensor.ExtractOp, keys, [at], element_of(keys)), e)
             out = s.select(b, here, b.op(tensor.ExtractOp, values, [at], element_of(values)), out)
         if table.missing is None or not floating:
@@ -126,7 +126,7 @@ def _padded(node: OnnxNode, column: Array) -> SSAValue:
     return node.ssa(known(filled_up, name=f"{node.label}_table"))
 
 
-def _place(b: Body, keys: SSAValue, x: Tensor, e: SSAValue) -> SSAValue:
+def _position(b: Body, keys: SSAValue, x: Tensor, e: SSAValue) -> SSAValue:
     """The place of the last key that is not larger than `e`, or 0: the bits of the place from the highest on."""
     at = b.constant(0, i32)
     for bit in reversed(range((shape_of(keys)[0] - 1).bit_length())):

@@ -14,7 +14,7 @@ from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, is_float, lowest, mlir_e
 from fuseline.frontends.onnx.emission import elementwise, filled, mapped, reduce, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.counts import count_divided
-from fuseline.frontends.onnx.ops.pooling_places import max_pool_with_places
+from fuseline.frontends.onnx.ops.pooling_positions import max_pool_with_positions
 from fuseline.frontends.onnx.ops.reduction import mean_of
 from fuseline.frontends.onnx.ops.windows import Window, pad_spatial, window_map, window_of
 from fuseline.frontends.onnx.registry import onnx_op
@@ -30,7 +30,7 @@ def max_pool(node: OnnxNode) -> Tensor | list[Tensor]:
     """The maximum in each window, and its place where it is asked for."""
     x = node[0]
     if node.wants_output(1):
-        return max_pool_with_places(node)
+        return max_pool_with_positions(node)
     window = window_of(node, x.dims[2:], node.integers("kernel_shape"))
     start = lowest(x.dtype)
     return pool(

@@ -15,7 +15,7 @@ from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import elementwise
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.recurrent_layer import Step, run_layer
-from fuseline.frontends.onnx.ops.recurrent_parts import concat, part, sum_of_biases, times, total
+from fuseline.frontends.onnx.ops.recurrent_slices import concat, part, sum_of_biases, times, total
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import Body

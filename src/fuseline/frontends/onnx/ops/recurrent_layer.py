@@ -21,8 +21,8 @@ from fuseline.frontends.onnx.emission import BOOL, broadcast_to, contract, mappe
 from fuseline.frontends.onnx.loops import CountedLoop, Rows, Stack, StackRow, StepInputs, StepResult
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.activations import sigmoid
-from fuseline.frontends.onnx.ops.recurrent_parts import concat, entry, gates_of, part
 from fuseline.frontends.onnx.ops.recurrent_sizes import check_sizes
+from fuseline.frontends.onnx.ops.recurrent_slices import concat, entry, gates_of, part
 from fuseline.frontends.onnx.ops.shape import transposed
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size

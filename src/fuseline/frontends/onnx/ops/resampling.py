@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+Positions = NDArray[np.int64]
 RADIUS = {"linear": 1, "cubic": 2}
 
 
@@ -34,25 +34,25 @@ class Resampling:
 
 def coordinates_of(how: Resampling, axis: int, old: int, new: int, scale: float) -> Floats:
     """Where in the input each output position lies; `old`, `new` are the sizes, `scale` their exact ratio."""
-    place, mode = np.arange(new, dtype=np.float64), how.coordinates
+    position, mode = np.arange(new, dtype=np.float64), how.coordinates
     resized = old * scale  # not rounded: the standard's formula
     if mode == "asymmetric":
-        return place / scale
+        return position / scale
     if mode == "align_corners":
-        return place * (old - 1) / (resized - 1) if resized != 1 else np.zeros(new)
+        return position * (old - 1) / (resized - 1) if resized != 1 else np.zeros(new)
     if mode == "tf_crop_and_resize":
         start, end = (how.roi or {}).get(axis, (0.0, 1.0))
         middle = (end - start) * (old - 1) / 2
         return start * (old - 1) + (
-            place * (end - start) * (old - 1) / (resized - 1) if resized != 1 else np.full(new, middle)
+            position * (end - start) * (old - 1) / (resized - 1) if resized != 1 else np.full(new, middle)
         )
     if mode == "pytorch_half_pixel" and new == 1:
         return np.zeros(1)
     shift = (old / 2) * (1 - new / resized) if mode == "half_pixel_symmetric" else 0.0
-    return shift + (place + 0.5) / scale - 0.5
+    return shift + (position + 0.5) / scale - 0.5
 
 
-def nearest_places(at: Floats, old: int, mode: str) -> Places:
+def nearest_positions(at: Floats, old: int, mode: str) -> Positions:
     """The one position that each coordinate reads."""
     rounded = {
         "round_prefer_floor": lambda: np.ceil(at - 0.5),
@@ -63,7 +63,7 @@ def nearest_places(at: Floats, old: int, mode: str) -> Places:
     return np.clip(rounded.astype(np.int64), 0, old - 1)
 
 
-def taps(how: Resampling, at: Floats, old: int, scale: float) -> tuple[Places, Floats]:
+def taps(how: Resampling, at: Floats, old: int, scale: float) -> tuple[Positions, Floats]:
     """Positions and weights `[output positions, taps]` of linear or cubic interpolation.
 
     >>> places, weights = taps(Resampling("linear", "asymmetric"), np.array([0.25]), 4, 2.0)
@@ -76,12 +76,12 @@ def taps(how: Resampling, at: Floats, old: int, scale: float) -> tuple[Places, F
     start = int(np.floor(-RADIUS[how.mode] / squeeze)) + 1
     offsets = np.arange(start, 2 - start)
     weights = _kernel(how, np.abs(squeeze * (offsets - ratio[:, None])))
-    places = base.astype(np.int64)[:, None] + offsets
+    positions = base.astype(np.int64)[:, None] + offsets
     if how.exclude_outside:
-        weights = np.where((places >= 0) & (places < old), weights, 0.0)
+        weights = np.where((positions >= 0) & (positions < old), weights, 0.0)
     if how.exclude_outside or how.antialias:
         weights = weights / weights.sum(axis=1, keepdims=True)
-    return np.clip(places, 0, old - 1), weights
+    return np.clip(positions, 0, old - 1), weights
 
 
 def _kernel(how: Resampling, distance: Floats) -> Floats:

@@ -22,7 +22,7 @@ from fuseline.frontends.onnx.dtypes import is_float, mlir_element
 from fuseline.frontends.onnx.emission import broadcast_to, mapped, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.indexing import gather_at
-from fuseline.frontends.onnx.ops.resampling import Places, Resampling, coordinates_of, nearest_places, taps
+from fuseline.frontends.onnx.ops.resampling import Positions, Resampling, coordinates_of, nearest_positions, taps
 from fuseline.frontends.onnx.ops.symbolic_resampling import SymbolicAxis, scaled_size
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
@@ -150,7 +150,7 @@ def _resized_static(
     at = {axis: coordinates_of(how, axis, old[axis], new[axis], scales[axis]) for axis in changed}
     if how.mode == "nearest":
         out = _nearest(
-            node, x, {axis: nearest_places(at[axis], old[axis], how.rounding(scales[axis])) for axis in changed}
+            node, x, {axis: nearest_positions(at[axis], old[axis], how.rounding(scales[axis])) for axis in changed}
         )
     elif is_float(x.dtype):
         out = _interpolated(node, x, how, at, {axis: scales[axis] for axis in changed})
@@ -166,14 +166,14 @@ def _resized_static(
 # -- nearest -----------------------------------------------------------------------------------------------------------
 
 
-def _nearest(node: OnnxNode, x: Tensor, tables: dict[int, Places]) -> Tensor:
+def _nearest(node: OnnxNode, x: Tensor, tables: dict[int, Positions]) -> Tensor:
     factors = {axis: _factor(table, static_size(x.dims[axis])) for axis, table in tables.items()}
     if all(factors.values()):
         return _repeated(node, x, factors)
     return _read_nearest(node, x, tables)
 
 
-def _factor(table: Places, old: int) -> int:
+def _factor(table: Positions, old: int) -> int:
     """How often each of `old` elements repeats, 0 where the table is no repetition."""
     factor = len(table) // old if old else 0
     return factor if np.array_equal(table, np.repeat(np.arange(old), factor)) else 0
@@ -197,19 +197,19 @@ def _table(axis: int, values: NDArray[np.generic]) -> Table:
     return known(np.ascontiguousarray(values), name="resize_table"), [axis]
 
 
-def _read_nearest(node: OnnxNode, x: Tensor, tables: dict[int, Places]) -> Tensor:
-    return _read_at(node, x, {axis: _table(axis, places) for axis, places in tables.items()})
+def _read_nearest(node: OnnxNode, x: Tensor, tables: dict[int, Positions]) -> Tensor:
+    return _read_at(node, x, {axis: _table(axis, positions) for axis, positions in tables.items()})
 
 
 def _read_at(node: OnnxNode, x: Tensor, tables: dict[int, Table]) -> Tensor:
     axes = list(tables)
     dims = [tables[axis][0].dims[0] if axis in tables else size for axis, size in enumerate(x.dims)]
 
-    def place(b: Body, *elements: SSAValue) -> list[SSAValue]:
+    def position(b: Body, *elements: SSAValue) -> list[SSAValue]:
         found = dict(zip(axes, elements, strict=True))
         return [s.as_index(b, found[axis]) if axis in found else s.loop_index(b, axis) for axis in range(x.rank)]
 
-    return gather_at(node, x, list(tables.values()), dims, place)
+    return gather_at(node, x, list(tables.values()), dims, position)
 
 
 # -- linear and cubic --------------------------------------------------------------------------------------------------
@@ -220,17 +220,17 @@ def _interpolated(
 ) -> Tensor:
     """One axis after the other: the weights are products of weights per axis."""
     for axis, coordinates in at.items():
-        places, weights = taps(how, coordinates, static_size(x.dims[axis]), scales[axis])
+        positions, weights = taps(how, coordinates, static_size(x.dims[axis]), scales[axis])
         if x.dims[axis] == 1 and np.allclose(weights.sum(axis=1), 1):
-            x = _spread(node, x, axis, len(places))
+            x = _spread(node, x, axis, len(positions))
             continue
-        if places.shape[1] > MOST_TAPS:
-            raise NoNativeLowering("resize-taps", f"{places.shape[1]} elements for each output")
-        between = places.shape[1] == 2 and not how.exclude_outside
+        if positions.shape[1] > MOST_TAPS:
+            raise NoNativeLowering("resize-taps", f"{positions.shape[1]} elements for each output")
+        between = positions.shape[1] == 2 and not how.exclude_outside
         x = (
-            _read_linear(node, x, axis, places, weights[:, 1])
+            _read_linear(node, x, axis, positions, weights[:, 1])
             if between
-            else _read_weighted(node, x, axis, places, weights)
+            else _read_weighted(node, x, axis, positions, weights)
         )
     return x
 
@@ -241,9 +241,9 @@ def _spread(node: OnnxNode, x: Tensor, axis: int, size: int) -> Tensor:
     return result(node.ssa(broadcast_to(x, wide)), wide, x.dtype)
 
 
-def _read_linear(node: OnnxNode, x: Tensor, axis: int, places: Places, share: NDArray[np.float64]) -> Tensor:
+def _read_linear(node: OnnxNode, x: Tensor, axis: int, positions: Positions, share: NDArray[np.float64]) -> Tensor:
     """Between two places along one axis: `a + (b - a) * share`."""
-    tables = [_table(axis, places[:, 0]), _table(axis, places[:, 1]), _table(axis, share.astype(x.dtype))]
+    tables = [_table(axis, positions[:, 0]), _table(axis, positions[:, 1]), _table(axis, share.astype(x.dtype))]
     return _between(node, x, axis, tables)
 
 
@@ -257,10 +257,10 @@ def _between(node: OnnxNode, x: Tensor, axis: int, tables: Sequence[Table]) -> T
     return mapped(node, tables, _with_size(x, axis, tables[0][0].dims[0]), x.dtype, body)
 
 
-def _read_weighted(node: OnnxNode, x: Tensor, axis: int, places: Places, weights: NDArray[np.float64]) -> Tensor:
+def _read_weighted(node: OnnxNode, x: Tensor, axis: int, positions: Positions, weights: NDArray[np.float64]) -> Tensor:
     """The weighted sum of several places along one axis."""
-    count = places.shape[1]
-    tables = [_table(axis, places[:, i]) for i in range(count)] + [
+    count = positions.shape[1]
+    tables = [_table(axis, positions[:, i]) for i in range(count)] + [
         _table(axis, weights[:, i].astype(x.dtype)) for i in range(count)
     ]
     return _weighted(node, x, axis, tables)
@@ -287,8 +287,8 @@ def _with_size(x: Tensor, axis: int, size: Dim) -> list[Dim]:
 
 
 def _element(b: Body, value: SSAValue, axis: int, rank: int, index: SSAValue) -> SSAValue:
-    places = [s.as_index(b, index) if i == axis else s.loop_index(b, i) for i in range(rank)]
-    return b.op(tensor.ExtractOp, value, places, element_of(value))
+    positions = [s.as_index(b, index) if i == axis else s.loop_index(b, i) for i in range(rank)]
+    return b.op(tensor.ExtractOp, value, positions, element_of(value))
 
 
 def _outside_replaced(node: OnnxNode, x: Tensor, inside: dict[int, NDArray[np.bool_]], value: float) -> Tensor:
@@ -324,8 +324,8 @@ def _resized_symbolic(node: OnnxNode, x: Tensor, axes: Sequence[SymbolicAxis], h
         if how.mode == "linear":
             x = _between(node, x, item.axis, [(table, [item.axis]) for table in item.linear(x.dtype)])
         else:
-            places, weights = item.cubic(x.dtype)
-            x = _weighted(node, x, item.axis, [(table, [item.axis]) for table in (*places, *weights)])
+            positions, weights = item.cubic(x.dtype)
+            x = _weighted(node, x, item.axis, [(table, [item.axis]) for table in (*positions, *weights)])
     return x
 
 
@@ -335,4 +335,4 @@ def _whole_factor(item: SymbolicAxis, how: Resampling) -> int:
         return 0
     sample = 8
     at = coordinates_of(how, item.axis, sample, int(sample * item.scale), item.scale)
-    return _factor(nearest_places(at, sample, how.rounding(item.scale)), sample)
+    return _factor(nearest_positions(at, sample, how.rounding(item.scale)), sample)

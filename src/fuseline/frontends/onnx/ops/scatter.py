@@ -4,7 +4,7 @@ which.
     out[i] = table[i] < 0 ? data[i] : updates[table[i]]
 
 Updates of one run of neighbours, as slice assignments are exported, become a concat instead. Updates that are combined,
-and places that are computed: `computed_places.py`.
+and places that are computed: `computed_positions.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, mlir_element
 from fuseline.frontends.onnx.emission import elementwise, mapped, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
-from fuseline.frontends.onnx.ops.computed_places import Places, filled_up, scattered_at
+from fuseline.frontends.onnx.ops.computed_positions import Positions, filled_up, scattered_at
 from fuseline.frontends.onnx.ops.indexing import column, position
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
@@ -50,9 +50,9 @@ def scatter_nd(node: OnnxNode) -> Tensor:
         return data
     if not _is_known(node):
         return _rows_at(node, data, indices, updates, depth)
-    places = indices.numbers().astype(np.int64)
+    positions = indices.numbers().astype(np.int64)
     lead = static_sizes(data.dims[:depth])
-    return _scattered(node, data, updates, _table(node, lead, tuple(places.reshape(-1, depth).T)), data.dims[depth:])
+    return _scattered(node, data, updates, _table(node, lead, tuple(positions.reshape(-1, depth).T)), data.dims[depth:])
 
 
 def _rows_at(node: OnnxNode, data: Tensor, indices: Tensor, updates: Tensor, depth: int) -> Tensor:
@@ -63,7 +63,7 @@ def _rows_at(node: OnnxNode, data: Tensor, indices: Tensor, updates: Tensor, dep
     rows = reshape(node, updates, (count, *rest))
     columns = [view(reshape(node, column(node, indices, i), (count,)), rows.dims, [0]) for i in range(depth)]
 
-    def place(b: Body, *elements: SSAValue) -> SSAValue:
+    def row(b: Body, *elements: SSAValue) -> SSAValue:
         at = position(node, b, elements[0], indices, lead[0])
         for element, size in zip(elements[1:], lead[1:], strict=True):
             along = s.index_constant(b, size) if isinstance(size, int) else node.index(size)
@@ -71,7 +71,7 @@ def _rows_at(node: OnnxNode, data: Tensor, indices: Tensor, updates: Tensor, dep
         return at
 
     flat = reshape(node, data, (product(lead), *rest))
-    out = scattered_at(node, flat, Places(0, flat.dims[0], columns, place), rows, node.text("reduction", "none"))
+    out = scattered_at(node, flat, Positions(0, flat.dims[0], columns, row), rows, node.text("reduction", "none"))
     return reshape(node, out, data.dims)
 
 
@@ -87,9 +87,9 @@ def scatter_elements(node: OnnxNode) -> Tensor:
     if not _is_known(node):
         return _elements_at(node, data, node[1], updates, along)
     given = node[1].numbers().astype(np.int64)
-    places = [given if axis == along else index for axis, index in enumerate(np.indices(given.shape, np.int64))]
+    positions = [given if axis == along else index for axis, index in enumerate(np.indices(given.shape, np.int64))]
     return _scattered(
-        node, data, updates, _table(node, static_sizes(data.dims), tuple(index.reshape(-1) for index in places)), ()
+        node, data, updates, _table(node, static_sizes(data.dims), tuple(index.reshape(-1) for index in positions)), ()
     )
 
 
@@ -99,14 +99,14 @@ def _elements_at(node: OnnxNode, data: Tensor, indices: Tensor, updates: Tensor,
     size, reduction = data.dims[axis], node.text("reduction", "none")
     covered = all(a == b for i, (a, b) in enumerate(zip(indices.dims, data.dims, strict=True)) if i != axis)
     if covered:
-        places = Places(axis, size, [indices], lambda b, element: position(node, b, element, indices, size))
-        return scattered_at(node, data, places, updates, reduction)
+        positions = Positions(axis, size, [indices], lambda b, element: position(node, b, element, indices, size))
+        return scattered_at(node, data, positions, updates, reduction)
     element = mlir_element(INDEX_DTYPE)
     normal = elementwise(
         node, [indices], INDEX_DTYPE, lambda b, e: b.op(arith.IndexCastOp, position(node, b, e, indices, size), element)
     )
-    places = Places(axis, size, [filled_up(node, normal, data.dims, axis, -1)], s.as_index)
-    return scattered_at(node, data, places, filled_up(node, updates, data.dims, axis, 0), reduction)
+    positions = Positions(axis, size, [filled_up(node, normal, data.dims, axis, -1)], s.as_index)
+    return scattered_at(node, data, positions, filled_up(node, updates, data.dims, axis, 0), reduction)
 
 
 def _check_updates(node: OnnxNode, updates: Tensor, wanted: Sequence[Dim]) -> None:
@@ -126,15 +126,15 @@ def _is_known(node: OnnxNode) -> bool:
     return node[1].is_constant and node.text("reduction", "none") == "none"
 
 
-def _table(node: OnnxNode, sizes: Sequence[int], places: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
+def _table(node: OnnxNode, sizes: Sequence[int], positions: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
     """For each place of `sizes` the update that it takes, the last one of several; -1 for none."""
-    if len(places) != len(sizes):
+    if len(positions) != len(sizes):
         raise FuselineError(
-            "E0107", f"{node.op_type} has places of {len(places)} axes in {len(sizes)}", node=node.label
+            "E0107", f"{node.op_type} has places of {len(positions)} axes in {len(sizes)}", node=node.label
         )
     if prod(sizes) > MOST_PLACES or not node.program.may_make(prod(sizes), INDEX_DTYPE):
         raise NoNativeLowering("scatter-size", f"{int(np.prod(sizes))} places")
-    wrapped = [np.where(index < 0, index + size, index) for index, size in zip(places, sizes, strict=True)]
+    wrapped = [np.where(index < 0, index + size, index) for index, size in zip(positions, sizes, strict=True)]
     if any(((index < 0) | (index >= size)).any() for index, size in zip(wrapped, sizes, strict=True)):
         raise FuselineError("E0107", f"{node.op_type} writes outside of sizes {tuple(sizes)}", node=node.label)
     table = np.full(int(np.prod(sizes)), -1, np.int64)
@@ -184,11 +184,11 @@ def _chosen(node: OnnxNode, data: Tensor, updates: Tensor, table: NDArray[np.int
     value, rank = node.ssa(updates), data.rank
     element: Any = element_of(value)
 
-    def body(b: Body, old: SSAValue, place: SSAValue) -> SSAValue:
+    def body(b: Body, old: SSAValue, update: SSAValue) -> SSAValue:
         zero = b.constant(0, mlir_element(INDEX_DTYPE))
-        row = s.as_index(b, b.op(arith.MaxSIOp, place, zero))
+        row = s.as_index(b, b.op(arith.MaxSIOp, update, zero))
         new = b.op(tensor.ExtractOp, value, [row, *(s.loop_index(b, loop) for loop in range(1, rank))], element)
-        return s.select(b, s.compare(b, INDEX_DTYPE, "ge", place, zero), new, old)
+        return s.select(b, s.compare(b, INDEX_DTYPE, "ge", update, zero), new, old)
 
-    places = known(table, name=folded_name("scatter_table"))
-    return mapped(node, [(data, list(range(rank))), (places, [0])], data.dims, data.dtype, body)
+    positions = known(table, name=folded_name("scatter_table"))
+    return mapped(node, [(data, list(range(rank))), (positions, [0])], data.dims, data.dtype, body)

@@ -43,9 +43,9 @@ def mostly_border(
         return False
     pixels = static_sizes(image)
     axes = zip(pixels, kernel, strides, static_sizes(sizes), strict=True)
-    places = [size + -(-k // s) - 1 if max(strides) > 1 else out for size, k, s, out in axes]
+    positions = [size + -(-k // s) - 1 if max(strides) > 1 else out for size, k, s, out in axes]
     few = costs.filtering_pixels ** len(pixels) if costs.filtering_gain > 1 else prod(pixels)
-    return 0 < prod(pixels) <= few and prod(places) >= PADDING_WORK_RATIO * prod(pixels)
+    return 0 < prod(pixels) <= few and prod(positions) >= PADDING_WORK_RATIO * prod(pixels)
 
 
 def scattered(
@@ -61,11 +61,13 @@ def scattered(
     wide = accumulator(x.dtype)
     y = contract(node, (x, [0, n + 2, *range(1, n + 1)]), (flat, [n + 2, n + 1]), loops, list(range(n + 2)), wide)
     parts = _overlapped(node, reshape(node, y, (x.dims[0], *image, *taps, *strides, filters)), taps)
-    places = [(size + t - 1) * s for size, t, s in zip(image, taps, strides, strict=True)]
-    joined = reshape(node, transposed(node, parts, [0, 2 * n + 1, *range(1, 2 * n + 1)]), (x.dims[0], filters, *places))
+    positions = [(size + t - 1) * s for size, t, s in zip(image, taps, strides, strict=True)]
+    joined = reshape(
+        node, transposed(node, parts, [0, 2 * n + 1, *range(1, 2 * n + 1)]), (x.dims[0], filters, *positions)
+    )
     return (
         joined
-        if places == list(sizes)
+        if positions == list(sizes)
         else slice_of(node, joined, [0, 0, *begin], [*joined.dims[:2], *sizes], [1] * joined.rank)
     )
 
@@ -81,18 +83,18 @@ def _columns(w: np.ndarray, taps: Sequence[int], strides: Sequence[int]) -> np.n
 
 
 def _overlapped(node: OnnxNode, y: Tensor, taps: Sequence[int]) -> Tensor:
-    """`[n, *image, *taps, *strides, filters]` as `[n, (place, phase) per axis, filters]`: what meets at a place summed
-    up."""
+    """`[n, *image, *taps, *strides, filters]` as `[n, (position, phase) per axis, filters]`: what meets at a position
+    is summed up."""
     n = len(taps)
     border = [0, *(t - 1 for t in taps), *[0] * (2 * n + 1)]
     padded = pad(node, y, border, border, 0)
     image, strides, filters = static_sizes(y.dims[1 : n + 1]), static_sizes(y.dims[2 * n + 1 : -1]), y.dims[-1]
-    places = [size + t - 1 for size, t in zip(image, taps, strict=True)]
-    dims = [y.dims[0], *(size for pair in zip(places, strides, strict=True) for size in pair), filters]
+    positions = [size + t - 1 for size, t in zip(image, taps, strict=True)]
+    dims = [y.dims[0], *(size for pair in zip(positions, strides, strict=True) for size in pair), filters]
     rank = len(dims) + n
     at = [AffineExpr.dimension(i) for i in range(rank)]
-    place, phase, tap = at[1 : 1 + 2 * n : 2], at[2 : 2 + 2 * n : 2], at[rank - n :]
-    moved = [p + AffineExpr.constant(t - 1) - k for p, t, k in zip(place, taps, tap, strict=True)]
+    position, phase, tap = at[1 : 1 + 2 * n : 2], at[2 : 2 + 2 * n : 2], at[rank - n :]
+    moved = [p + AffineExpr.constant(t - 1) - k for p, t, k in zip(position, taps, tap, strict=True)]
     maps = [AffineMap(rank, 0, (at[0], *moved, *tap, *phase, at[1 + 2 * n])), dims_map(rank, list(range(len(dims))))]
     init = filled(node, 0, dims, y.dtype)
     iterators = [PARALLEL] * len(dims) + [REDUCTION] * n

@@ -56,7 +56,7 @@ def reverse_sequence(node: OnnxNode) -> Tensor:
     node.program.require_equal(lengths.dims[0], x.dims[batch], node.label)
     element = mlir_element(INDEX_DTYPE)
 
-    def place(b: Body, length: SSAValue) -> list[SSAValue]:
+    def position(b: Body, length: SSAValue) -> list[SSAValue]:
         here = b.op(arith.IndexCastOp, scalars.loop_index(b, time), element)
         mirrored = b.op(arith.SubiOp, b.op(arith.SubiOp, length, b.constant(1, element)), here)
         inside = scalars.compare(b, INDEX_DTYPE, "ge", mirrored, b.constant(0, element))
@@ -64,7 +64,7 @@ def reverse_sequence(node: OnnxNode) -> Tensor:
         return [scalars.as_index(b, at) if axis == time else scalars.loop_index(b, axis) for axis in range(x.rank)]
 
     last = node.program.integer(sub(x.dims[time], 1), element, node.emit)
-    return gather_at(node, x, [(lengths, [batch])], x.dims, place)
+    return gather_at(node, x, [(lengths, [batch])], x.dims, position)
 
 
 @onnx_op("BitCast")

@@ -147,10 +147,10 @@ def _reversed(node: OnnxNode, x: Tensor, cuts: Sequence[Cut]) -> Tensor:
     offsets = [node.index(cut.offset) if cut.step < 0 else None for cut in cuts]
     dims = [cut.count if cut.step < 0 else size for cut, size in zip(cuts, x.dims, strict=True)]
 
-    def place(b: Body) -> list[SSAValue]:
+    def coordinates(b: Body) -> list[SSAValue]:
         return [_backwards(b, axis, offset, -cuts[axis].step) for axis, offset in enumerate(offsets)]
 
-    return gather_at(node, x, [], dims, place)
+    return gather_at(node, x, [], dims, coordinates)
 
 
 def _backwards(b: Body, axis: int, offset: SSAValue | None, step: int) -> SSAValue:

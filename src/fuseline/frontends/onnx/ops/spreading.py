@@ -53,10 +53,10 @@ def _read(node: OnnxNode, t: Tensor, dims: tuple[Dim, ...], steps: dict[int, SSA
     value = node.ssa(t)
 
     def body(b: Body) -> SSAValue:
-        places = [s.loop_index(b, axis) for axis in range(t.rank)]
+        positions = [s.loop_index(b, axis) for axis in range(t.rank)]
         for axis, step in steps.items():
-            places[axis] = b.op(arith.MuliOp, places[axis], step)
-        return b.op(tensor.ExtractOp, value, places, element_of(value))
+            positions[axis] = b.op(arith.MuliOp, positions[axis], step)
+        return b.op(tensor.ExtractOp, value, positions, element_of(value))
 
     empty = node.program.empty(dims, t.dtype, node.emit)
     return Tensor(t.dtype, dims, value=node.emit.elementwise([], empty, body, []), name=t.name)

@@ -79,14 +79,14 @@ class SymbolicAxis:
     def cubic(self, dtype: np.dtype[Any]) -> tuple[list[Tensor], list[Tensor]]:
         """Four neighbours (int64 `[new]` each) and their weights (`dtype`)."""
         at, offsets = self._coordinate(), (-1, 0, 1, 2)
-        places = [
+        positions = [
             self._table(INDEX_DTYPE, lambda b, n=n: self._clamped(b, _shifted(b, _base(b, at(b)), n))) for n in offsets
         ]
         weights = [
             self._table(dtype, lambda b, n=n: s.convert(b, self._keys(b, _share(b, at(b)), n), FLOAT64, dtype))
             for n in offsets
         ]
-        return places, weights
+        return positions, weights
 
     def _table(self, dtype: np.dtype[Any], body: Value) -> Tensor:
         return elementwise(self.node, [], dtype, body, [self.new])
@@ -152,35 +152,35 @@ def _shifted(b: Body, at: SSAValue, by: int) -> SSAValue:
     return b.op(arith.AddfOp, at, _number(b, float(by))) if by else at
 
 
-def _half_pixel(b: Body, place: SSAValue, scale: SSAValue) -> SSAValue:
-    middle = b.op(arith.AddfOp, place, _number(b, 0.5))
+def _half_pixel(b: Body, position: SSAValue, scale: SSAValue) -> SSAValue:
+    middle = b.op(arith.AddfOp, position, _number(b, 0.5))
     return b.op(arith.SubfOp, b.op(arith.DivfOp, middle, scale), _number(b, 0.5))
 
 
-def _pytorch(b: Body, place: SSAValue, old: SSAValue, new: SSAValue, scale: SSAValue) -> SSAValue:
+def _pytorch(b: Body, position: SSAValue, old: SSAValue, new: SSAValue, scale: SSAValue) -> SSAValue:
     del old
     only = s.compare(b, FLOAT64, "eq", new, _number(b, 1.0))
-    return s.select(b, only, _number(b, 0.0), _half_pixel(b, place, scale))
+    return s.select(b, only, _number(b, 0.0), _half_pixel(b, position, scale))
 
 
-def _symmetric(b: Body, place: SSAValue, old: SSAValue, new: SSAValue, scale: SSAValue) -> SSAValue:
+def _symmetric(b: Body, position: SSAValue, old: SSAValue, new: SSAValue, scale: SSAValue) -> SSAValue:
     lost = b.op(arith.SubfOp, _number(b, 1.0), b.op(arith.DivfOp, new, b.op(arith.MulfOp, old, scale)))
     shift = b.op(arith.MulfOp, b.op(arith.MulfOp, old, _number(b, 0.5)), lost)
-    return b.op(arith.AddfOp, shift, _half_pixel(b, place, scale))
+    return b.op(arith.AddfOp, shift, _half_pixel(b, position, scale))
 
 
-def _corners(b: Body, place: SSAValue, old: SSAValue, new: SSAValue, scale: SSAValue) -> SSAValue:
+def _corners(b: Body, position: SSAValue, old: SSAValue, new: SSAValue, scale: SSAValue) -> SSAValue:
     del new
     resized, one = b.op(arith.MulfOp, old, scale), _number(b, 1.0)
     spread = b.op(
-        arith.DivfOp, b.op(arith.MulfOp, place, b.op(arith.SubfOp, old, one)), b.op(arith.SubfOp, resized, one)
+        arith.DivfOp, b.op(arith.MulfOp, position, b.op(arith.SubfOp, old, one)), b.op(arith.SubfOp, resized, one)
     )
     return s.select(b, s.compare(b, FLOAT64, "eq", resized, one), _number(b, 0.0), spread)
 
 
 _FORMULAS: dict[str, Callable[[Body, SSAValue, SSAValue, SSAValue, SSAValue], SSAValue]] = {
-    "asymmetric": lambda b, place, old, new, scale: b.op(arith.DivfOp, place, scale),
-    "half_pixel": lambda b, place, old, new, scale: _half_pixel(b, place, scale),
+    "asymmetric": lambda b, position, old, new, scale: b.op(arith.DivfOp, position, scale),
+    "half_pixel": lambda b, position, old, new, scale: _half_pixel(b, position, scale),
     "pytorch_half_pixel": _pytorch,
     "half_pixel_symmetric": _symmetric,
     "align_corners": _corners,

@@ -20,7 +20,7 @@ from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, accumulator, is_float, is_unsigned, mlir_element
 from fuseline.frontends.onnx.emission import elementwise, reduce
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
-from fuseline.frontends.onnx.ops.computed_places import Places
+from fuseline.frontends.onnx.ops.computed_positions import Positions
 from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, view
@@ -45,10 +45,10 @@ def top_k(node: OnnxNode) -> list[Tensor]:
     node.program.require_at_least(size, count, node.label)
     positions = _positions(node, _ranks(node, _keys(node, x), axis, max(count, 1)), count, axis)
 
-    def place(b: Body, at: SSAValue) -> list[SSAValue]:
+    def position(b: Body, at: SSAValue) -> list[SSAValue]:
         return [s.as_index(b, at) if i == axis else s.loop_index(b, i) for i in range(x.rank)]
 
-    return [gather_at(node, x, [(positions, list(range(x.rank)))], positions.dims, place), positions]
+    return [gather_at(node, x, [(positions, list(range(x.rank)))], positions.dims, position), positions]
 
 
 def _count(node: OnnxNode) -> int:
@@ -112,4 +112,4 @@ def _ranks(node: OnnxNode, keys: Tensor, axis: int, limit: int) -> Tensor:
 
 def _positions(node: OnnxNode, ranks: Tensor, count: Dim, axis: int) -> Tensor:
     """Which element along `axis` has each of the first `count` ranks."""
-    return Places(axis, count, [ranks], s.as_index).combined(node, None, "add")
+    return Positions(axis, count, [ranks], s.as_index).combined(node, None, "add")

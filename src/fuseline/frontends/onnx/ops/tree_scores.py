@@ -24,7 +24,7 @@ from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import elementwise, filled, mapped, reduce, result
 from fuseline.frontends.onnx.node import OnnxNode
-from fuseline.frontends.onnx.ops.computed_places import REDUCTIONS
+from fuseline.frontends.onnx.ops.computed_positions import REDUCTIONS
 from fuseline.frontends.onnx.ops.forests import Forest, Nodes, forest_of, of_equal_depth, with_a_leaf
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, view
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map, element_of, tensor_type
@@ -46,11 +46,11 @@ _UFUNCS: dict[str, np.ufunc] = {"add": np.add, "min": np.minimum, "max": np.maxi
 
 @dataclass(frozen=True)
 class Weights:
-    """What leaves say: entry i gives `weight[i]` to `target[i]`, one of `targets`, at node `place[i]` of the model's
+    """What leaves say: entry i gives `weight[i]` to `target[i]`, one of `targets`, at node `position[i]` of the model's
     list."""
 
     targets: int
-    place: Array
+    position: Array
     target: Array
     weight: Array
 
@@ -61,8 +61,8 @@ class Weights:
     def table(self, combine: str, nodes: int, neutral: float | int) -> Array:
         """One row per node and one column per target; `neutral` where a leaf says nothing."""
         out = np.full((nodes, self.targets), neutral, self.weight.dtype)
-        out[self.place, self.target] = 0 if combine == "add" else neutral
-        _UFUNCS[combine].at(out, (self.place, self.target), self.weight)
+        out[self.position, self.target] = 0 if combine == "add" else neutral
+        _UFUNCS[combine].at(out, (self.position, self.target), self.weight)
         return out
 
 
@@ -101,7 +101,7 @@ def _finished(node: OnnxNode, scores: Tensor, aggregate: str, trees: int) -> Ten
 
 
 @dataclass(frozen=True)
-class _Walk:
+class _ForestReader:
     """The tables of a forest and the rows, as values that bodies read."""
 
     forest: Forest
@@ -154,7 +154,7 @@ class _Walk:
         return b.op(arith.OrIOp, inside, missing)
 
 
-def _walk(node: OnnxNode, x: Tensor, forest: Forest) -> _Walk:
+def _reader(node: OnnxNode, x: Tensor, forest: Forest) -> _ForestReader:
     if forest.depth > DEEPEST and not node.program.ctx.evaluated:
         raise NoNativeLowering("tree-depth", f"a tree of {forest.depth} levels")
     node.program.require_at_least(x.dims[1], int(forest.feature.max(initial=0)) + 1, node.label)
@@ -162,7 +162,7 @@ def _walk(node: OnnxNode, x: Tensor, forest: Forest) -> _Walk:
     apart = (forest.low, forest.high if records is None else None)
     low, high = (None if bound is None else node.ssa(known(bound, name=f"{node.label}_bound")) for bound in apart)
     nodes = node.ssa(known(words if records is None else records, name=f"{node.label}_nodes"))
-    return _Walk(forest, node.ssa(x), nodes, low, high, IntegerType(8 * words.itemsize))
+    return _ForestReader(forest, node.ssa(x), nodes, low, high, IntegerType(8 * words.itemsize))
 
 
 # -- a column at a time ------------------------------------------------------------------------------------------------
@@ -174,22 +174,22 @@ def _columns(
     """`[rows]` for each target: of its own trees, or several of one walk over all."""
     if targets is not None:
         own = (replace(nodes, roots=nodes.roots[targets == k]) for k in range(table.shape[1]))
-        return [_walked(node, x, trees, table[:, [k]], combine)[0] for k, trees in enumerate(own)]
+        return [_summed(node, x, trees, table[:, [k]], combine)[0] for k, trees in enumerate(own)]
     firsts = range(0, table.shape[1], MOST_RESULTS)
     return [
         column
         for first in firsts
-        for column in _walked(node, x, nodes, table[:, first : first + MOST_RESULTS], combine)
+        for column in _summed(node, x, nodes, table[:, first : first + MOST_RESULTS], combine)
     ]
 
 
-def _walked(node: OnnxNode, x: Tensor, nodes: Nodes, table: Array, combine: str) -> list[Tensor]:
+def _summed(node: OnnxNode, x: Tensor, nodes: Nodes, table: Array, combine: str) -> list[Tensor]:
     """`[rows]` for each column of `table`: the sums of walks over trees of about one depth."""
     start, scalar = REDUCTIONS[combine]
     if not len(nodes.roots):
         return [result(filled(node, start(x.dtype), x.dims[:1], x.dtype), x.dims[:1], x.dtype) for _ in table.T]
-    walks = [_walk(node, x, forest_of(part)) for part in of_equal_depth(nodes)]
-    parts = [_sums(node, x, walk, table[walk.forest.source], combine) for walk in walks]
+    readers = [_reader(node, x, forest_of(part)) for part in of_equal_depth(nodes)]
+    parts = [_sums(node, x, reader, table[reader.forest.source], combine) for reader in readers]
     return [
         total
         if not others
@@ -207,16 +207,16 @@ def _side_by_side(node: OnnxNode, columns: Sequence[Tensor]) -> Tensor:
     return result(node.emit.add(op).result, (rows, len(parts)), dtype)
 
 
-def _sums(node: OnnxNode, x: Tensor, walk: _Walk, table: Array, combine: str) -> list[Tensor]:
+def _sums(node: OnnxNode, x: Tensor, reader: _ForestReader, table: Array, combine: str) -> list[Tensor]:
     """`[rows]` for each column of `table`. Loops: row | tree."""
     start, scalar = REDUCTIONS[combine]
     rows = x.dims[:1]
     weights = [node.ssa(known(np.ascontiguousarray(column), name=f"{node.label}_weights")) for column in table.T]
-    roots = node.ssa(known(np.arange(walk.forest.trees, dtype=walk.dtype), name=f"{node.label}_roots"))
+    roots = node.ssa(known(np.arange(reader.forest.trees, dtype=reader.dtype), name=f"{node.label}_roots"))
 
     def body(b: Body) -> list[SSAValue]:
         root, *totals = b.args
-        leaf = s.as_index(b, walk.leaf(b, s.loop_index(b, 0), root))
+        leaf = s.as_index(b, reader.leaf(b, s.loop_index(b, 0), root))
         said = [b.op(tensor.ExtractOp, column, [leaf], element_of(column)) for column in weights]
         return [scalar(b, x.dtype, one, total) for one, total in zip(said, totals, strict=True)]
 
@@ -231,11 +231,11 @@ def _sums(node: OnnxNode, x: Tensor, walk: _Walk, table: Array, combine: str) ->
 
 def target_of_trees(nodes: Nodes, weights: Weights) -> Array | None:
     """The one target of each tree; None where one has several, or a leaf says not one thing."""
-    said = np.bincount(weights.place, minlength=len(nodes.mode))
+    said = np.bincount(weights.position, minlength=len(nodes.mode))
     target = np.zeros(len(nodes.mode), np.int64)
-    target[weights.place] = weights.target
+    target[weights.position] = weights.target
     forest = forest_of(nodes)
-    tree, leaf = forest.tree_of_places(), forest.child == np.arange(len(forest.child))
+    tree, leaf = forest.trees_of_positions(), forest.child == np.arange(len(forest.child))
     if (said[forest.source[leaf]] != 1).any():
         return None
     of_leaf, of_tree = target[forest.source[leaf]], np.zeros(forest.trees, np.int64)
@@ -256,16 +256,16 @@ def _by_target(node: OnnxNode, x: Tensor, nodes: Nodes, weights: Weights, target
     groups = [
         np.append(own := nodes.roots[targets == k], np.full(most - len(own), nothing)) for k in range(weights.targets)
     ]
-    walk = _walk(node, x, forest_of(replace(with_a_leaf(nodes), roots=np.concatenate(groups).astype(np.int64))))
+    reader = _reader(node, x, forest_of(replace(with_a_leaf(nodes), roots=np.concatenate(groups).astype(np.int64))))
     column = np.full(nothing + 1, start(x.dtype), weights.weight.dtype)
-    column[weights.place] = weights.weight
-    said = node.ssa(known(column[walk.forest.source], name=f"{node.label}_weights"))
+    column[weights.position] = weights.weight
+    said = node.ssa(known(column[reader.forest.source], name=f"{node.label}_weights"))
     roots = known(
-        np.arange(walk.forest.trees, dtype=walk.dtype).reshape(weights.targets, most), name=f"{node.label}_roots"
+        np.arange(reader.forest.trees, dtype=reader.dtype).reshape(weights.targets, most), name=f"{node.label}_roots"
     )
 
     def body(b: Body, root: SSAValue) -> SSAValue:
-        return b.op(tensor.ExtractOp, said, [s.as_index(b, walk.leaf(b, s.loop_index(b, 0), root))], element_of(said))
+        return b.op(tensor.ExtractOp, said, [s.as_index(b, reader.leaf(b, s.loop_index(b, 0), root))], element_of(said))
 
     terms = mapped(node, [(roots, [1, 2])], (x.dims[0], weights.targets, most), x.dtype, body)
     return reduce(node, [terms], [2], start(x.dtype), lambda b, e, acc: scalar(b, x.dtype, e, acc), dtype=x.dtype)

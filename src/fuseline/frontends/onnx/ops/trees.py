@@ -15,7 +15,7 @@ from fuseline.frontends.onnx.dtypes import is_float, mlir_element
 from fuseline.frontends.onnx.emission import DType, cast, elementwise, reshape
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.forest_checks import require_among, well_formed
-from fuseline.frontends.onnx.ops.forests import LEAF, MEMBER, MODES, Nodes, places_of, roots_of, with_members_split
+from fuseline.frontends.onnx.ops.forests import LEAF, MEMBER, MODES, Nodes, positions_of, roots_of, with_members_split
 from fuseline.frontends.onnx.ops.ml_scores import classified, finished, plus_row
 from fuseline.frontends.onnx.ops.tree_scores import AGGREGATES, Weights, columns_of, forest_scores
 from fuseline.frontends.onnx.registry import onnx_op
@@ -61,7 +61,7 @@ def _may_be_silent(node: OnnxNode, nodes: Nodes, weights: Weights) -> bool:
     if (weights.weight > 0).all():
         return False
     spoken = np.zeros((len(nodes.mode), weights.targets), bool)
-    spoken[weights.place, weights.target] = True
+    spoken[weights.position, weights.target] = True
     trees, leaf = _integers(node, "nodes_treeids"), nodes.mode == LEAF
     always = [spoken[leaf & (trees == tree)].all(0) for tree in np.unique(trees)]
     return not np.any(always, axis=0).all()
@@ -153,13 +153,13 @@ def _listed(node: OnnxNode, kind: str, targets: int, dtype: DType) -> tuple[Node
     leaf = mode == LEAF
     passed, failed = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
     for out, name in ((passed, "nodes_truenodeids"), (failed, "nodes_falsenodeids")):
-        out[~leaf] = places_of(trees, ids, trees[~leaf], _integers(node, name)[~leaf])
+        out[~leaf] = positions_of(trees, ids, trees[~leaf], _integers(node, name)[~leaf])
     missing = _missing(node, len(ids))
     value, feature = _numbers(node, "nodes_values", dtype), _integers(node, "nodes_featureids")
     nodes = Nodes(roots_of(trees, passed, failed, leaf), passed, failed, feature, value, mode, missing & ~leaf)
-    place = places_of(trees, ids, _integers(node, f"{kind}_treeids"), _integers(node, f"{kind}_nodeids"))
+    position = positions_of(trees, ids, _integers(node, f"{kind}_treeids"), _integers(node, f"{kind}_nodeids"))
     target, weight = _integers(node, f"{kind}_ids"), _numbers(node, f"{kind}_weights", dtype)
-    return well_formed(nodes, node.label), _checked(Weights(targets, place, target, weight))
+    return well_formed(nodes, node.label), _checked(Weights(targets, position, target, weight))
 
 
 def _listed_apart(node: OnnxNode, dtype: DType) -> tuple[Nodes, Weights]:
@@ -206,7 +206,7 @@ def _members(node: OnnxNode, dtype: DType) -> list[Array]:
 
 
 def _checked(weights: Weights) -> Weights:
-    if not len(weights.target) == len(weights.weight) == len(weights.place):
+    if not len(weights.target) == len(weights.weight) == len(weights.position):
         raise NoNativeLowering("malformed-trees", "as many weights as targets are needed")
     if len(weights.target) and not 0 <= weights.target.min() <= weights.target.max() < weights.targets:
         raise NoNativeLowering("malformed-trees", f"target {weights.target.max()} of {weights.targets}")

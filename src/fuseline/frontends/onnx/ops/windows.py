@@ -13,7 +13,7 @@ from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import Tensor
-from fuseline.frontends.onnx.window_places import window_places
+from fuseline.frontends.onnx.window_positions import window_positions
 from fuseline.ir.build import tensor_type
 from fuseline.ir.dim import Dim, add, ceil_div, floor_div, maximum, mul, sub, to_text, upper_bound
 from fuseline.ir.fast.create import create_pad
@@ -56,12 +56,12 @@ def window_of(node: OnnxNode, image: Sequence[Dim], kernel: Sequence[int]) -> Wi
         return Window(tuple(kernel), tuple(strides), tuple(dilations), low, high, out, high)
     low, stated = pads[:rank], pads[rank:]
     ceil = bool(node.integer("ceil_mode"))
-    places = [
-        window_places(image[axis], spans[axis], strides[axis], (low[axis], stated[axis]), ceil=ceil)
+    positions = [
+        window_positions(image[axis], spans[axis], strides[axis], (low[axis], stated[axis]), ceil=ceil)
         for axis in range(rank)
     ]
-    high = [add(end, extra) for end, (_, extra) in zip(stated, places, strict=True)]
-    out = tuple(size for size, _ in places)
+    high = [add(end, extra) for end, (_, extra) in zip(stated, positions, strict=True)]
+    out = tuple(size for size, _ in positions)
     if any((upper_bound(size) or 0) < 0 for size in out):
         where = [", ".join(map(to_text, sizes)) for sizes in (spans, image)]
         raise FuselineError(

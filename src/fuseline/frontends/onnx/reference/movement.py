@@ -27,9 +27,9 @@ class GatherElements(Node):
     """Elements at positions given along one axis."""
 
     def _run(self, data: Any, indices: Any, axis: Any = None, **_: Any) -> tuple[Any, ...]:
-        places: list[Any] = list(np.indices(indices.shape, sparse=True))
-        places[axis or 0] = indices
-        return (data[tuple(places)],)
+        positions: list[Any] = list(np.indices(indices.shape, sparse=True))
+        positions[axis or 0] = indices
+        return (data[tuple(positions)],)
 
 
 class Scatter(ScatterElements):
@@ -67,8 +67,8 @@ class OneHot(Node):
         wanted = np.expand_dims(
             np.where(indices < 0, indices + count, indices) if indices.dtype.kind != "u" else indices, axis
         )
-        places = np.arange(count).reshape([-1 if i == axis % rank else 1 for i in range(rank)])
-        return (np.where(wanted == places, values[1], values[0]).astype(values.dtype),)
+        positions = np.arange(count).reshape([-1 if i == axis % rank else 1 for i in range(rank)])
+        return (np.where(wanted == positions, values[1], values[0]).astype(values.dtype),)
 
 
 class Pad(Node):

@@ -70,7 +70,7 @@ class _Layer(Node):
         self, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, *rest: Any, **options: Any
     ) -> tuple[Any, ...]:
         first = bool(options.get("layout"))
-        walked = np.swapaxes(x, 0, 1) if first else x
+        sequence = np.swapaxes(x, 0, 1) if first else x
         initial = [*rest[: self.states], *[None] * (self.states - len(rest))]
         peepholes = rest[self.states] if len(rest) > self.states else None
         functions = _activations(options, self.defaults, len(w))
@@ -85,8 +85,8 @@ class _Layer(Node):
                 functions[k],
                 options,
             )
-            start = [_initial(given, k, first, walked.shape[1], r.shape[2]) for given in initial]
-            shown, state = self._walk(weights, walked, lengths, start, backwards)
+            start = [_initial(given, k, first, sequence.shape[1], r.shape[2]) for given in initial]
+            shown, state = self._run_steps(weights, sequence, lengths, start, backwards)
             every.append(shown)
             for column, item in zip(last, state, strict=True):
                 column.append(item)
@@ -103,7 +103,9 @@ class _Layer(Node):
         parts = (_wide(w).reshape(self.gates, hidden, -1), _wide(r).reshape(self.gates, hidden, hidden))
         return _Weights(*parts, biases[0], biases[1], sights, functions, options)
 
-    def _walk(self, p: _Weights, x: Any, lengths: Any, state: Sequence[Any], backwards: bool) -> tuple[Any, list[Any]]:
+    def _run_steps(
+        self, p: _Weights, x: Any, lengths: Any, state: Sequence[Any], backwards: bool
+    ) -> tuple[Any, list[Any]]:
         """What every step shows [steps, batch, hidden], and the last states."""
         steps, batch = x.shape[:2]
         shown = np.zeros((steps, batch, p.r.shape[-1]))

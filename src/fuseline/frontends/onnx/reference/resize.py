@@ -103,14 +103,14 @@ def resized(x: Any, axes: Sequence[_Axis], options: dict[str, Any]) -> Any:
     for i, axis in enumerate(axes):
         if axis.out == axis.size and axis.scale == 1 and axis.roi == (0.0, 1.0):
             continue
-        places = _places(axis, options)
+        positions = _positions(axis, options)
         if crop:
-            bad = (places < 0) | (places > axis.size - 1)
+            bad = (positions < 0) | (positions > axis.size - 1)
             outside |= bad.reshape([-1 if k == i else 1 for k in range(x.ndim)])
         if nearest:
-            out = np.take(out, np.clip(_nearest(places, axis, options), 0, axis.size - 1), i)
+            out = np.take(out, np.clip(_nearest(positions, axis, options), 0, axis.size - 1), i)
         else:
-            out = np.moveaxis(np.moveaxis(out, i, -1) @ _weights(places, axis, options).T, -1, i)
+            out = np.moveaxis(np.moveaxis(out, i, -1) @ _weights(positions, axis, options).T, -1, i)
     out = np.where(outside, np.asarray(options.get("extrapolation_value") or 0), out) if outside.any() else out
     return _stored(out, x.dtype)
 
@@ -122,7 +122,7 @@ def _stored(x: Any, dtype: Any) -> Any:
     return np.clip(x, limits.min, limits.max).astype(dtype)
 
 
-def _places(axis: _Axis, options: dict[str, Any]) -> Any:
+def _positions(axis: _Axis, options: dict[str, Any]) -> Any:
     """Where each element of the output lies among those of the input; the standard counts with the scaled size before
     it is rounded."""
     at, scale, size = np.arange(axis.out), axis.scale, axis.size
@@ -145,27 +145,27 @@ def _places(axis: _Axis, options: dict[str, Any]) -> Any:
     return shift + (at + 0.5) / scale - 0.5
 
 
-def _nearest(places: Any, axis: _Axis, options: dict[str, Any]) -> Any:
+def _nearest(positions: Any, axis: _Axis, options: dict[str, Any]) -> Any:
     mode = options.get("nearest_mode") or "round_prefer_floor"
     if mode == "simple":  # before operator set 11
         mode = "ceil" if axis.scale < 1 else "floor"
     rounded = {
-        "round_prefer_floor": lambda: np.ceil(places - 0.5),
-        "round_prefer_ceil": lambda: np.floor(places + 0.5),
-        "floor": lambda: np.floor(places),
-        "ceil": lambda: np.ceil(places),
+        "round_prefer_floor": lambda: np.ceil(positions - 0.5),
+        "round_prefer_ceil": lambda: np.floor(positions + 0.5),
+        "floor": lambda: np.floor(positions),
+        "ceil": lambda: np.ceil(positions),
     }[mode]()
     return rounded.astype(np.int64)
 
 
-def _weights(places: Any, axis: _Axis, options: dict[str, Any]) -> Any:
+def _weights(positions: Any, axis: _Axis, options: dict[str, Any]) -> Any:
     """[out, size]: how much each element of the input counts."""
     cubic = options.get("mode") == "cubic"
     shrink = min(axis.scale, 1.0) if options.get("antialias") else 1.0
     reach = (2 if cubic else 1) / shrink
-    first = np.floor(places - reach).astype(np.int64) + 1
+    first = np.floor(positions - reach).astype(np.int64) + 1
     taps = first[:, None] + np.arange(int(np.ceil(2 * reach)) + 1)
-    weights = _kernel(np.abs(taps - places[:, None]) * shrink, cubic, options.get("cubic_coeff_a"))
+    weights = _kernel(np.abs(taps - positions[:, None]) * shrink, cubic, options.get("cubic_coeff_a"))
     if options.get("exclude_outside"):
         weights = np.where((taps >= 0) & (taps < axis.size), weights, 0)
     if options.get("exclude_outside") or options.get("antialias"):

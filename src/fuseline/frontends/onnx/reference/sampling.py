@@ -26,8 +26,8 @@ class GridSample(Node):
         self, x: Any, grid: Any, align_corners: Any = None, mode: Any = None, padding_mode: Any = None, **_: Any
     ) -> tuple[Any, ...]:
         rank, align = x.ndim - 2, bool(align_corners)
-        places = [_place(grid[..., rank - 1 - axis], x.shape[2 + axis], align) for axis in range(rank)]
-        taps = [_taps(place, str(mode)) for place in places]
+        positions = [_position(grid[..., rank - 1 - axis], x.shape[2 + axis], align) for axis in range(rank)]
+        taps = [_taps(position, str(mode)) for position in positions]
         out = np.zeros((x.shape[0], x.shape[1], *grid.shape[1:-1]), np.float32 if x.dtype.itemsize < 4 else x.dtype)
         for chosen in product(*taps):
             indices = [index for index, _ in chosen]
@@ -36,16 +36,16 @@ class GridSample(Node):
         return (out.astype(x.dtype),)
 
 
-def _place(grid: Any, size: int, align: bool) -> Any:
+def _position(grid: Any, size: int, align: bool) -> Any:
     return (grid + 1) / 2 * (size - 1) if align else ((grid + 1) * size - 1) / 2
 
 
-def _taps(place: Any, mode: str) -> list[tuple[Any, Any]]:
+def _taps(position: Any, mode: str) -> list[tuple[Any, Any]]:
     """The elements along one axis that a sample reads, each with its weight."""
     if mode == "nearest":
-        return [(np.rint(place).astype(np.int64), np.ones_like(place))]
-    low = np.floor(place)
-    rest, first = place - low, low.astype(np.int64)
+        return [(np.rint(position).astype(np.int64), np.ones_like(position))]
+    low = np.floor(position)
+    rest, first = position - low, low.astype(np.int64)
     if mode in ("linear", "bilinear"):
         return [(first, 1 - rest), (first + 1, rest)]
     return [(first - 1 + i, _cubic(np.abs(rest + 1 - i))) for i in range(4)]
@@ -86,8 +86,8 @@ class AffineGrid(Node):
         sizes = [int(n) for n in size[2:]]
         lines = [np.linspace(-1, 1, n) if align_corners and n > 1 else (2 * np.arange(n) + 1) / n - 1 for n in sizes]
         lines = [np.zeros(1) if align_corners and n == 1 else line for line, n in zip(lines, sizes, strict=True)]
-        places = np.stack([*[*np.meshgrid(*lines, indexing="ij")][::-1], np.ones(sizes)], -1)
-        return (np.einsum("bij,...j->b...i", theta.astype(np.float64), places).astype(theta.dtype),)
+        positions = np.stack([*[*np.meshgrid(*lines, indexing="ij")][::-1], np.ones(sizes)], -1)
+        return (np.einsum("bij,...j->b...i", theta.astype(np.float64), positions).astype(theta.dtype),)
 
 
 SAMPLING: tuple[type[OpRun], ...] = (GridSample, AffineGrid)

@@ -14,13 +14,13 @@ from fuseline.frontends.onnx.reference.corrections import Node
 _REDUCTIONS: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def _scattered(data: Any, places: tuple[Any, ...], updates: Any, reduction: str | None) -> Any:
-    """`data` with `updates` put, or combined, at `places`; of several updates of one element the last one stays."""
+def _scattered(data: Any, positions: tuple[Any, ...], updates: Any, reduction: str | None) -> Any:
+    """`data` with `updates` put, or combined, at `positions`; of several updates of one element the last one stays."""
     out = data.copy()
     if reduction in (None, "none"):
-        out[places] = updates
+        out[positions] = updates
     else:
-        _REDUCTIONS[reduction].at(out, places, updates)
+        _REDUCTIONS[reduction].at(out, positions, updates)
     return out
 
 
@@ -30,9 +30,9 @@ class ScatterElements(Node):
     def _run(
         self, data: Any, indices: Any, updates: Any, axis: Any = None, reduction: Any = None, **_: Any
     ) -> tuple[Any, ...]:
-        places = list(np.indices(indices.shape, sparse=True))
-        places[axis or 0] = indices
-        return (_scattered(data, tuple(places), updates, reduction),)
+        positions = list(np.indices(indices.shape, sparse=True))
+        positions[axis or 0] = indices
+        return (_scattered(data, tuple(positions), updates, reduction),)
 
 
 class ScatterND(Node):
@@ -66,13 +66,13 @@ class Col2Im(Node):
         counts = [(padded[i] - (block[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(rank)]
         parts = columns.reshape(columns.shape[0], -1, *block, *counts)
         out = np.zeros((*parts.shape[:2], *padded), columns.dtype)
-        for place in product(*map(range, block)):
-            starts = [at * step for at, step in zip(place, dilations, strict=True)]
+        for position in product(*map(range, block)):
+            starts = [at * step for at, step in zip(position, dilations, strict=True)]
             where = tuple(
                 slice(start, start + (n - 1) * step + 1, step)
                 for start, n, step in zip(starts, counts, strides, strict=True)
             )
-            out[(slice(None), slice(None), *where)] += parts[(slice(None), slice(None), *place)]
+            out[(slice(None), slice(None), *where)] += parts[(slice(None), slice(None), *position)]
         inside = tuple(slice(pads[i], pads[i] + size) for i, size in enumerate(image))
         return (out[(slice(None), slice(None), *inside)],)
 

@@ -34,7 +34,7 @@ def fold_transposing_slices(op: tensor.ConcatOp, work: Worklist) -> bool:
     if len(slices) < max(len(parts), 2):
         return False
     sources = list(dict.fromkeys(part.source for part in slices))
-    rows = _rows(_places(slices, sources, axis), sum(shape_of(source)[axis] for source in sources))
+    rows = _rows(_positions(slices, sources, axis), sum(shape_of(source)[axis] for source in sources))
     if rows is None:
         return False
     work.replace(op, _transposed(op, sources, rows, list(slices[0].sizes)))
@@ -66,7 +66,7 @@ def _takes_all(op: tensor.ExtractSliceOp, axis: int) -> bool:
     return asked(op.sizes[number]) == size_value(op.source, axis)
 
 
-def _places(slices: Sequence[tensor.ExtractSliceOp], sources: Sequence[SSAValue], axis: int) -> list[int]:
+def _positions(slices: Sequence[tensor.ExtractSliceOp], sources: Sequence[SSAValue], axis: int) -> list[int]:
     """The places that the slices take along `axis` of their sources behind each other."""
     start, starts = 0, dict[SSAValue, int]()
     for source in sources:
@@ -81,17 +81,17 @@ def _places(slices: Sequence[tensor.ExtractSliceOp], sources: Sequence[SSAValue]
     return found
 
 
-def _rows(places: Sequence[int], size: int) -> int | None:
-    """How many rows there are where `places` are all of `size`, written in rows and read by columns.
+def _rows(positions: Sequence[int], size: int) -> int | None:
+    """How many rows there are where `positions` are all of `size`, written in rows and read by columns.
 
     >>> _rows([0, 3, 1, 4, 2, 5], 6)
     2
     """
-    columns = places[1] - places[0] if len(places) == size > 1 else 0
+    columns = positions[1] - positions[0] if len(positions) == size > 1 else 0
     if columns <= 1 or size % columns or columns == size:
         return None
-    by_columns = [place for column in range(columns) for place in range(column, size, columns)]
-    return size // columns if list(places) == by_columns else None
+    by_columns = [position for column in range(columns) for position in range(column, size, columns)]
+    return size // columns if list(positions) == by_columns else None
 
 
 def _transposed(

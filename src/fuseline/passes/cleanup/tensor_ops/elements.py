@@ -82,12 +82,12 @@ def _reshaped(emit: Emitter, row: SSAValue, type_: TensorType[Attribute]) -> SSA
 def expand_insert(op: tensor.InsertOp) -> None:
     """The tensor with one element replaced: a choice per element."""
     emit = Emitter.before(op)
-    places = list(op.indices)
+    positions = list(op.indices)
 
     def body(b: Body) -> SSAValue:
         here: SSAValue | None = None
-        for axis, place in enumerate(places):
-            same = b.op(arith.CmpiOp, b.add(IndexOp(axis)).result, place, "eq")
+        for axis, position in enumerate(positions):
+            same = b.op(arith.CmpiOp, b.add(IndexOp(axis)).result, position, "eq")
             here = same if here is None else b.op(arith.AndIOp, here, same)
         return op.scalar if here is None else b.op(arith.SelectOp, here, op.scalar, b.args[0])
 

@@ -14,7 +14,7 @@ from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_empty
 from fuseline.ir.fast.direct import body_of, ops_of
 from fuseline.ir.provenance import replace
-from fuseline.passes.cleanup.tensor_ops.slices import mixed, place_in_source
+from fuseline.passes.cleanup.tensor_ops.slices import mixed, position_in_source
 
 
 def _pads_with_a_constant(op: tensor.PadOp) -> bool:
@@ -41,13 +41,13 @@ def expand_pad(op: tensor.PadOp) -> None:
     output = emit.add(create_empty(op.result.type, unknown)).tensor  # pyright: ignore[reportArgumentType]
 
     def body(b: Body) -> Sequence[SSAValue]:
-        places = [b.add(IndexOp(axis)).result for axis in range(rank)]
-        added = _added(b, op, places)
+        positions = [b.add(IndexOp(axis)).result for axis in range(rank)]
+        added = _added(b, op, positions)
         if 0 in shape_of(op.source):
             return [added]
-        if not places:
+        if not positions:
             return [b.op(tensor.ExtractOp, op.source, [], element_of(op.source))]
-        inside, at = place_in_source(b, places, low, sizes)
+        inside, at = position_in_source(b, positions, low, sizes)
         return [b.op(arith.SelectOp, inside, b.op(tensor.ExtractOp, op.source, at, element_of(op.source)), added)]
 
     new = emit.generic([], [output], [identity_map(rank)], [PARALLEL] * rank, body)
@@ -61,10 +61,10 @@ def _sum(emit: Emitter, *values: SSAValue) -> SSAValue:
     return total
 
 
-def _added(b: Body, op: tensor.PadOp, places: Sequence[SSAValue]) -> SSAValue:
+def _added(b: Body, op: tensor.PadOp, positions: Sequence[SSAValue]) -> SSAValue:
     """What the body of the pad gives for the places of the result."""
     block: Block = body_of(op)
-    values: dict[SSAValue, SSAValue] = dict(zip(block.args, places, strict=True))
+    values: dict[SSAValue, SSAValue] = dict(zip(block.args, positions, strict=True))
     inner: Operation
     for inner in ops_of(block):
         if isinstance(inner, tensor.YieldOp):

@@ -99,17 +99,17 @@ def _chosen(emit: Emitter, op: tensor.InsertSliceOp, source: SSAValue) -> SSAVal
     rank = len(offsets)
 
     def body(b: Body) -> Sequence[SSAValue]:
-        places = [b.add(IndexOp(axis)).result for axis in range(rank)]
-        inside, at = place_in_source(b, places, offsets, sizes, strides)
+        positions = [b.add(IndexOp(axis)).result for axis in range(rank)]
+        inside, at = position_in_source(b, positions, offsets, sizes, strides)
         return [b.op(arith.SelectOp, inside, b.op(tensor.ExtractOp, source, at, element_of(source)), b.args[0])]
 
     maps = [identity_map(rank), identity_map(rank)]
     return emit.generic([op.dest], [emit.empty_like(op.dest)], maps, [PARALLEL] * rank, body).results[0]
 
 
-def place_in_source(
+def position_in_source(
     b: Body,
-    places: Sequence[SSAValue],
+    positions: Sequence[SSAValue],
     offsets: Sequence[SSAValue],
     sizes: Sequence[SSAValue],
     strides: Sequence[SSAValue] | None = None,
@@ -119,13 +119,13 @@ def place_in_source(
     inside: SSAValue | None = None
     at: list[SSAValue] = []
     zero, one = b.constant(0, attributes.INDEX), b.constant(1, attributes.INDEX)
-    for axis, (place, offset, size) in enumerate(zip(places, offsets, sizes, strict=True)):
+    for axis, (position, offset, size) in enumerate(zip(positions, offsets, sizes, strict=True)):
         step = strides[axis] if strides is not None else None
-        behind = b.op(arith.MaxSIOp, b.op(arith.SubiOp, place, offset), zero)
+        behind = b.op(arith.MaxSIOp, b.op(arith.SubiOp, position, offset), zero)
         number = behind if step is None else b.op(arith.DivUIOp, behind, step)
         nearest = b.op(arith.MaxSIOp, b.op(arith.MinSIOp, number, b.op(arith.SubiOp, size, one)), zero)
         back = b.op(arith.AddiOp, offset, nearest if step is None else b.op(arith.MuliOp, nearest, step))
-        there = b.op(arith.CmpiOp, back, place, "eq")
+        there = b.op(arith.CmpiOp, back, position, "eq")
         inside = there if inside is None else b.op(arith.AndIOp, inside, there)
         at.append(nearest)
     assert inside is not None

@@ -12,11 +12,11 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.ir.rounds import rounds
 
-Parts = list[list[Dim]]
+Factors = list[list[Dim]]
 """For each dimension the sizes it is split into, outermost first; [size] for one that stays whole."""
 
 
-def common_refinement(before: Sequence[Dim], after: Sequence[Dim]) -> tuple[Parts, Parts] | None:
+def common_refinement(before: Sequence[Dim], after: Sequence[Dim]) -> tuple[Factors, Factors] | None:
     """The parts of each dimension of both shapes (of equal products, none zero), None where no sizes fit both.
 
     Row-major order cuts a shape at the products of its leading sizes; both are refined at the cuts of either, which is
@@ -27,7 +27,7 @@ def common_refinement(before: Sequence[Dim], after: Sequence[Dim]) -> tuple[Part
     >>> common_refinement([4, 6], [3, 8]) is None
     True
     """
-    sides: tuple[Parts, Parts] = ([], [])
+    sides: tuple[Factors, Factors] = ([], [])
     left = _Side(before, sides[0])
     right = _Side(after, sides[1])
     for _ in rounds("refining two shapes", most=len(before) + len(after)):  # each ends a dimension of either
@@ -50,37 +50,37 @@ def common_refinement(before: Sequence[Dim], after: Sequence[Dim]) -> tuple[Part
 class _Side:
     """One shape, walked from its outermost dimension; dimensions of size 1 are passed by as they come."""
 
-    def __init__(self, dims: Sequence[Dim], parts: Parts) -> None:
+    def __init__(self, dims: Sequence[Dim], factors: Factors) -> None:
         self.rest = list(reversed(dims))
-        self.parts = parts
+        self.factors = factors
         self.size: Dim | None = None
         self._next()
 
     def _next(self) -> None:
         self.size = None
         while self.rest and self.size is None:
-            self.parts.append([])
+            self.factors.append([])
             size = self.rest.pop()
             if size == 1:
-                self.parts[-1].append(1)
+                self.factors[-1].append(1)
             else:
                 self.size = size
 
-    def cut(self, part: Dim, rest: Dim) -> None:
-        """The current dimension is `part` times `rest`: `part` is done with."""
-        self.parts[-1].append(part)
+    def cut(self, factor: Dim, rest: Dim) -> None:
+        """The current dimension is `factor` times `rest`: `factor` is done with."""
+        self.factors[-1].append(factor)
         self.size = rest
 
     def close(self) -> None:
         """What is left of the current dimension is its last part."""
         assert self.size is not None
-        self.parts[-1].append(self.size)
+        self.factors[-1].append(self.size)
         self._next()
 
 
-def _quotient(size: Dim, part: Dim) -> Dim | None:
-    """`size / part` where that is whole, provably."""
-    if isinstance(size, int) and isinstance(part, int):
-        return None if size % part else size // part
-    quotient = d.floor_div(size, part)
-    return quotient if d.mul(quotient, part) == size else None
+def _quotient(size: Dim, factor: Dim) -> Dim | None:
+    """`size / factor` where that is whole, provably."""
+    if isinstance(size, int) and isinstance(factor, int):
+        return None if size % factor else size // factor
+    quotient = d.floor_div(size, factor)
+    return quotient if d.mul(quotient, factor) == size else None

@@ -11,11 +11,11 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir.build import Emitter
 from fuseline.ir.fast import attributes
+from fuseline.ir.fast.build import take_body
 from fuseline.ir.fast.create import create_generic
 from fuseline.ir.fast.direct import erase, replace_uses, set_operand
 from fuseline.ir.fast.identity import by_first_identity
 from fuseline.ir.fast.nesting import ops_inside
-from fuseline.ir.fast.parts import take_body
 
 Iterators = Sequence[str]
 
@@ -70,15 +70,17 @@ def renamed(map_: AffineMap, loops: Sequence[AffineExpr], rank: int) -> AffineMa
 def order_loops(op: linalg.ops.GenericOp, order: Sequence[int]) -> None:
     """Reorder the loops of `op` in place: new loop `i` is old loop `order[i]`."""
     position = {loop: i for i, loop in enumerate(order)}
-    places, view = tuple([position[loop] for loop in range(len(order))]), StructuredOp(op)
-    op.properties["indexing_maps"] = attributes.affine_maps(tuple([_moved_loops(map_, places) for map_ in view.maps]))
+    positions, view = tuple([position[loop] for loop in range(len(order))]), StructuredOp(op)
+    op.properties["indexing_maps"] = attributes.affine_maps(
+        tuple([_moved_loops(map_, positions) for map_ in view.maps])
+    )
     op.properties["iterator_types"] = attributes.iterators(tuple([view.iterators[loop] for loop in order]))
     rename_indices(op, lambda loop: position[loop])
 
 
 @by_first_identity
-def _moved_loops(map_: AffineMap, places: tuple[int, ...]) -> AffineMap:
-    return renamed(map_, [AffineDimExpr(place) for place in places], len(places))
+def _moved_loops(map_: AffineMap, positions: tuple[int, ...]) -> AffineMap:
+    return renamed(map_, [AffineDimExpr(loop) for loop in positions], len(positions))
 
 
 def rename_indices(op: linalg.ops.GenericOp, name: Callable[[int], int]) -> None:

@@ -75,7 +75,7 @@ class LoopsTogether:
         return (
             is_generic(op)
             and op in self.pairs
-            and _walks(self.views[op].output_maps[op.results.index(value)], axis, self.pairs[op])
+            and _named_by_pair(self.views[op].output_maps[op.results.index(value)], axis, self.pairs[op])
         )  # pyright: ignore[reportArgumentType]
 
     def _reads(self, op: Operation, value: SSAValue, axis: int) -> bool:
@@ -89,7 +89,7 @@ class LoopsTogether:
         read = [
             map_ for operand, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True) if operand is value
         ]
-        return bool(read) and all(_walks(map_, axis, self.pairs[op]) for map_ in read)
+        return bool(read) and all(_named_by_pair(map_, axis, self.pairs[op]) for map_ in read)
 
 
 def _is_returned(op: Operation) -> bool:
@@ -104,7 +104,7 @@ def _axis(map_: AffineMap, loop: int) -> int | None:
     )
 
 
-def _walks(map_: AffineMap, axis: int, pairs: set[int]) -> bool:
+def _named_by_pair(map_: AffineMap, axis: int, pairs: set[int]) -> bool:
     """Whether the dimensions `axis` and `axis + 1` are walked by a pair of loops that can be one."""
     first, second = map_.results[axis], map_.results[axis + 1]
     return (

@@ -22,9 +22,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from fuseline.analysis.structured import is_constant, producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.fast import attributes
+from fuseline.ir.fast.build import block_with, create_op, region_with
 from fuseline.ir.fast.create import create_constant, create_empty, create_fill, create_yield
 from fuseline.ir.fast.direct import append, operand_of, operands_of, replace_uses, result_of
-from fuseline.ir.fast.parts import block_with, create_op, region_with
 from fuseline.ir.splats import one_element
 from fuseline.passes.layout.rewriting.scope import Scope
 

@@ -23,9 +23,9 @@ from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast import attributes
+from fuseline.ir.fast.build import create_op
 from fuseline.ir.fast.create import create_constant, create_fill
 from fuseline.ir.fast.direct import erase, replace_uses, result_of
-from fuseline.ir.fast.parts import create_op
 from fuseline.ir.splats import one_element
 from fuseline.passes.layout.rewriting.permutation import is_init
 from fuseline.passes.layout.rewriting.scope import Scope

@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast.direct import ops_of
-from fuseline.passes.layout.rewriting.common_refinement import Parts, common_refinement
+from fuseline.passes.layout.rewriting.common_refinement import Factors, common_refinement
 from fuseline.passes.layout.rewriting.free_reshapes import is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, expand_loops
 from fuseline.passes.layout.rewriting.permutation import users_of
@@ -41,8 +41,8 @@ class SplitsTogether:
     def __init__(self, scope: Scope, reshaped: SSAValue) -> None:
         self.scope = scope
         self.splits: dict[linalg.ops.GenericOp, Splits] = {}
-        self._wanted: dict[SSAValue, Parts] = {}
-        self._waiting: list[tuple[SSAValue, Parts]] = []
+        self._wanted: dict[SSAValue, Factors] = {}
+        self._waiting: list[tuple[SSAValue, Factors]] = []
         self.granted = self._across(reshaped) and self._settle() and bool(self.splits)
 
     def apply(self) -> None:
@@ -74,49 +74,49 @@ class SplitsTogether:
         self._want(reshaped, found[1])
         return True
 
-    def _want(self, value: SSAValue, parts: Parts) -> None:
-        if any(len(sizes) > 1 for sizes in parts) and self._wanted.get(value) != parts:
-            self._wanted[value] = parts
-            self._waiting.append((value, parts))
+    def _want(self, value: SSAValue, factors: Factors) -> None:
+        if any(len(sizes) > 1 for sizes in factors) and self._wanted.get(value) != factors:
+            self._wanted[value] = factors
+            self._waiting.append((value, factors))
 
-    def _pass_on(self, value: SSAValue, parts: Parts) -> bool:
-        """Ask whoever makes or reads `value` for it in `parts`; whether all can."""
-        return self._ask_maker(value, parts) and all(self._ask_user(user, value, parts) for user in users_of(value))
+    def _pass_on(self, value: SSAValue, factors: Factors) -> bool:
+        """Ask whoever makes or reads `value` for it in `factors`; whether all can."""
+        return self._ask_maker(value, factors) and all(self._ask_user(user, value, factors) for user in users_of(value))
 
-    def _ask_maker(self, value: SSAValue, parts: Parts) -> bool:
+    def _ask_maker(self, value: SSAValue, factors: Factors) -> bool:
         if is_free(value):
             return True
         assert type(value) is OpResult
         op = value.op
         if is_generic(op):
-            return self._split(op, StructuredOp(op).output_maps[value.index], parts)
+            return self._split(op, StructuredOp(op).output_maps[value.index], factors)
         if not is_reshape(op):
             return False
-        self._through(parts, root_of(value), value)
+        self._through(factors, root_of(value), value)
         return True
 
-    def _ask_user(self, user: Operation, value: SSAValue, parts: Parts) -> bool:
+    def _ask_user(self, user: Operation, value: SSAValue, factors: Factors) -> bool:
         if isinstance(user, func.ReturnOp):
             return True
         if is_reshape(user):
-            self._through(parts, user.result, value)
+            self._through(factors, user.result, value)
             return True
         if not is_generic(user):
             return False
         view = StructuredOp(user)
         maps = zip((*view.inputs, *view.outputs), view.maps, strict=True)
-        return all(self._split(user, map_, parts) for operand, map_ in maps if operand is value)
+        return all(self._split(user, map_, factors) for operand, map_ in maps if operand is value)
 
-    def _through(self, parts: Parts, other: SSAValue, value: SSAValue) -> None:
+    def _through(self, factors: Factors, other: SSAValue, value: SSAValue) -> None:
         """A split of `value` beyond a reshape, where the sizes there allow it; else that reshape stays as it is."""
-        found = common_refinement(self.scope.dims(other), [size for sizes in parts for size in sizes])
+        found = common_refinement(self.scope.dims(other), [size for sizes in factors for size in sizes])
         if found is not None:
             self._want(other, found[0])
-            self._want(value, _refined(parts, found[1]))
+            self._want(value, _refined(factors, found[1]))
 
-    def _split(self, op: linalg.ops.GenericOp, map_: AffineMap, parts: Parts) -> bool:
+    def _split(self, op: linalg.ops.GenericOp, map_: AffineMap, factors: Factors) -> bool:
         wanted: Splits = {}
-        for expr, sizes in zip(map_.results, parts, strict=True):
+        for expr, sizes in zip(map_.results, factors, strict=True):
             if len(sizes) > 1:
                 if type(expr) is not AffineDimExpr:
                     return False
@@ -131,7 +131,7 @@ class SplitsTogether:
             found = common_refinement(known.get(loop, [*sizes]), sizes)
             if found is None or not _may_split(op, loop):
                 return False
-            finer = [size for part in found[1] for size in part]
+            finer = [size for factor in found[1] for size in factor]
             if finer != known.get(loop):
                 known[loop], changed = finer, True
         if changed:
@@ -141,7 +141,7 @@ class SplitsTogether:
     def _want_operands(self, op: linalg.ops.GenericOp, splits: Splits) -> None:
         view = StructuredOp(op)
         for value, map_ in zip((*view.inputs, *op.results), (*view.input_maps, *view.output_maps), strict=True):
-            self._want(value, _parts_of(self.scope.dims(value), map_, splits))
+            self._want(value, _factors_of(self.scope.dims(value), map_, splits))
 
 
 def _may_split(op: linalg.ops.GenericOp, loop: int) -> bool:
@@ -149,14 +149,14 @@ def _may_split(op: linalg.ops.GenericOp, loop: int) -> bool:
     return what in _SPLITTABLE or (what in _PARALLEL_ONLY and StructuredOp(op).iterators[loop] == "parallel")
 
 
-def _parts_of(dims: Sequence[Dim], map_: AffineMap, splits: Splits) -> Parts:
+def _factors_of(dims: Sequence[Dim], map_: AffineMap, splits: Splits) -> Factors:
     return [
         splits.get(expr.position, [size]) if type(expr) is AffineDimExpr else [size]
         for size, expr in zip(dims, map_.results, strict=True)
     ]
 
 
-def _refined(parts: Parts, finer: Parts) -> Parts:
-    """`finer` gives the parts of each size in `parts`, one after the other: those of each dimension together."""
+def _refined(factors: Factors, finer: Factors) -> Factors:
+    """`finer` gives the parts of each size in `factors`, one after the other: those of each dimension together."""
     sizes = iter(finer)
-    return [[part for _ in whole for part in next(sizes)] for whole in parts]
+    return [[factor for _ in whole for factor in next(sizes)] for whole in factors]

@@ -33,7 +33,7 @@ from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.pulled_ops import PULLED_OPS
 from fuseline.targets.cpu.emit.puller import point_key
-from fuseline.targets.cpu.emit.shared_layouts import shared_place
+from fuseline.targets.cpu.emit.shared_layouts import shared_index
 from fuseline.targets.cpu.emit.shortcuts import shortcuts
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Block as KernelBlock
@@ -155,7 +155,7 @@ class BodyEmitter:
     def _place(self, value: BlockArgument, index: Sequence[AnyIndex], lanes: int) -> Index:
         shared = self.view.shared_layout(value)
         if shared is not None:
-            return shared_place(self.buffers, shared, index, lanes)
+            return shared_index(self.buffers, shared, index, lanes)
         return self.buffers.linear(index, self.buffers.dims(value), lanes)
 
     # sizes and scalars ------------------------------------------------------------------------------------------------

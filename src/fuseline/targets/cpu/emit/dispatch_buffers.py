@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.result_places import ResultBox
+from fuseline.dispatch.result_boxes import ResultBox
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim, Expr, Extreme, Quotient, Symbol, lower_bound, mul, product, sum_of

@@ -11,7 +11,7 @@ from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.weight_layouts import SharedLayout, digits_of
 
 
-def shared_place(buffers: DispatchBuffers, shared: SharedLayout, index: Sequence[AnyIndex], lanes: int) -> Index:
+def shared_index(buffers: DispatchBuffers, shared: SharedLayout, index: Sequence[AnyIndex], lanes: int) -> Index:
     """The linear index of element `index` (the reader's coordinates). Raises E0901 for a layout that transforms."""
     layout, groups = shared.key.layout, digits_of(shared.key.layout)
     if groups is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fuseline.analysis import cost
-from fuseline.dispatch.result_places import place_of
+from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim, add, mul, product, sum_of
 from fuseline.targets.cpu.emit.dtypes import dtype_of
@@ -36,5 +36,5 @@ def bytes_read(view: DispatchView, layouts: Mapping[int, PackedLayout] | None = 
 
 def bytes_written(view: DispatchView) -> Dim:
     """Bytes of the results, of the parts that are written where they are boxes of something larger."""
-    values = (place_of(view.shapes, result).value for result in view.results)
+    values = (box_of(view.shapes, result).value for result in view.results)
     return sum_of(mul(product(view.shapes.dims(value)), BYTES[dtype_of(value.type)]) for value in values)

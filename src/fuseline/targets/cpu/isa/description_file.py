@@ -20,7 +20,7 @@ from fuseline.errors import FuselineError
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.isa.detection import ISA_NAMES, machine
 from fuseline.targets.description_file import costs_of, is_positive
-from fuseline.targets.file_places import place_of
+from fuseline.targets.file_locations import location_of
 
 SUFFIX = ".toml"
 _SIZES = ("l1_bytes", "l2_bytes")
@@ -35,7 +35,7 @@ def machine_of(entries: Mapping[str, object], path: Path) -> tuple[Machine, dict
         raise FuselineError(
             "E0501",
             f"isa is none that fuseline emits: {isa!r}",
-            node=place_of(path, "", "isa"),
+            node=location_of(path, "", "isa"),
             hint=f"one of: {', '.join(ISA_NAMES)}",
         )
     base = machine(isa)
@@ -45,7 +45,7 @@ def machine_of(entries: Mapping[str, object], path: Path) -> tuple[Machine, dict
             given[name] = costs_of(value, path, base.costs)
         elif name in _SIZES:
             if not is_positive(value):
-                at = place_of(path, "", name)
+                at = location_of(path, "", name)
                 raise FuselineError("E0501", f"{name} is no positive integer: {value!r}", node=at)
             given[name] = value
     return replace(base, **given), {name: value for name, value in entries.items() if name not in _OF_A_MACHINE}

@@ -15,10 +15,10 @@ _INDEXED = frozenset({"gather", "scatter"})
 
 
 class Step(NamedTuple):
-    """One step down the tree: child `place` of a block, `node` (None: the access itself), and which of its blocks goes
+    """One step down the tree: child `child` of a block, `node` (None: the access itself), and which of its blocks goes
     on (of a branch: 0 then, 1 otherwise)."""
 
-    place: int
+    child: int
     node: Node | None
     side: int = 0
 
@@ -51,17 +51,17 @@ def accesses(kernel: Kernel) -> list[Access]:
 
 
 def _of_block(block: Block, path: tuple[Step, ...]) -> Iterator[Access]:
-    for place, op in enumerate(block.ops):
+    for child, op in enumerate(block.ops):
         if isinstance(op, Loop):
-            yield from _of_block(op.body, (*path, Step(place, op)))
+            yield from _of_block(op.body, (*path, Step(child, op)))
         elif isinstance(op, When):
-            yield from _of_block(op.then, (*path, Step(place, op)))
-            yield from _of_block(op.otherwise, (*path, Step(place, op, 1)))
+            yield from _of_block(op.then, (*path, Step(child, op)))
+            yield from _of_block(op.otherwise, (*path, Step(child, op, 1)))
         elif isinstance(op, While):
-            yield from _of_block(op.test, (*path, Step(place, op)))
-            yield from _of_block(op.body, (*path, Step(place, op, 1)))
+            yield from _of_block(op.test, (*path, Step(child, op)))
+            yield from _of_block(op.body, (*path, Step(child, op, 1)))
         elif op.op in _READS or op.op in _WRITES:
-            yield from _of_address(op, op.args[0], (*path, Step(place, None)))
+            yield from _of_address(op, op.args[0], (*path, Step(child, None)))
 
 
 def _of_address(op: Value, address: Address, path: tuple[Step, ...]) -> Iterator[Access]:
@@ -88,8 +88,8 @@ def in_order(first: Access, second: Access) -> bool | None:
     """Whether `first` comes before `second` within one iteration of all loops around both; None where only one of them
     happens."""
     for a, b in zip(first.path, second.path, strict=False):
-        if a.place != b.place:
-            return a.place < b.place
+        if a.child != b.child:
+            return a.child < b.child
         if a.side != b.side:
             return None if isinstance(a.node, When) else a.side < b.side
     return True

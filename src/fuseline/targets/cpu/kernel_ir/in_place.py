@@ -18,7 +18,7 @@ from itertools import product
 
 from fuseline.targets.cpu.kernel_ir.accesses import accesses, in_order
 from fuseline.targets.cpu.kernel_ir.iterations import IterationBounds
-from fuseline.targets.cpu.kernel_ir.overlap import NEVER, OFTEN, ONCE, Overlap, Place
+from fuseline.targets.cpu.kernel_ir.overlap import NEVER, OFTEN, ONCE, Overlap, Touched
 from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel
 from fuseline.targets.target import Refusal
 
@@ -35,9 +35,9 @@ def in_place(kernel: Kernel, pairs: Sequence[Pair], workgroups: int | None = Non
     wanted = {(y, True) for y, _ in pairs} | {(x, False) for _, x in pairs}
     found = [access for access in accesses(kernel) if (access.binding, access.written) in wanted]
     overlap = Overlap(IterationBounds(kernel, workgroups), found)
-    touched: dict[tuple[int, bool], list[Place]] = {}
-    for place in overlap.places:
-        touched.setdefault((place.access.binding, place.access.written), []).append(place)
+    touched: dict[tuple[int, bool], list[Touched]] = {}
+    for one in overlap.touched:
+        touched.setdefault((one.access.binding, one.access.written), []).append(one)
     widths = {memory.position: BYTES[memory.dtype] for memory in kernel.bindings}
     return {
         (y, x): _element_width(widths, x, y) or _order(overlap, touched.get((x, False), ()), touched.get((y, True), ()))
@@ -52,9 +52,9 @@ def _element_width(widths: Mapping[int, int], x: int, y: int) -> Refusal | None:
     return Refusal("element-width", f"elements of {widths[x]} bytes are read, of {widths[y]} bytes written")
 
 
-def _order(overlap: Overlap, reads: Sequence[Place], writes: Sequence[Place]) -> Refusal | None:
+def _order(overlap: Overlap, reads: Sequence[Touched], writes: Sequence[Touched]) -> Refusal | None:
     """Why elements may be read when they have been written."""
-    if any(place.access.indexed for place in (*reads, *writes)):
+    if any(one.access.indexed for one in (*reads, *writes)):
         return Refusal("gathered", "elements are read or written where other data says")
     late = False
     for read, write, meeting in _meetings(overlap, reads, writes):
@@ -64,7 +64,9 @@ def _order(overlap: Overlap, reads: Sequence[Place], writes: Sequence[Place]) ->
     return Refusal("read-later", "an element is read after it was written") if late else None
 
 
-def _meetings(overlap: Overlap, reads: Sequence[Place], writes: Sequence[Place]) -> Iterator[tuple[Place, Place, str]]:
+def _meetings(
+    overlap: Overlap, reads: Sequence[Touched], writes: Sequence[Touched]
+) -> Iterator[tuple[Touched, Touched, str]]:
     """The reads and writes that may touch the same element, and when."""
     for some, others in product(_alike(reads), _alike(writes)):
         meeting = overlap.of_all_alike(some[0], others[0])
@@ -72,15 +74,15 @@ def _meetings(overlap: Overlap, reads: Sequence[Place], writes: Sequence[Place])
             yield read, write, meeting if meeting == ONCE else overlap.of_these_two(read, write)
 
 
-def _alike(places: Sequence[Place]) -> Collection[Sequence[Place]]:
-    """The places by form and branch."""
-    found: dict[tuple[int, int], list[Place]] = {}
-    for place in places:
-        found.setdefault((place.form, place.branch), []).append(place)
+def _alike(touched: Sequence[Touched]) -> Collection[Sequence[Touched]]:
+    """What is touched by form and branch."""
+    found: dict[tuple[int, int], list[Touched]] = {}
+    for one in touched:
+        found.setdefault((one.form, one.branch), []).append(one)
     return found.values()
 
 
-def _is_late(overlap: Overlap, read: Place, write: Place) -> bool:
+def _is_late(overlap: Overlap, read: Touched, write: Touched) -> bool:
     """Whether an element may be read after it was written in one iteration, of places that may meet there."""
     if in_order(read.access, write.access) is not False or overlap.apart(read, write):
         return False

@@ -31,7 +31,7 @@ _ROUNDS = 16
 PURE_INDEX = frozenset({"add", "sub", "mul", "udiv", "urem", "min", "max", "select", "compare", "cast"})
 
 
-class Place(NamedTuple):
+class Touched(NamedTuple):
     """What an access touches, in the branch of that number. Places of one `form` differ in nothing but the constant
     `at` and in where they stand."""
 
@@ -59,28 +59,28 @@ class Overlap:
         self._around: dict[tuple[int, int], Around] = {}
         self._meetings: dict[tuple[Around, tuple[int, ...]], str] = {}
         self._of_spans: dict[tuple[Around, tuple[int, int]], str] = {}
-        self.places = [self._place(access) for access in touched]
+        self.touched = [self._place(access) for access in touched]
         self._wholes = self._of_forms()
         self._spans = spans_of(known, [whole for whole, _ in self._wholes])
 
-    def _place(self, access: Access) -> Place:
+    def _place(self, access: Access) -> Touched:
         first = self.normal(self.known.form(access.base).plus(Affine(access.offset)))
         end = first.plus(self.known.form(access.lanes if access.active is None else access.active))
         key = terms_of(first), terms_of(end), end.constant - first.constant
         form = self._forms.setdefault(key, len(self._forms))
         branch = self._branches.setdefault(access.nodes, len(self._branches))
-        return Place(access, Extent(first, end), form, first.constant, branch)
+        return Touched(access, Extent(first, end), form, first.constant, branch)
 
     def _of_forms(self) -> list[tuple[Extent, Grid]]:
         """For each form the places between the first and the last that it has, and what repeats the first."""
         by_form: dict[int, dict[int, Extent]] = {}
-        for place in self.places:
-            by_form.setdefault(place.form, {})[place.at] = place.extent
+        for one in self.touched:
+            by_form.setdefault(one.form, {})[one.at] = one.extent
         return [
             (Extent(by_at[min(by_at)].first, by_at[max(by_at)].end), grid_of(by_at) or {}) for by_at in by_form.values()
         ]
 
-    def of_all_alike(self, one: Place, other: Place) -> str:
+    def of_all_alike(self, one: Touched, other: Touched) -> str:
         """When the same element can be touched by any two places of their forms and branches: `never`, at most `once`,
         in the same iteration of all loops around both, by the same thread, or `often`. What spans around several forms
         do not, none does."""
@@ -112,14 +112,14 @@ class Overlap:
         digits = Affine(0, {self.known.copy(stride, count): stride for stride, count in grid.items()})
         return Extent(whole.first.plus(digits), whole.end.plus(digits).plus(Affine(-last)))
 
-    def of_these_two(self, one: Place, other: Place) -> str:
+    def of_these_two(self, one: Touched, other: Touched) -> str:
         """The same, whatever other places of the two forms do."""
         key = self._loops_around(one, other), (one.form, other.form, one.at - other.at)
         if key not in self._meetings:
             self._meetings[key] = self._meeting(key[0], one.extent, other.extent)
         return self._meetings[key]
 
-    def _loops_around(self, one: Place, other: Place) -> Around:
+    def _loops_around(self, one: Touched, other: Touched) -> Around:
         branches = one.branch, other.branch
         if branches not in self._around:
             nodes = common_nodes(one.access, other.access)
@@ -129,12 +129,12 @@ class Overlap:
 
     def _meeting(self, around: Around, one: Extent, other: Extent) -> str:
         equal = _Equal(self, around.loops)
-        if not equal.places(one, other):
+        if not equal.meet(one, other):
             return NEVER
         of_one_thread = any(self._is_of_one_thread(loop, equal) for loop in around.loops)
         return ONCE if around.counted and of_one_thread and equal.all_iterations() else OFTEN
 
-    def apart(self, one: Place, other: Place) -> bool:
+    def apart(self, one: Touched, other: Touched) -> bool:
         """Whether no element is touched by both within one iteration of the loops around both."""
         return self._before(one.extent, other.extent) or self._before(other.extent, one.extent)
 
@@ -189,7 +189,7 @@ class _Equal:
         """Whether no loop can be in two iterations."""
         return all(self.value(self.known.iteration(loop)) for loop in self.loops)
 
-    def places(self, one: Extent, other: Extent) -> bool:
+    def meet(self, one: Extent, other: Extent) -> bool:
         """Take it that both touch the same element; whether they can."""
         if not self._digits([one, other]):
             return False

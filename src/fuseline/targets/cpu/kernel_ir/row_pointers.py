@@ -56,7 +56,7 @@ def _families(rows: Iterable[Value], wanted: Collection[Value]) -> list[Members]
     """The rows that begin multiples of one stride from one origin; a row may be of several families."""
     families: dict[tuple[Operand, Value], Members] = {}
     for row in rows:
-        for origin, stride, times in _parts(row):
+        for origin, stride, times in _multiples(row):
             start = [(origin, stride, 0)] if isinstance(origin, Value) and origin in wanted else []
             families.setdefault((origin, stride), start).append((row, stride, times))
     return [members for members in families.values() if len(members) >= FEWEST_STRIDED]
@@ -70,7 +70,7 @@ def _counted(members: Members) -> Iterator[tuple[Value, StridedRow]]:
             yield row, StridedRow(first, stride, times - start)
 
 
-def _parts(row: Value) -> Iterator[tuple[Operand, Value, int]]:
+def _multiples(row: Value) -> Iterator[tuple[Operand, Value, int]]:
     """`row` as `(origin, stride, times)`: what is left of it, and how often a size is in it."""
     for number, one in enumerate(row.args) if row.op == "add" else ():
         strided = _multiple(one)

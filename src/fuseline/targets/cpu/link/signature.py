@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
-from fuseline.dispatch.result_places import place_of
+from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim, Symbol
@@ -64,12 +64,12 @@ def _buffer(view: DispatchView, memory: MemRef | None, value: SSAValue, packed: 
 def _written(view: DispatchView, result: SSAValue) -> Dim:
     """Elements from the start of a result to behind the last one that is written: a box of a larger tensor ends before
     the tensor does."""
-    place = place_of(view.shapes, result)
-    if not place.sliced:
-        return d.product(place.dims)
+    box = box_of(view.shapes, result)
+    if not box.sliced:
+        return d.product(box.dims)
     last: Dim = 1
-    for axis, (offset, size) in enumerate(zip(place.offsets, view.shapes.dims(place.value), strict=True)):
-        last = d.add(last, d.mul(d.sub(d.add(offset, size), 1), d.product(place.dims[axis + 1 :])))
+    for axis, (offset, size) in enumerate(zip(box.offsets, view.shapes.dims(box.value), strict=True)):
+        last = d.add(last, d.mul(d.sub(d.add(offset, size), 1), d.product(box.dims[axis + 1 :])))
     return last
 
 

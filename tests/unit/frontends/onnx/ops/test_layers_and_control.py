@@ -15,8 +15,8 @@ from fuseline.frontends.onnx.ops import (
     quantized_recurrent,
     recurrent,
     recurrent_layer,
-    recurrent_parts,
     recurrent_sizes,
+    recurrent_slices,
 )
 from fuseline.frontends.onnx.tensors import Tensor, known
 from tests.graphs.custom_lowering import computed, read_with
@@ -34,7 +34,7 @@ def test_what_is_lowered_here() -> None:
         "ConvInteger DequantizeLinear DynamicQuantizeLinear MatMulInteger QLinearConv QLinearMatMul "
         "QuantizeLinear".split()
     )
-    assert not operators_of(recurrent_layer) | operators_of(recurrent_parts) | operators_of(recurrent_sizes)
+    assert not operators_of(recurrent_layer) | operators_of(recurrent_slices) | operators_of(recurrent_sizes)
 
 
 # -- recurrent layers --------------------------------------------------------------------------------------------------
@@ -88,13 +88,13 @@ def test_layers_that_are_refused() -> None:
     flat = [normal(3, 4), *inputs[1:]]
     error("E0107", "input 0 of LSTM has 2 dimensions, must have 3", "LSTM", flat, {"hidden_size": 5}, opset=14)
     names = {1: "W", 2: "R", 3: "B", 5: "initial_h", 6: "initial_c"}
-    for place, name in names.items():
-        if place == 2:
+    for position, name in names.items():
+        if position == 2:
             continue
-        given = inputs[place]
+        given = inputs[position]
         assert isinstance(given, np.ndarray)
         wrong = [*inputs]
-        wrong[place] = np.concatenate([given, given], axis=1)
+        wrong[position] = np.concatenate([given, given], axis=1)
         error("E0107", f"{name} has sizes", "LSTM", wrong, {"hidden_size": 5}, opset=14)
 
 
@@ -104,13 +104,13 @@ def test_pieces_of_a_layer() -> None:
 
     def lowering(node: Any) -> list[Tensor]:
         fed, held = node[0], known(x)
-        assert recurrent_parts.part(node, held, 1, 2, 3).is_constant
-        assert recurrent_parts.concat(node, [held, held], 0).is_constant
-        assert recurrent_parts.total(node, held, held).is_constant
-        assert recurrent_parts.concat(node, [fed], 0) is fed
-        both = [recurrent_parts.concat(node, list(recurrent_parts.gates_of(node, t, 1, 2)), 0) for t in (fed, held)]
-        more = [recurrent_parts.total(node, fed, held), recurrent_parts.entry(node, fed, 2)]
-        return [*both, *more, recurrent_parts.times(node, fed, held)]
+        assert recurrent_slices.part(node, held, 1, 2, 3).is_constant
+        assert recurrent_slices.concat(node, [held, held], 0).is_constant
+        assert recurrent_slices.total(node, held, held).is_constant
+        assert recurrent_slices.concat(node, [fed], 0) is fed
+        both = [recurrent_slices.concat(node, list(recurrent_slices.gates_of(node, t, 1, 2)), 0) for t in (fed, held)]
+        more = [recurrent_slices.total(node, fed, held), recurrent_slices.entry(node, fed, 2)]
+        return [*both, *more, recurrent_slices.times(node, fed, held)]
 
     text = "(float[4, 6] x) => (a, b, c, d, e) { a, b, c, d, e = test.Op (x) }"
     found = computed(text, lowering, x)

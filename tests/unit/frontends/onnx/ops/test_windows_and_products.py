@@ -14,7 +14,7 @@ from fuseline.frontends.onnx.ops import (
     matmul,
     phases,
     pooling,
-    pooling_places,
+    pooling_positions,
     scattered,
     windows,
 )
@@ -33,7 +33,7 @@ def test_what_is_lowered_here() -> None:
     assert operators_of(pooling) == set(
         "AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool".split()
     )
-    assert operators_of(pooling_places) == {"MaxUnpool"}
+    assert operators_of(pooling_positions) == {"MaxUnpool"}
 
 
 # -- products ----------------------------------------------------------------------------------------------------------
@@ -233,13 +233,13 @@ def test_places_of_maxima(attributes: Mapping[str, Any]) -> None:
 @pytest.mark.parametrize("given", [True, False])
 def test_values_put_back(given: bool) -> None:
     values, size = normal(1, 2, 2, 3), 4 * 6
-    places = np.stack([RNG.permutation(size)[:6] + size * c for c in range(2)]).reshape(1, 2, 2, 3)
+    positions = np.stack([RNG.permutation(size)[:6] + size * c for c in range(2)]).reshape(1, 2, 2, 3)
     wanted = np.zeros(2 * size, np.float32)
-    wanted[places.reshape(-1)] = values.reshape(-1)
-    inputs = [values, places, np.array([1, 2, 4, 6])] if given else [values, places]
+    wanted[positions.reshape(-1)] = values.reshape(-1)
+    inputs = [values, positions, np.array([1, 2, 4, 6])] if given else [values, positions]
     attributes = {"kernel_shape": [2, 2], "strides": [2, 2]}
     agree("MaxUnpool", inputs, attributes, wanted=[wanted.reshape(1, 2, 4, 6)], constants=(2,) if given else ())
-    odd = refusal("MaxUnpool", [values[0], places[0]], attributes)
+    odd = refusal("MaxUnpool", [values[0], positions[0]], attributes)
     assert odd == "unsupported-rank: rank 3 with a window of 2 axes"
 
 

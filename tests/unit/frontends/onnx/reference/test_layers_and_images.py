@@ -50,18 +50,18 @@ def test_coupled_gates_and_batches_that_come_first() -> None:
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-@pytest.mark.parametrize("places", ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])
-def test_images_resized(mode: str, places: str) -> None:
+@pytest.mark.parametrize("positions", ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])
+def test_images_resized(mode: str, positions: str) -> None:
     x, scales = normal(1, 2, 5, 6), np.array([1, 1, 1.6, 0.5], F32)
-    attributes = {"mode": mode, "coordinate_transformation_mode": places}
-    asymmetric = places == "asymmetric"
+    attributes = {"mode": mode, "coordinate_transformation_mode": positions}
+    asymmetric = positions == "asymmetric"
     if asymmetric:  # places half between two elements, where floats may lie on either side
         attributes["nearest_mode"] = "floor"
     agree("Resize", [x, None, scales], attributes, opset=18)
     agree("Resize", [x, None, None, np.array([1, 2, 7, 5 if asymmetric else 4])], attributes, opset=18)
     if mode == "cubic":
         agree("Resize", [x, None, scales], {**attributes, "exclude_outside": 1, "cubic_coeff_a": -0.5}, opset=18)
-    if mode == "nearest" and places != "align_corners":
+    if mode == "nearest" and positions != "align_corners":
         for rounding in ("floor", "ceil") if asymmetric else ("floor", "ceil", "round_prefer_ceil"):
             agree("Resize", [x, None, scales], {**attributes, "nearest_mode": rounding}, opset=18)
 

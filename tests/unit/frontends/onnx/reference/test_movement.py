@@ -23,8 +23,8 @@ def test_updates_at_places(reduction: str) -> None:
     x, at = normal(4, 5), np.stack([RNG.permutation(5)[:3] for _ in range(4)])
     updates = normal(4, 3)
     agree("ScatterElements", [x, at, updates], {"axis": 1, "reduction": reduction})
-    places = np.stack([RNG.permutation(4)[:3]], -1)
-    agree("ScatterND", [x, places, normal(3, 5)], {"reduction": reduction})
+    positions = np.stack([RNG.permutation(4)[:3]], -1)
+    agree("ScatterND", [x, positions, normal(3, 5)], {"reduction": reduction})
     if reduction == "none":
         agree("Scatter", [x, at, updates], {"axis": 1}, opset=9)
 

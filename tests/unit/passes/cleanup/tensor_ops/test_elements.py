@@ -67,13 +67,13 @@ INSERT = """func.func @main(%x: TYPE, %v: f32, %i: index, %j: index) -> TYPE {
 
 
 @pytest.mark.parametrize("type_", ["tensor<3x4xf32>", "tensor<?x?xf32>"])
-@pytest.mark.parametrize("place", [(0, 0), (2, 1)])
-def test_one_element_is_replaced(type_: str, place: tuple[int, int]) -> None:
+@pytest.mark.parametrize("position", [(0, 0), (2, 1)])
+def test_one_element_is_replaced(type_: str, position: tuple[int, int]) -> None:
     module = expanded(INSERT.replace("TYPE", type_).replace("PLACE", "%i, %j"), tensor.InsertOp, expand_insert)
     x = numbers(3, 4)
     expected = x.copy()
-    expected[place] = 9
-    np.testing.assert_array_equal(run(module, x, np.float32(9), *place), expected)
+    expected[position] = 9
+    np.testing.assert_array_equal(run(module, x, np.float32(9), *position), expected)
 
 
 def test_the_only_element_is_replaced() -> None:

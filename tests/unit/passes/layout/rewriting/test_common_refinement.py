@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.passes.layout.rewriting.common_refinement import Parts, common_refinement
+from fuseline.passes.layout.rewriting.common_refinement import Factors, common_refinement
 
 FACTORS = st.lists(st.integers(1, 5), min_size=1, max_size=6)
 N = d.symbol("n")
 
 
-def _flat(parts: Parts) -> list[Dim]:
+def _flat(parts: Factors) -> list[Dim]:
     return [size for sizes in parts for size in sizes if size != 1]
 
 

@@ -12,7 +12,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
-from fuseline.targets.cpu.emit.shared_layouts import shared_place
+from fuseline.targets.cpu.emit.shared_layouts import shared_index
 from fuseline.weight_layouts import LayoutKey, PackedLayout, SharedLayout, fill
 from tests.draws import generator
 
@@ -57,12 +57,12 @@ def test_every_element_is_where_the_layout_puts_it(draw: int) -> None:
         mine = [Index(0), Index(0)]
         for axis, coordinate in zip(axes, place, strict=True):
             mine[axis] = Index(coordinate)
-        found = shared_place(buffers, shared, mine, 1)
+        found = shared_index(buffers, shared, mine, 1)
         assert held[int(cast("int", found.base))] == constant[place]
 
 
 def test_a_layout_that_transforms_has_no_places() -> None:
     layout = PackedLayout((2,), (2,), (0,), matrices=(((1.0, 1.0), (1.0, -1.0)),))
     with pytest.raises(FuselineError, match="elements have no place") as raised:
-        shared_place(cast("DispatchBuffers", Numbers()), SharedLayout((0,), LayoutKey((2,), layout)), [Index(0)], 1)
+        shared_index(cast("DispatchBuffers", Numbers()), SharedLayout((0,), LayoutKey((2,), layout)), [Index(0)], 1)
     assert (raised.value.code, raised.value.node) == ("E0901", "reader")

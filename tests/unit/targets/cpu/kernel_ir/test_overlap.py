@@ -12,7 +12,7 @@ import pytest
 from fuseline.targets.cpu.kernel_ir.accesses import accesses
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.iterations import IterationBounds
-from fuseline.targets.cpu.kernel_ir.overlap import NEVER, OFTEN, ONCE, Overlap, Place
+from fuseline.targets.cpu.kernel_ir.overlap import NEVER, OFTEN, ONCE, Overlap, Touched
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand
 from tests.draws import generator
 
@@ -23,7 +23,7 @@ Terms = tuple[int, int, int]
 """`(factor of the workgroup, factor of the inner loop, constant)`."""
 
 
-def _places(read: Terms, written: Terms, lanes: int) -> tuple[Overlap, Place, Place]:
+def _places(read: Terms, written: Terms, lanes: int) -> tuple[Overlap, Touched, Touched]:
     """A read and a write in a loop inside of that over workgroups."""
     k = KernelBuilder("kernel", AVX2)
     x, y = k.binding(0, "f32", 4096), k.binding(1, "f32", 4096, writable=True)
@@ -37,7 +37,7 @@ def _places(read: Terms, written: Terms, lanes: int) -> tuple[Overlap, Place, Pl
     k.loop(k.begin, k.end, 1, body)
     kernel = k.finish()
     overlap = Overlap(IterationBounds(kernel, WORKGROUPS), accesses(kernel))
-    one, other = overlap.places
+    one, other = overlap.touched
     return overlap, one, other
 
 
@@ -121,7 +121,7 @@ def test_a_number_cut_in_two_and_put_together_is_the_number() -> None:
     k.loop(k.begin, k.end, 1, body)
     kernel = k.finish()
     overlap = Overlap(IterationBounds(kernel, 12), accesses(kernel))
-    one, other = overlap.places
+    one, other = overlap.touched
     assert one.extent.first.terms == other.extent.first.terms and one.form == other.form
     assert overlap.of_these_two(one, other) == ONCE
 
@@ -139,9 +139,9 @@ def test_a_grid_of_constants_is_taken_as_digits() -> None:
     k.loop(k.begin, k.end, 1, body)
     kernel = k.finish()
     overlap = Overlap(IterationBounds(kernel, 4), accesses(kernel))
-    reads = [place for place in overlap.places if not place.access.written]
-    writes = [place for place in overlap.places if place.access.written]
-    assert len({place.form for place in overlap.places}) == 1 and len(reads) == len(writes) == 4
+    reads = [place for place in overlap.touched if not place.access.written]
+    writes = [place for place in overlap.touched if place.access.written]
+    assert len({place.form for place in overlap.touched}) == 1 and len(reads) == len(writes) == 4
     for read, write in product(reads, writes):
         assert overlap.of_all_alike(read, write) != NEVER
         assert overlap.of_these_two(read, write) == (ONCE if read.at == write.at else NEVER)
@@ -156,7 +156,7 @@ def _said(body: Body, workgroups: int = 4) -> str:
     body(k, k.binding(0, "f32", 4096), k.binding(1, "f32", 4096, writable=True))
     kernel = k.finish()
     overlap = Overlap(IterationBounds(kernel, workgroups), accesses(kernel))
-    one, other = overlap.places
+    one, other = overlap.touched
     assert overlap.of_these_two(one, other) == overlap.of_all_alike(one, other)
     return overlap.of_these_two(one, other)
 

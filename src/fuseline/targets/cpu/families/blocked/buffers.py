@@ -97,7 +97,7 @@ class States:
             self._fill(state.memory, start)
 
     def _fill(self, memory: MemRef, value: Value) -> None:
-        self._walk(memory, lambda kernel, at, lanes: kernel.store(memory, at, kernel.splat(value, lanes)))
+        self._for_each_vector(memory, lambda kernel, at, lanes: kernel.store(memory, at, kernel.splat(value, lanes)))
 
     def hand_on(self) -> None:
         """Put what a block made where the next one looks for it."""
@@ -106,9 +106,11 @@ class States:
                 self._copy(state.following, state.memory)
 
     def _copy(self, source: MemRef, target: MemRef) -> None:
-        self._walk(target, lambda kernel, at, lanes: kernel.store(target, at, kernel.load(source, at, lanes)))
+        self._for_each_vector(
+            target, lambda kernel, at, lanes: kernel.store(target, at, kernel.load(source, at, lanes))
+        )
 
-    def _walk(self, memory: MemRef, visit: Callable[[KernelBuilder, Operand, int], None]) -> None:
+    def _for_each_vector(self, memory: MemRef, visit: Callable[[KernelBuilder, Operand, int], None]) -> None:
         """`visit` all elements in vectors, then one by one."""
         assert self.buffers is not None and isinstance(memory.extent, int)
         kernel, lanes = self.buffers.kernel, self.buffers.kernel.lanes_of(memory.dtype)

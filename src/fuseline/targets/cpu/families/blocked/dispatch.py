@@ -23,7 +23,7 @@ from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value, tensor_operands
 from fuseline.dispatch.body_classes import BodyClasses
 from fuseline.dispatch.loop_ref import LoopRef
-from fuseline.dispatch.result_places import unreshaped
+from fuseline.dispatch.result_boxes import unreshaped
 from fuseline.dispatch.view import DispatchView
 
 HEAVY = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)

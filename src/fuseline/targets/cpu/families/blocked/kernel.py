@@ -79,29 +79,31 @@ class BlockedKernel:
         rests = [self._extent(tile, here) for tile, here in zip(tiles, at, strict=True) if tile.rest is not None]
         part, count = self.streamed, len(self.plan.sub_kernels)
         if part is None:
-            self._units(range(count), [*sizes, *at, *rests])
+            self._sub_kernels(range(count), [*sizes, *at, *rests])
             return
         outside = [*sizes, *at, 0, *rests, *([0] if part.tile.rest is not None else [])]
-        self._units(range(part.first), outside)
+        self._sub_kernels(range(part.first), outside)
         self.states.begin()
 
         def step(here: Operand) -> None:
             rest = [self._extent(part.tile, here)] if part.tile.rest is not None else []
-            self._units(range(part.first, part.end), [*sizes, *at, here, *rests, *rest])
+            self._sub_kernels(range(part.first, part.end), [*sizes, *at, here, *rests, *rest])
             self.states.hand_on()
 
         self.kernel.loop(0, self.buffers.operand(part.tile.count), 1, step)
-        self._units(range(part.end, count), outside)
+        self._sub_kernels(range(part.end, count), outside)
 
-    def _units(self, numbers: range, sizes: list[Operand]) -> None:
+    def _sub_kernels(self, numbers: range, sizes: list[Operand]) -> None:
         for number in numbers:
-            self._unit(self.plan.sub_kernels[number], sizes, self.bindings[number])
+            self._sub_kernel(self.plan.sub_kernels[number], sizes, self.bindings[number])
 
     def _extent(self, tile: Tile, number: Operand) -> Operand:
         kernel = self.kernel
         return kernel.min(kernel.sub(self.buffers.operand(tile.full), kernel.mul(number, tile.size)), tile.size)
 
-    def _unit(self, sub_kernel: PlannedSubKernel, sizes: list[Operand], bindings: dict[int, int | MemRef]) -> None:
+    def _sub_kernel(
+        self, sub_kernel: PlannedSubKernel, sizes: list[Operand], bindings: dict[int, int | MemRef]
+    ) -> None:
         kernel = self.kernel
         with kernel.inlined(Inlined(0, 0, sizes, bindings)):
             workgroups = DispatchBuffers(kernel, sub_kernel.plan.view).operand(sub_kernel.plan.workgroups)

@@ -9,7 +9,7 @@ from xdsl.dialects import tensor
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from fuseline.analysis.structured import tensor_operands
-from fuseline.dispatch.result_places import place_of
+from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
@@ -116,14 +116,14 @@ def result_targets(dispatch: BlockedDispatch, tiling: Tiling) -> dict[SSAValue, 
     view = dispatch.view
     found: dict[SSAValue, list[ResultTarget]] = {}
     for position, result in enumerate(view.results):
-        place = place_of(view.shapes, result)
-        parts = _parts(dispatch, place.value)
-        if parts is None or (place.sliced and len(parts) > 1):
+        result_box = box_of(view.shapes, result)
+        parts = _parts(dispatch, result_box.value)
+        if parts is None or (result_box.sliced and len(parts) > 1):
             return Refusal("result-moved", f"result {position} is an argument, or rearranged on the way out")
         for value, axis, offset in parts:
             box = tiling.box_of(value)
-            dims = place.dims if len(parts) == 1 else view.shapes.dims(place.value)
-            at = [d.add(x, y) for x, y in zip(box.offsets, place.offsets or (0,) * len(box.offsets), strict=True)]
+            dims = result_box.dims if len(parts) == 1 else view.shapes.dims(result_box.value)
+            at = [d.add(x, y) for x, y in zip(box.offsets, result_box.offsets or (0,) * len(box.offsets), strict=True)]
             at[axis] = d.add(at[axis], offset)
             found.setdefault(value, []).append(ResultTarget(value, position, dims, tuple(at)))
     return found

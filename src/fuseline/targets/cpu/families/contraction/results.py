@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic, tensor_operands
-from fuseline.dispatch.result_places import ResultBox, place_of
+from fuseline.dispatch.result_boxes import ResultBox, box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, DelinearizedIndex, Index
@@ -45,13 +45,13 @@ class ResultPath:
     """Result `position` of the dispatch: the value to evaluate, its coordinates, and where in the result it lies."""
 
     position: int
-    place: ResultBox
+    box: ResultBox
     coordinates: Coordinates
 
     @property
     def value(self) -> SSAValue:
         """What is evaluated."""
-        return self.place.value
+        return self.box.value
 
     def index(self, buffers: DispatchBuffers, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
         """The coordinates where the root's loops are at `loops`."""
@@ -59,7 +59,7 @@ class ResultPath:
 
     def store(self, buffers: DispatchBuffers, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
         """Write the elements at `index`."""
-        buffers.store(buffers.result(self.position), buffers.placed(self.place, index, value.type.lanes), value, active)
+        buffers.store(buffers.result(self.position), buffers.placed(self.box, index, value.type.lanes), value, active)
 
 
 def _index(buffers: DispatchBuffers, coordinate: Coordinate, loops: Sequence[AnyIndex], lanes: int) -> AnyIndex:
@@ -82,10 +82,10 @@ def result_paths(view: DispatchView) -> list[ResultPath] | Refusal:
     found = _coordinates(view, root)
     paths: list[ResultPath] = []
     for position, result in enumerate(view.results):
-        place = place_of(view.shapes, result)
-        if place.value not in found:
+        box = box_of(view.shapes, result)
+        if box.value not in found:
             return Refusal("result-beside-root", f"result {position} does not follow from the root point by point")
-        paths.append(ResultPath(position, place, found[place.value]))
+        paths.append(ResultPath(position, box, found[box.value]))
     return paths
 
 

@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.moves import Coordinate, affine_sources
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.dispatch.loop_ref import LoopRef
-from fuseline.dispatch.result_places import ResultBox
+from fuseline.dispatch.result_boxes import ResultBox
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
 from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.traffic import is_uninitialised
@@ -81,8 +81,8 @@ def _written(staging: Staging) -> list[list[LoopRef | None]]:
             orders += [
                 [axis, None]
                 for d in stage.destinations.get(value, ())
-                if d.place.sliced
-                for axis in _cut(staging, value, d.place)
+                if d.box.sliced
+                for axis in _cut(staging, value, d.box)
             ]
     return orders
 

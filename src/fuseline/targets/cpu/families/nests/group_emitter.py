@@ -16,7 +16,7 @@ from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.nests.groups import Group
 from fuseline.targets.cpu.families.nests.interleaved_stores import InterleavedStores
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
-from fuseline.targets.cpu.families.nests.reducing import LaneReduction, reduce_points, walk
+from fuseline.targets.cpu.families.nests.reducing import LaneReduction, for_each_point, reduce_points
 from fuseline.targets.cpu.families.nests.register_transpose import RegisterTranspose
 from fuseline.targets.cpu.families.nests.stages import Stage, body_cost, element_types
 from fuseline.targets.cpu.families.nests.tiling import TileRow
@@ -193,7 +193,7 @@ class GroupEmitter:
             return self.lane_loop.run(0, extents[across], body, tuple(state))
 
         others = [(loop, extents[loop]) for loop in view.reduction if loop != across]
-        state = walk(self.e, others, {}, reduction.initial(), visit)
+        state = for_each_point(self.e, others, {}, reduction.initial(), visit)
         for value, result in zip(stage.values, reduction.finish(state, base), strict=True):
             self._made(stage, value, self.workgroup.index_of(value, point), result, None)
 

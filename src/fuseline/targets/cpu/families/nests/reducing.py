@@ -50,7 +50,7 @@ def reduce_points(
         return out
 
     loops = [(loop, extents[loop]) for loop in view.reduction]
-    totals = (sum_up if adds_floats(view.op) else walk)(e, loops, {}, inits, at_tap)
+    totals = (sum_up if adds_floats(view.op) else for_each_point)(e, loops, {}, inits, at_tap)
     flat = [narrowed(e.kernel, total, dtype_of(view.outputs[i % count].type)) for i, total in enumerate(totals)]
     return [list(flat[n * count : (n + 1) * count]) for n in range(len(points))]
 
@@ -62,17 +62,17 @@ def sum_up(
     sums: Sequence[Value],
     visit: Visit,
 ) -> Sequence[Value]:
-    """`walk` where what is carried are sums of floats: long ones are added up in parts."""
+    """`for_each_point` where what is carried are sums of floats: long ones are added up in parts."""
     counts = [extent for _, extent in loops if isinstance(extent, int)]
     if not loops or (len(counts) == len(loops) and prod(counts) < LONG):
-        return walk(e, loops, taps, sums, visit)
+        return for_each_point(e, loops, taps, sums, visit)
     (loop, extent), rest = loops[0], loops[1:]
     inner = [size for _, size in rest if isinstance(size, int)]
     terms = (extent if isinstance(extent, int) else None, prod(inner) if len(inner) == len(rest) else None)
     return summed(e.kernel, (0, extent), terms, sums, lambda i, held: sum_up(e, rest, {**taps, loop: i}, held, visit))
 
 
-def walk(
+def for_each_point(
     e: BodyEmitter,
     loops: Sequence[tuple[int, Operand]],
     taps: Mapping[int, Operand],
@@ -86,9 +86,11 @@ def walk(
     if _is_short(loops):
         assert isinstance(extent, int)
         for i in range(extent):
-            carried = walk(e, rest, {**taps, loop: i}, carried, visit)
+            carried = for_each_point(e, rest, {**taps, loop: i}, carried, visit)
         return carried
-    return e.kernel.loop(0, extent, 1, lambda i, *state: walk(e, rest, {**taps, loop: i}, state, visit), carried)
+    return e.kernel.loop(
+        0, extent, 1, lambda i, *state: for_each_point(e, rest, {**taps, loop: i}, state, visit), carried
+    )
 
 
 def _is_short(loops: Sequence[tuple[int, Operand]]) -> bool:

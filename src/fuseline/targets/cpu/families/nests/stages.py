@@ -19,7 +19,7 @@ from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, is_
 from fuseline.dispatch.derived_loops import live_ops
 from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.loop_ref import LoopRef
-from fuseline.dispatch.result_places import ResultBox, stored_places
+from fuseline.dispatch.result_boxes import ResultBox, stored_boxes
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
@@ -42,7 +42,7 @@ class Destination:
     """A place in the `position`-th result of the dispatch."""
 
     position: int
-    place: ResultBox
+    box: ResultBox
 
 
 @dataclass(eq=False)
@@ -307,8 +307,8 @@ def _op_cost(op: Operation) -> int:
 
 def _destinations(view: DispatchView) -> dict[SSAValue, list[Destination]]:
     found: dict[SSAValue, list[Destination]] = {}
-    for position, place in stored_places(view.entry.body.block, view.shapes):
-        found.setdefault(place.value, []).append(Destination(position, place))
+    for position, box in stored_boxes(view.entry.body.block, view.shapes):
+        found.setdefault(box.value, []).append(Destination(position, box))
     return found
 
 

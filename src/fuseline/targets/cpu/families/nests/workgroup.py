@@ -152,7 +152,7 @@ class Workgroup:
         buffers = self.e.buffers
         buffers.store(
             buffers.result(destination.position),
-            buffers.placed(destination.place, index, value.type.lanes),
+            buffers.placed(destination.box, index, value.type.lanes),
             value,
             active,
         )
@@ -216,7 +216,7 @@ class Workgroup:
     def _read(self, destination: Destination, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         buffers = self.e.buffers
         return buffers.load(
-            buffers.result(destination.position), buffers.placed(destination.place, index, lanes), lanes, active
+            buffers.result(destination.position), buffers.placed(destination.box, index, lanes), lanes, active
         )
 
     def _read_scratch(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:

@@ -80,8 +80,8 @@ class _RankKernel:
         count = self.buffers.operand(plan.extents[self.rank.ranked])
 
         def ranked(p: Operand) -> None:
-            place = kernel.load(self.sides[0][1], p)
-            self._store(loops, kernel.max(kernel.min(place, kernel.sub(count, 1)), 0), p)
+            found = kernel.load(self.sides[0][1], p)
+            self._store(loops, kernel.max(kernel.min(found, kernel.sub(count, 1)), 0), p)
 
         if limit is not None:
             kernel.loop(0, count, 1, lambda i: self._store(loops, i, limit))
@@ -89,8 +89,8 @@ class _RankKernel:
         kernel.loop(0, kernel.min(count, plan.limit), 1, ranked)
         return ()
 
-    def _store(self, loops: list[AnyIndex], place: Operand, rank: Operand) -> None:
-        index = self.plan.path.index(self.buffers, self._at(loops, place), 1)
+    def _store(self, loops: list[AnyIndex], position: Operand, rank: Operand) -> None:
+        index = self.plan.path.index(self.buffers, self._at(loops, position), 1)
         self.plan.path.store(self.buffers, index, self.kernel.as_value(rank), None)
 
     def _element(self, loops: list[AnyIndex], i: Operand) -> Value:
@@ -104,15 +104,15 @@ class _RankKernel:
 
     def _keep_first(self, loops: list[AnyIndex], count: Operand) -> None:
         """The first elements of a row in order in scratch; places of which none has come yet hold the position -1."""
-        kernel, limit, (keys, places) = self.kernel, self.plan.limit, self.sides[0]
+        kernel, limit, (keys, positions) = self.kernel, self.plan.limit, self.sides[0]
 
         def clear(p: Operand) -> None:
             kernel.store(keys, p, kernel.const(0, self.dtype))
-            kernel.store(places, p, kernel.as_value(-1))
+            kernel.store(positions, p, kernel.as_value(-1))
 
         def element(i: Operand) -> None:
             key = self._element(loops, i)
-            free = kernel.compare("lt", kernel.load(places, limit - 1), 0)
+            free = kernel.compare("lt", kernel.load(positions, limit - 1), 0)
             better = kernel.bitor(free, kernel.compare("lt", key, kernel.load(keys, limit - 1)))
             kernel.when(better, lambda: self._insert(key, i))
 
@@ -121,14 +121,14 @@ class _RankKernel:
 
     def _insert(self, key: Value, number: Operand) -> tuple[()]:
         """`key` takes its place, what comes behind it moves by one, and the last falls out."""
-        kernel, limit, (keys, places) = self.kernel, self.plan.limit, self.sides[0]
+        kernel, limit, (keys, positions) = self.kernel, self.plan.limit, self.sides[0]
 
         def step(p: Operand, carried: Value, position: Value) -> tuple[Value, Value]:
-            old, at = kernel.load(keys, p), kernel.load(places, p)
+            old, at = kernel.load(keys, p), kernel.load(positions, p)
             former = kernel.bitand(kernel.compare("eq", carried, old), kernel.compare("lt", position, at))
             first = kernel.bitor(kernel.compare("lt", at, 0), kernel.bitor(kernel.compare("lt", carried, old), former))
             kernel.store(keys, p, kernel.select(first, carried, old))
-            kernel.store(places, p, kernel.select(first, position, at))
+            kernel.store(positions, p, kernel.select(first, position, at))
             return kernel.select(first, old, carried), kernel.select(first, at, position)
 
         kernel.loop(0, limit, 1, step, [key, kernel.as_value(number)])
@@ -137,11 +137,11 @@ class _RankKernel:
     # all --------------------------------------------------------------------------------------------------------------
 
     def _sort(self, loops: list[AnyIndex], count: Operand) -> None:
-        kernel, (keys, places) = self.kernel, self.sides[0]
+        kernel, (keys, positions) = self.kernel, self.sides[0]
 
         def read(i: Operand) -> None:
             kernel.store(keys, i, self._element(loops, i))
-            kernel.store(places, i, kernel.as_value(i))
+            kernel.store(positions, i, kernel.as_value(i))
 
         kernel.loop(0, count, 1, read)
         width = 1
@@ -161,7 +161,7 @@ class _RankKernel:
         kernel.loop(0, count, 2 * width, pair)
 
     def _merge(self, low: Operand, middle: Operand, high: Operand, last: Operand) -> None:
-        kernel, (keys, places), (sorted_keys, sorted_places) = self.kernel, *self.sides
+        kernel, (keys, positions), (sorted_keys, sorted_positions) = self.kernel, *self.sides
 
         def step(p: Operand, left: Value, right: Value) -> tuple[Value, Value]:
             a, b = (
@@ -171,7 +171,7 @@ class _RankKernel:
             exhausted, ordered = kernel.compare("ge", right, high), kernel.compare("le", first, second)
             taken = kernel.bitand(kernel.compare("lt", left, middle), kernel.bitor(exhausted, ordered))
             kernel.store(sorted_keys, p, kernel.select(taken, first, second))
-            kernel.store(sorted_places, p, kernel.load(places, kernel.select(taken, a, b)))
+            kernel.store(sorted_positions, p, kernel.load(positions, kernel.select(taken, a, b)))
             return kernel.select(taken, kernel.add(left, 1), left), kernel.select(taken, right, kernel.add(right, 1))
 
         kernel.loop(

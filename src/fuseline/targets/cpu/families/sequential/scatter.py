@@ -66,11 +66,11 @@ class _ScatterKernel:
 
         def update(e: Operand) -> None:
             turn = self._at(loops, reduced, e)
-            place = kernel.cast(BodyPoint(self.emitter, root, turn, 1, None).value(scatter.place), "i64")
-            inside = kernel.bitand(kernel.compare("ge", place, 0), kernel.compare("lt", place, extent))
+            index = kernel.cast(BodyPoint(self.emitter, root, turn, 1, None).value(scatter.position), "i64")
+            inside = kernel.bitand(kernel.compare("ge", index, 0), kernel.compare("lt", index, extent))
 
             def hit() -> tuple[()]:
-                within = kernel.max(kernel.min(place, kernel.sub(extent, 1)), 0)
+                within = kernel.max(kernel.min(index, kernel.sub(extent, 1)), 0)
                 self._combine(self._at(turn, scatter.scattered, within), lanes, active)
                 return ()
 
@@ -127,7 +127,7 @@ class _ScatterKernel:
             self._store(here, self.kernel.splat(element, lanes), active)
             return
         index = path.index(buffers, here, lanes)
-        total = buffers.load(buffers.result(path.position), buffers.placed(path.place, index, lanes), lanes, active)
+        total = buffers.load(buffers.result(path.position), buffers.placed(path.box, index, lanes), lanes, active)
         self._store(here, combiner.combine(self.kernel, total, self.kernel.splat(element, lanes)), active)
 
     def _store(self, here: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
@@ -177,7 +177,7 @@ class ScatterFamily(Family):
         extents = root.loops(view.shapes)
         if any(extents[loop] == 0 for loop in root.parallel):
             return Refusal("empty", "a loop never runs")
-        outer, lane = line_loops(root, extents, scatter.scattered, loops_behind(root, scatter.place))
+        outer, lane = line_loops(root, extents, scatter.scattered, loops_behind(root, scatter.position))
         lanes = machine.lanes(dtype) if lane is not None else 1
         plan = ScatterPlan(
             view=view,

@@ -64,7 +64,7 @@ class _SelectionKernel:
         self.masked = max(BITS[plan.dtype], 8) in kernel.machine.masked_bits
         reduced = plan.extents[self.root.reduction[0]]
         bound = d.upper_bound(reduced)
-        self.place_dtype = "i64" if BITS[plan.dtype] == 64 or bound is None or bound >= 1 << 31 else "i32"
+        self.position_dtype = "i64" if BITS[plan.dtype] == 64 or bound is None or bound >= 1 << 31 else "i32"
 
     def emit(self) -> None:
         """One workgroup per point of the grid."""
@@ -101,10 +101,10 @@ class _SelectionKernel:
     def _start(self, loops: list[AnyIndex]) -> list[Value]:
         """The inits of both results."""
         values: list[Value] = []
-        for result in (self.selection.kept, self.selection.place):
+        for result in (self.selection.kept, self.selection.position):
             index = self.emitter.through(self.root.output_maps[result], loops, 1)
             values.append(self.emitter.value_at(self.root.outputs[result], index, 1))
-        return [values[0], self.kernel.cast(values[1], self.place_dtype)]
+        return [values[0], self.kernel.cast(values[1], self.position_dtype)]
 
     def _step(self, loops: list[AnyIndex], first: Operand, lanes: int, active: Operand | None, kept: Kept) -> Kept:
         kernel, here = self.kernel, list(loops)
@@ -114,10 +114,10 @@ class _SelectionKernel:
         replaces = kernel.splat(body.value(self.selection.replaces), lanes)
         if active is not None and lanes > 1:
             replaces = kernel.bitand(replaces, kernel.mask(active, lanes))
-        place = kernel.cast(kernel.as_value(first), self.place_dtype)
+        position = kernel.cast(kernel.as_value(first), self.position_dtype)
         if lanes > 1:
-            place = kernel.add(kernel.splat(place, lanes), kernel.iota(lanes, self.place_dtype))
-        return kernel.select(replaces, element, kept[0]), kernel.select(replaces, place, kept[1])
+            position = kernel.add(kernel.splat(position, lanes), kernel.iota(lanes, self.position_dtype))
+        return kernel.select(replaces, element, kept[0]), kernel.select(replaces, position, kept[1])
 
     def _accumulators(self, kept: Kept) -> list[Value]:
         return [kept[0], kept[1]] if self.selection.kept == 0 else [kept[1], kept[0]]
@@ -163,11 +163,11 @@ class _SelectionKernel:
         )
         return self.kernel.splat(body.value(self.selection.replaces), lanes)
 
-    def _store(self, loops: list[AnyIndex], value: Value, place: Value) -> None:
+    def _store(self, loops: list[AnyIndex], value: Value, position: Value) -> None:
         results = self.root.op.results
-        wide = self.kernel.cast(place, "i64")
+        wide = self.kernel.cast(position, "i64")
         self.emitter.known[results[self.selection.kept]] = lambda index, lanes, active: value
-        self.emitter.known[results[self.selection.place]] = lambda index, lanes, active: wide
+        self.emitter.known[results[self.selection.position]] = lambda index, lanes, active: wide
         for path in self.plan.paths:
             index = path.index(self.buffers, loops, 1)
             path.store(self.buffers, index, self.emitter.value_at(path.value, index, 1), None)
@@ -186,7 +186,7 @@ class SelectionFamily(Family):
         if root is None or not isinstance(found, Selection):
             return Refusal("not-a-selection", "the root does not keep an element and its place")
         dtype, extents = dtype_of(root.inputs[found.element].type), root.loops(view.shapes)
-        if dtype not in ("f32", "f64", "i32", "i64") or dtype_of(root.op.results[found.place].type) != "i64":
+        if dtype not in ("f32", "f64", "i32", "i64") or dtype_of(root.op.results[found.position].type) != "i64":
             return Refusal("element-type", f"elements are {dtype}")
         last = root.input_maps[found.element].results[-1:]
         if last != (AffineDimExpr(root.reduction[0]),):

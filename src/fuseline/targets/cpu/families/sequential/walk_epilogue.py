@@ -46,8 +46,8 @@ class WalkEpilogue:
     def finish(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """Read the total at a point, then compute and store what follows from it."""
         buffers, totals = self.buffers, self.totals
-        place = buffers.placed(totals.place, totals.index(buffers, loops, lanes), lanes)
-        self._total = buffers.load(buffers.result(totals.position), place, lanes, active)
+        index = buffers.placed(totals.box, totals.index(buffers, loops, lanes), lanes)
+        self._total = buffers.load(buffers.result(totals.position), index, lanes, active)
         for path in self.paths:
             index = path.index(buffers, loops, lanes)
             path.store(buffers, index, self.emitter.value_at(path.value, index, lanes, active), active)

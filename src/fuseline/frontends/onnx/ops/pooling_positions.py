@@ -17,7 +17,7 @@ from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import filled, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
-from fuseline.frontends.onnx.ops.computed_places import Places, scattered_at
+from fuseline.frontends.onnx.ops.computed_positions import Positions, scattered_at
 from fuseline.frontends.onnx.ops.indexing import position
 from fuseline.frontends.onnx.ops.reduction import or_nan
 from fuseline.frontends.onnx.ops.windows import Window, pad_spatial, window_map, window_of
@@ -33,7 +33,7 @@ class _Counting:
 
     steps: tuple[SSAValue, ...]
 
-    def place(self, b: Body, at: Sequence[SSAValue]) -> SSAValue:
+    def number(self, b: Body, at: Sequence[SSAValue]) -> SSAValue:
         """The number of the element at `at`."""
         total = s.index_constant(b, 0)
         for coordinate, step in zip(at, self.steps, strict=True):
@@ -49,7 +49,7 @@ def _counting(node: OnnxNode, dims: Sequence[Dim]) -> _Counting:
     return _Counting(tuple(node.index(step) for step in steps))
 
 
-def max_pool_with_places(node: OnnxNode) -> list[Tensor]:
+def max_pool_with_positions(node: OnnxNode) -> list[Tensor]:
     """The maximum in each window and its place: the first of equals. What is no number is the maximum, as without
     places.
 
@@ -82,9 +82,9 @@ def _better_of(node: OnnxNode, x: Tensor, window: Window) -> Callable[[Body], li
     element_type = mlir_element(INDEX_DTYPE)
 
     def body(b: Body) -> list[SSAValue]:
-        element, _, best, place = b.args
+        element, _, best, winner = b.args
         at = _tapped(b, window, lows)
-        first = s.compare(b, INDEX_DTYPE, "lt", place, b.constant(0, element_type))
+        first = s.compare(b, INDEX_DTYPE, "lt", winner, b.constant(0, element_type))
         for axis in beside:
             first = b.op(
                 arith.AndIOp, first, b.op(arith.CmpiOp, at[2 + axis], sizes[axis], "ult")
@@ -93,7 +93,7 @@ def _better_of(node: OnnxNode, x: Tensor, window: Window) -> Callable[[Body], li
         if is_float(x.dtype):
             better = or_nan(b, x.dtype, better, element, best, last=False)
         better = b.op(arith.OrIOp, first, better)
-        return [s.select(b, better, element, best), s.select(b, better, counting.place(b, at), place)]
+        return [s.select(b, better, element, best), s.select(b, better, counting.number(b, at), winner)]
 
     return body
 
@@ -116,8 +116,8 @@ def max_unpool(node: OnnxNode) -> Tensor:
     flat = _zeros(node, product(dims), x)
     count = product(x.dims)
     at, values = reshape(node, indices, (count,)), reshape(node, x, (count,))
-    places = Places(0, flat.dims[0], [at], lambda b, element: position(node, b, element, indices, flat.dims[0]))
-    return reshape(node, scattered_at(node, flat, places, values, "none"), dims)
+    positions = Positions(0, flat.dims[0], [at], lambda b, element: position(node, b, element, indices, flat.dims[0]))
+    return reshape(node, scattered_at(node, flat, positions, values, "none"), dims)
 
 
 def _zeros(node: OnnxNode, count: Dim, like: Tensor) -> Tensor:

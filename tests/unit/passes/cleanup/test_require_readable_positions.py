@@ -8,8 +8,8 @@ from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.text import parse_module, print_module
-from fuseline.passes.cleanup.clamp_unproven_places import ClampUnprovenPlacesPass
-from fuseline.passes.cleanup.require_readable_places import RequireReadablePlacesPass
+from fuseline.passes.cleanup.clamp_unproven_positions import ClampUnprovenPositionsPass
+from fuseline.passes.cleanup.require_readable_positions import RequireReadablePositionsPass
 
 N, M = d.symbol("n", 0), d.symbol("m", 0)
 
@@ -51,12 +51,12 @@ TOGETHER = """%back = arith.subi %last, %here : index
 FED = "%at = arith.addi %fed, %zero : index"
 
 
-def noted(place: str, **bounds: d.Dim) -> CompilerContext:
+def noted(position: str, **bounds: d.Dim) -> CompilerContext:
     ctx = new_context()
-    module = parse_module(READ.replace("PLACE", place), ctx)
+    module = parse_module(READ.replace("PLACE", position), ctx)
     ctx.symbols |= {"n": N, "m": M} | bounds
     before = print_module(module)
-    RequireReadablePlacesPass().apply(ctx, module)
+    RequireReadablePositionsPass().apply(ctx, module)
     assert print_module(module) == before
     return ctx
 
@@ -67,7 +67,7 @@ def refused(ctx: CompilerContext, n: int, m: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("place", "inside", "outside"),
+    ("position", "inside", "outside"),
     [
         (OTHER_WAY, [(1, 5), (0, 0), (3, 0)], [(0, 1)]),
         (CLAMPED, [(1, 5), (0, 0), (3, 0)], [(0, 1)]),
@@ -79,9 +79,9 @@ def refused(ctx: CompilerContext, n: int, m: int) -> bool:
     ids=["end, start", "start, end", "counter", "behind", "doubled", "mirrored"],
 )
 def test_sizes_that_would_be_left_are_refused(
-    place: str, inside: list[tuple[int, int]], outside: list[tuple[int, int]]
+    position: str, inside: list[tuple[int, int]], outside: list[tuple[int, int]]
 ):
-    ctx = noted(place)
+    ctx = noted(position)
     assert {r.node for r in ctx.requirements.values()} == {"read"}
     assert not any(refused(ctx, n, m) for n, m in inside)
     assert all(refused(ctx, n, m) for n, m in outside)
@@ -96,13 +96,13 @@ def test_a_range_that_is_not_known_asks_for_nothing():
     assert not noted(FED).requirements
 
 
-@pytest.mark.parametrize("place", [FED, CHOSEN, TOGETHER], ids=["data", "chosen", "two that vary together"])
-def test_what_is_clamped_asks_for_some_place(place: str):
+@pytest.mark.parametrize("position", [FED, CHOSEN, TOGETHER], ids=["data", "chosen", "two that vary together"])
+def test_what_is_clamped_asks_for_some_place(position: str):
     """Of a range that may not be met nothing is asked but that there is a place at all."""
     ctx = new_context()
-    module = parse_module(READ.replace("PLACE", place), ctx)
+    module = parse_module(READ.replace("PLACE", position), ctx)
     ctx.symbols |= {"n": N, "m": M}
-    for step in (ClampUnprovenPlacesPass(), RequireReadablePlacesPass()):
+    for step in (ClampUnprovenPositionsPass(), RequireReadablePositionsPass()):
         step.apply(ctx, module)
     assert not any(refused(ctx, n, m) for n, m in [(1, 5), (0, 0), (3, 0), (5, 9)])
     assert refused(ctx, 0, 1)

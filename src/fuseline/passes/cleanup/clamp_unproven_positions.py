@@ -1,10 +1,10 @@
-"""Pass `clamp-unproven-places`: a place that is read is the nearest one that there is, where nothing says that it is
+"""Pass `clamp-unproven-positions`: a place that is read is the nearest one that there is, where nothing says that it is
 inside.
 
 What a `tensor.extract` in a body reads may depend on data, and no size tells where that lies. Such a place is brought
 inside, so that nothing is read beside a tensor whatever the program is fed. Places that sizes keep inside stay as they
 are, and so do those that are met at both ends of what is known of them: they are required to be inside
-(`require-readable-places`), as a program that leaves its tensor is wrong.
+(`require-readable-positions`), as a program that leaves its tensor is wrong.
 
     x[p]    for data p              =>    x[max(min(p, n - 1), 0)]
     x[q]    for q that is never < 0 =>    x[min(q, n - 1)]
@@ -34,10 +34,10 @@ from fuseline.ir.fast.nesting import ops_inside
 
 
 @dataclass(frozen=True)
-class ClampUnprovenPlacesPass(ModulePass):
+class ClampUnprovenPositionsPass(ModulePass):
     """Has no options."""
 
-    name = "clamp-unproven-places"
+    name = "clamp-unproven-positions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Look at every read in a body."""
@@ -53,8 +53,8 @@ class ClampUnprovenPlacesPass(ModulePass):
 def _clamp(ctx: CompilerContext, generic: linalg.ops.GenericOp, read: tensor.ExtractOp) -> None:
     shapes = ShapeAnalysis(ctx.symbols)
     ranges = ScalarRanges(shapes, StructuredOp(generic), ctx.resources)
-    for axis, (place, size) in enumerate(zip(read.indices, shapes.dims(read.tensor), strict=True)):
-        found = ranges.of(place)
+    for axis, (position, size) in enumerate(zip(read.indices, shapes.dims(read.tensor), strict=True)):
+        found = ranges.of(position)
         below, behind = _open_ends((found.low, found.high), found.met, size)
         if below or behind:
             set_operand(read, 1 + axis, _clamped(generic, read, axis, below=below, behind=behind))
@@ -71,10 +71,10 @@ def _clamped(
     generic: linalg.ops.GenericOp, read: tensor.ExtractOp, axis: int, *, below: bool, behind: bool
 ) -> SSAValue:
     """The place along `axis`, brought inside at the ends that are open."""
-    emit, place = Emitter.before(read), read.indices[axis]
+    emit, position = Emitter.before(read), read.indices[axis]
     if behind:
-        place = emit.add(arith.MinSIOp(place, _last(generic, read, axis))).result
-    return emit.add(arith.MaxSIOp(place, emit.index(0))).result if below else place
+        position = emit.add(arith.MinSIOp(position, _last(generic, read, axis))).result
+    return emit.add(arith.MaxSIOp(position, emit.index(0))).result if below else position
 
 
 def _last(generic: linalg.ops.GenericOp, read: tensor.ExtractOp, axis: int) -> SSAValue:
@@ -85,4 +85,4 @@ def _last(generic: linalg.ops.GenericOp, read: tensor.ExtractOp, axis: int) -> S
     return emit.add(arith.SubiOp(emit.dim(read.tensor, axis), emit.index(1))).result
 
 
-EXPORT = ClampUnprovenPlacesPass
+EXPORT = ClampUnprovenPositionsPass

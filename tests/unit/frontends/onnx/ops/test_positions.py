@@ -10,7 +10,7 @@ import pytest
 
 from fuseline.frontends.onnx.ops import (
     affine_grid,
-    computed_places,
+    computed_positions,
     grid_sample,
     indexing,
     resampling,
@@ -35,7 +35,7 @@ def test_what_is_lowered_here() -> None:
     assert operators_of(grid_sample) == {"GridSample"}
     assert operators_of(resize) == {"Resize", "Upsample"}
     assert operators_of(affine_grid) == {"AffineGrid"}
-    assert not operators_of(computed_places) | operators_of(resampling) | operators_of(symbolic_resampling)
+    assert not operators_of(computed_positions) | operators_of(resampling) | operators_of(symbolic_resampling)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -218,11 +218,11 @@ SCALES, SIZES = np.array([1, 1, 1.6, 0.5], F32), np.array([1, 2, 7, 4])
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-@pytest.mark.parametrize("places", ["half_pixel", "pytorch_half_pixel", "align_corners", "half_pixel_symmetric"])
-def test_images_resized(mode: str, places: str) -> None:
+@pytest.mark.parametrize("positions", ["half_pixel", "pytorch_half_pixel", "align_corners", "half_pixel_symmetric"])
+def test_images_resized(mode: str, positions: str) -> None:
     x = normal(1, 2, 5, 6)
-    attributes = {"mode": mode, "coordinate_transformation_mode": places}
-    if places != "half_pixel_symmetric":
+    attributes = {"mode": mode, "coordinate_transformation_mode": positions}
+    if positions != "half_pixel_symmetric":
         agree("Resize", [x, None, SCALES], attributes, constants=(2,), rtol=1e-4, atol=1e-4)
     agree("Resize", [x, None, None, SIZES], attributes, constants=(3,), rtol=1e-4, atol=1e-4)
 
@@ -251,10 +251,10 @@ def test_images_of_older_models(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-@pytest.mark.parametrize("places", ["half_pixel", "asymmetric", "align_corners"])
-def test_images_of_symbolic_sizes(mode: str, places: str) -> None:
+@pytest.mark.parametrize("positions", ["half_pixel", "asymmetric", "align_corners"])
+def test_images_of_symbolic_sizes(mode: str, positions: str) -> None:
     x, scales = normal(1, 2, 5, 6), np.array([1, 1, 2, 0.5], F32)
-    attributes = {"mode": mode, "coordinate_transformation_mode": places, "nearest_mode": "floor"}
+    attributes = {"mode": mode, "coordinate_transformation_mode": positions, "nearest_mode": "floor"}
     agree("Resize", [x, None, scales], attributes, constants=(2,), free=(0,), rtol=1e-4, atol=1e-4)
 
 
@@ -285,11 +285,11 @@ def test_sizes_times_fractions() -> None:
 def test_shares_of_the_elements_around_a_place() -> None:
     at = np.array([-0.25, 0.25, 1.0, 2.6])
     for mode in ("linear", "cubic"):
-        places, weights = resampling.taps(resampling.Resampling(mode, "asymmetric"), at, 4, 2.0)
+        positions, weights = resampling.taps(resampling.Resampling(mode, "asymmetric"), at, 4, 2.0)
         np.testing.assert_allclose(weights.sum(1), 1)
-        assert places.min() >= 0 and places.max() <= 3
+        assert positions.min() >= 0 and positions.max() <= 3
         inside = slice(1, 3) if mode == "linear" else slice(2, 3)
-        np.testing.assert_allclose((places * weights).sum(1)[inside], at[inside], atol=1e-9)
+        np.testing.assert_allclose((positions * weights).sum(1)[inside], at[inside], atol=1e-9)
     _, shrunk = resampling.taps(resampling.Resampling("linear", "asymmetric", antialias=True), at, 4, 0.5)
     assert shrunk.shape[1] > 2
     np.testing.assert_allclose(shrunk.sum(1), 1)
@@ -304,7 +304,7 @@ def test_nearest_elements() -> None:
         "round_prefer_ceil": [0, 1, 2, 2, 3],
     }
     for mode, wanted in rounded.items():
-        assert resampling.nearest_places(at, 4, mode).tolist() == wanted
+        assert resampling.nearest_positions(at, 4, mode).tolist() == wanted
     old = resampling.Resampling("nearest", "asymmetric")
     assert [old.rounding(scale) for scale in (0.5, 1.0, 2.0, None)] == ["ceil", "floor", "floor", "floor"]
     assert resampling.Resampling("nearest", "asymmetric", "ceil").rounding(2.0) == "ceil"

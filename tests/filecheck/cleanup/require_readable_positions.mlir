@@ -1,8 +1,8 @@
-// RUN: fuseline opt %s -p require-readable-places --verify-each --print-locations | filecheck %s
-// RUN: fuseline opt %s -p require-readable-places,require-readable-places --verify-each --print-locations | filecheck %s
+// RUN: fuseline opt %s -p require-readable-positions --verify-each --print-locations | filecheck %s
+// RUN: fuseline opt %s -p require-readable-positions,require-readable-positions --verify-each --print-locations | filecheck %s
 
 // The last place that is read, 5, is inside by one: nothing to require, and nothing changes. What is required of symbols is in the context
-// (tests/unit/passes/cleanup/test_require_readable_places.py).
+// (tests/unit/passes/cleanup/test_require_readable_positions.py).
 // CHECK-LABEL: func.func @read
 // CHECK: tensor.extract %x[%at] : tensor<6xf32>
 // CHECK: loc("read")

@@ -51,15 +51,15 @@ are scattered."""
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where updates go along `axis` of a result of `size` elements there: to `place(b, *elements)`, an index made of
+class Positions:
+    """Where updates go along `axis` of a result of `size` elements there: to `position(b, *elements)`, an index made of
     the elements of `operands`. These are as large as the result but along `axis`, where there are as many as there are
     updates."""
 
     axis: int
     size: Dim
     operands: Sequence[Tensor]
-    place: Callable[..., SSAValue]
+    position: Callable[..., SSAValue]
 
     def combined(self, node: OnnxNode, updates: Tensor | None, reduction: str) -> Tensor:
         """The updates (None: the number of each along `axis`) that each element of the result gets, combined."""
@@ -91,7 +91,7 @@ class Places:
 
     def _hit(self, b: Body, elements: Sequence[SSAValue]) -> SSAValue:
         """Whether an update goes to the element of the result that the loops are at."""
-        return b.op(arith.CmpiOp, s.loop_index(b, self.axis), self.place(b, *elements[: len(self.operands)]), "eq")
+        return b.op(arith.CmpiOp, s.loop_index(b, self.axis), self.position(b, *elements[: len(self.operands)]), "eq")
 
     def _spread(self, given: Sequence[Tensor]) -> list[Tensor]:
         """The operands in the space of the reduction, whose last loop runs over the updates."""
@@ -100,7 +100,7 @@ class Places:
         return [view(t, dims, [last if i == axis else i for i in range(last)]) for t in given]
 
 
-def scattered_at(node: OnnxNode, data: Tensor, places: Places, updates: Tensor, reduction: str) -> Tensor:
+def scattered_at(node: OnnxNode, data: Tensor, positions: Positions, updates: Tensor, reduction: str) -> Tensor:
     """`data` with the updates at their places; of several at one place the last one counts where they are not
     combined."""
     if (
@@ -108,10 +108,10 @@ def scattered_at(node: OnnxNode, data: Tensor, places: Places, updates: Tensor, 
         and data.dtype.kind in KEPT_AS_THEY_ARE
         and data.dtype.itemsize in KEPT_AS_THEY_ARE[data.dtype.kind]
     ):
-        return places.replacing(node, data, updates)
+        return positions.replacing(node, data, updates)
     if reduction == "none":
-        return _latest(node, data, places.combined(node, None, "max"), updates, places.axis)
-    total = places.combined(node, updates, reduction)
+        return _latest(node, data, positions.combined(node, None, "max"), updates, positions.axis)
+    total = positions.combined(node, updates, reduction)
     combine = REDUCTIONS[reduction][1]
     wide = cast(node, data, total.dtype)
     return cast(
@@ -125,8 +125,8 @@ def _latest(node: OnnxNode, data: Tensor, numbers: Tensor, updates: Tensor, axis
     def body(b: Body, old: SSAValue, number: SSAValue) -> SSAValue:
         zero = b.constant(0, mlir_element(INDEX_DTYPE))
         row = s.as_index(b, b.op(arith.MaxSIOp, number, zero))
-        place = [row if i == axis else s.loop_index(b, i) for i in range(data.rank)]
-        new = b.op(tensor.ExtractOp, value, place, element_of(value))
+        position = [row if i == axis else s.loop_index(b, i) for i in range(data.rank)]
+        new = b.op(tensor.ExtractOp, value, position, element_of(value))
         return s.select(b, s.compare(b, INDEX_DTYPE, "ge", number, zero), new, old)
 
     loops = list(range(data.rank))

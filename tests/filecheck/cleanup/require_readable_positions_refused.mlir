@@ -1,4 +1,4 @@
-// RUN: not fuseline opt %s -p require-readable-places | filecheck %s
+// RUN: not fuseline opt %s -p require-readable-positions | filecheck %s
 
 // One element fewer, and the last place is never inside.
 // CHECK: E0107

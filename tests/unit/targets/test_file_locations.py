@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fuseline.targets.file_places import place_of
+from fuseline.targets.file_locations import location_of
 
 TEXT = """name = "toy"
 without_ops = [
@@ -46,20 +46,20 @@ def path(tmp_path: Path) -> Path:
     ],
 )
 def test_an_entry_has_a_line(path: Path, table: str, key: str, item: object, line: int) -> None:
-    assert place_of(path, table, key, item) == f"{path}:{line}"
-    assert place_of(path, table, key, item, short=True) == f"toy.toml:{line}"
+    assert location_of(path, table, key, item) == f"{path}:{line}"
+    assert location_of(path, table, key, item, short=True) == f"toy.toml:{line}"
 
 
 def test_what_is_not_there_has_none(path: Path) -> None:
-    assert place_of(path, "roots", "flop") == str(path)
-    assert place_of(path, "", "flop") == str(path)
+    assert location_of(path, "roots", "flop") == str(path)
+    assert location_of(path, "", "flop") == str(path)
 
 
 def test_an_item_that_is_not_there_is_at_its_entry(path: Path) -> None:
-    assert place_of(path, "costs", "flop", "tanh") == f"{path}:8"
+    assert location_of(path, "costs", "flop", "tanh") == f"{path}:8"
 
 
 def test_a_file_that_cannot_be_read_is_named_alone(path: Path) -> None:
-    assert place_of(path.parent / "none.toml", "costs", short=True) == "none.toml"
+    assert location_of(path.parent / "none.toml", "costs", short=True) == "none.toml"
     path.write_bytes(b"\xff\xfe")
-    assert place_of(path, "costs") == str(path)
+    assert location_of(path, "costs") == str(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fuseline.ir.dim import Dim, add, ceil_div, floor_div, maximum, minimum, mul, sub
 
 
-def window_places(size: Dim, span: int, stride: int, padding: tuple[int, int], *, ceil: bool) -> tuple[Dim, Dim]:
+def window_positions(size: Dim, span: int, stride: int, padding: tuple[int, int], *, ceil: bool) -> tuple[Dim, Dim]:
     """How many places a window over `span` elements has, and how much more padding at the end it needs for them (where
     sizes are rounded up: `ceil`)."""
     low, high = padding

@@ -25,7 +25,7 @@ from fuseline.ir.linalg_ext.base import (
 )
 
 
-class _PlacesOp(ExtOp, ABC):
+class _IndexedOp(ExtOp, ABC):
     """Slices of a tensor at places: `dimension_map` names the dimensions that an index has, the last dimension of the
     indices (none for one)."""
 
@@ -67,7 +67,7 @@ class _PlacesOp(ExtOp, ABC):
 
 
 @irdl_op_definition
-class ScatterOp(_PlacesOp):
+class ScatterOp(_IndexedOp):
     """The output with slices at computed places combined by the body, which sees an update and what is there, one after
     the other."""
 
@@ -95,7 +95,7 @@ class ScatterOp(_PlacesOp):
 
 
 @irdl_op_definition
-class GatherOp(_PlacesOp):
+class GatherOp(_IndexedOp):
     """Slices of the first input at computed places; where a mask is false, the output as it was."""
 
     name = "iree_linalg_ext.gather"

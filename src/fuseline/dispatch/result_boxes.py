@@ -34,7 +34,7 @@ class ResultBox:
         return bool(self.offsets)
 
 
-def place_of(shapes: ShapeAnalysis, result: SSAValue) -> ResultBox:
+def box_of(shapes: ShapeAnalysis, result: SSAValue) -> ResultBox:
     """What is computed for a result of a dispatch, and where it goes."""
     value = unreshaped(result)
     box = _box(shapes, value)
@@ -47,20 +47,22 @@ def returned(body: Block) -> tuple[SSAValue, ...]:
     return tuple(last.operands) if isinstance(last, func.ReturnOp | ReturnOp) else ()
 
 
-def stored_places(body: Block, shapes: ShapeAnalysis) -> Iterator[tuple[int, ResultBox]]:
+def stored_boxes(body: Block, shapes: ShapeAnalysis) -> Iterator[tuple[int, ResultBox]]:
     """What is stored in each result, by its number: one value, or the parts of a concat along the innermost dimension
     (elsewhere a branch per row costs nothing)."""
     for position, result in enumerate(returned(body)):
-        place = place_of(shapes, result)
-        parts = _concat_parts(shapes, place.value) if not place.sliced else None
+        result_box = box_of(shapes, result)
+        parts = _concat_parts(shapes, result_box.value) if not result_box.sliced else None
         if parts is None:
-            yield position, place
+            yield position, result_box
             continue
         axis, offset = parts.dim.value.data, 0
         for part in parts.inputs:
             yield (
                 position,
-                ResultBox(part, place.dims, tuple(offset if i == axis else 0 for i in range(len(place.dims)))),
+                ResultBox(
+                    part, result_box.dims, tuple(offset if i == axis else 0 for i in range(len(result_box.dims)))
+                ),
             )
             offset = add(offset, shapes.dims(part)[axis])
 

@@ -28,8 +28,8 @@ def gather(op: GatherOp) -> list[SSAValue]:
 
     def body(b: Body) -> SSAValue:
         at = _index(b, op, indices, batch)
-        place = [*at, *(loop(b, i) for i in loops[op.batch :])]
-        found = b.op(tensor.ExtractOp, source, place, element_of(source))
+        position = [*at, *(loop(b, i) for i in loops[op.batch :])]
+        found = b.op(tensor.ExtractOp, source, position, element_of(source))
         return b.op(arith.SelectOp, _true(b, b.args[0]), found, b.args[1]) if len(op.inputs) == 3 else found
 
     inputs = [(op.inputs[2], batch), (out, loops)] if len(op.inputs) == 3 else []
@@ -67,8 +67,8 @@ def scatter(op: ScatterOp) -> list[SSAValue]:
     def body(b: Body) -> Sequence[SSAValue]:
         update, total = b.args[0], b.args[-1]
         hit = _true(b, b.args[1]) if len(op.inputs) == 3 else None
-        for axis, place in enumerate(_index(b, op, op.inputs[1], taken)):
-            here = b.op(arith.CmpiOp, loop(b, axis), place, "eq")
+        for axis, position in enumerate(_index(b, op, op.inputs[1], taken)):
+            here = b.op(arith.CmpiOp, loop(b, axis), position, "eq")
             hit = here if hit is None else b.op(arith.AndIOp, hit, here)
         assert hit is not None
         return [b.op(arith.SelectOp, hit, inlined(b, op.block, [update, total])[0], total)]
@@ -85,10 +85,10 @@ def map_load(op: MapLoadOp) -> list[SSAValue]:
     sizes = [source.size(axis) for axis in range(len(shape_of(op.source)))]
 
     def body(b: Body) -> SSAValue:
-        *place, otherwise = inlined(b, op.body.block, [loop(b, i) for i in loops])
-        nearest = [_nearest(b, at, size) for at, size in zip(place, sizes, strict=True)]
+        *position, otherwise = inlined(b, op.body.block, [loop(b, i) for i in loops])
+        nearest = [_nearest(b, at, size) for at, size in zip(position, sizes, strict=True)]
         found = b.op(tensor.ExtractOp, op.source, nearest, element_of(op.source))
-        for at, size in zip(place, sizes, strict=True):
+        for at, size in zip(position, sizes, strict=True):
             found = b.op(arith.SelectOp, b.op(arith.CmpiOp, at, size, "ult"), found, otherwise)
         return found
 
@@ -107,8 +107,8 @@ def map_store(op: MapStoreOp) -> list[SSAValue]:
     nest = Nest(op, [(op.dest, kept), (op.source, read)])
 
     def body(b: Body) -> Sequence[SSAValue]:
-        *place, hit = inlined(b, op.body.block, [loop(b, i) for i in read])
-        for axis, at in enumerate(place):
+        *position, hit = inlined(b, op.body.block, [loop(b, i) for i in read])
+        for axis, at in enumerate(position):
             hit = b.op(arith.AndIOp, hit, b.op(arith.CmpiOp, loop(b, axis), at, "eq"))
         return [b.op(arith.SelectOp, hit, b.args[0], b.args[1])]
 

@@ -1,5 +1,5 @@
-// RUN: fuseline opt %s -p clamp-unproven-places --verify-each --print-locations --split-input-file | filecheck %s
-// RUN: fuseline opt %s -p clamp-unproven-places,clamp-unproven-places --verify-each --print-locations --split-input-file | filecheck %s
+// RUN: fuseline opt %s -p clamp-unproven-positions --verify-each --print-locations --split-input-file | filecheck %s
+// RUN: fuseline opt %s -p clamp-unproven-positions,clamp-unproven-positions --verify-each --print-locations --split-input-file | filecheck %s
 
 // Data may name any place: it is brought inside at both ends, once.
 // CHECK-LABEL: func.func @data

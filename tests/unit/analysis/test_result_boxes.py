@@ -7,7 +7,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.dispatch.result_places import place_of, unreshaped
+from fuseline.dispatch.result_boxes import box_of, unreshaped
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 
@@ -26,8 +26,13 @@ def _returned(body: str, type_: str = "tensor<4x8xf32>") -> tuple[FuncOp, SSAVal
 
 def test_a_box():
     function, result = _returned(BOX)
-    place = place_of(ShapeAnalysis(), result)
-    assert (place.value, place.dims, place.offsets, place.sliced) == (function.args[0], (4, 8), (1, 2), True)
+    result_box = box_of(ShapeAnalysis(), result)
+    assert (result_box.value, result_box.dims, result_box.offsets, result_box.sliced) == (
+        function.args[0],
+        (4, 8),
+        (1, 2),
+        True,
+    )
 
 
 def test_reshapes_around_a_box_change_nothing():
@@ -35,7 +40,7 @@ def test_reshapes_around_a_box_change_nothing():
         BOX.replace("%r =", "%b =") + "\n%r = tensor.collapse_shape %b [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>",
         "tensor<32xf32>",
     )
-    assert place_of(ShapeAnalysis(), result).value is function.args[0]
+    assert box_of(ShapeAnalysis(), result).value is function.args[0]
 
 
 @pytest.mark.parametrize(
@@ -55,8 +60,8 @@ def test_other_slices_are_written_whole(change: tuple[str, str]):
             f"tensor<5xf32>\n{body.replace('%x into', '%s into')}"
         )
     _, result = _returned(body)
-    place = place_of(ShapeAnalysis(), result)
-    assert (place.value, place.dims, place.sliced) == (result, (4, 8), False)
+    result_box = box_of(ShapeAnalysis(), result)
+    assert (result_box.value, result_box.dims, result_box.sliced) == (result, (4, 8), False)
 
 
 def test_the_value_before_reshapes():

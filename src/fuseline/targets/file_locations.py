@@ -10,7 +10,7 @@ _HEADER = re.compile(r"\s*\[\s*([\w.\"'-]+)\s*\]")
 _ENTRY = re.compile(r"\s*([\w.\"'-]+)\s*=")
 
 
-def place_of(path: Path, table: str, key: str = "", item: object = None, *, short: bool = False) -> str:
+def location_of(path: Path, table: str, key: str = "", item: object = None, *, short: bool = False) -> str:
     """`path:line` of the entry `key` in `table` (names with dots, empty for the file's own); of an array, that of
     `item`; of a table without a key, its heading. The path alone where it is not found. `short`: without the folder."""
     name = path.name if short else str(path)

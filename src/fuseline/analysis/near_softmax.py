@@ -10,19 +10,10 @@ from math import inf
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Operation, SSAValue
 
-from fuseline.analysis.online_softmax import (
-    MAXIMA,
-    Generic,
-    TensorDim,
-    Weighing,
-    exponentials_of,
-    readers_of,
-    reduced_axis,
-    total_of,
-    weighing_of,
-)
+from fuseline.analysis.online_softmax import MAXIMA, exponentials_of, reduced_axis, total_of
 from fuseline.analysis.softmax import Reduction, reduction_of
 from fuseline.analysis.structured import StructuredOp, is_generic, multiply_add_operands
+from fuseline.analysis.weighted_sums import Generic, TensorDim, Weighing, readers_of, weighing_of
 from fuseline.ir.build import element_of
 
 

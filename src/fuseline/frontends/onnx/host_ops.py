@@ -19,7 +19,8 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Region, SSAValue
 
 from fuseline.frontends.onnx.dtypes import holds_dtype, is_unsigned, mlir_element
-from fuseline.frontends.onnx.host_models import HostModel, HostNode, evaluate, host_model, initializer, outputs_of
+from fuseline.frontends.onnx.host_models import HostModel, HostNode, evaluate, host_model, initializer
+from fuseline.frontends.onnx.host_types import outputs_of
 from fuseline.frontends.onnx.host_values import (
     HostValue,
     Value,

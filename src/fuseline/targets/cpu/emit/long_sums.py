@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fuseline.targets.cpu.emit.microkernel import LEAST_STEPS, MOST_STEPS, PARTIAL_STEPS
+from fuseline.targets.cpu.emit.partial_sums import LEAST_STEPS, MOST_STEPS, PARTIAL_STEPS
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
 
 from fuseline.targets.cpu.emit.folded_address import Folding
+from fuseline.targets.cpu.emit.partial_sums import MOST_STEPS, PARTIAL_STEPS, PartialSums, PartialTotals, partial_size
+from fuseline.targets.cpu.emit.reduction_axes import EdgeCheck, ReductionAxis, rounded
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 
@@ -25,77 +26,6 @@ then keep those in registers that the accumulators need (a 7-wide window written
 STEPS_PER_ITERATION = 2
 """Steps of a long innermost loop written out per iteration: one hides the loop's own instructions, more only make
 code."""
-
-
-PARTIAL_STEPS = 256
-"""About how many steps of floats are added up before their sum is added to the total: the rounding error of a sum grows
-with the length of its runs, and this bounds it. A total costs an addition, and a way to the stack and back, per
-accumulator: under 1 % of the steps between."""
-
-LEAST_STEPS, MOST_STEPS = 160, 384
-"""Partial sums may be this short or nearly this long, so that all can be of one length: a shorter last one is code of
-its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeCheck:
-    """A padded coordinate of the rows: row `r` is at `bases[r] + coefficient * i` for reduction index `i`, inside where
-    `0 <= . < size`.
-
-    `low[r]`/`high[r]` say whether row `r` can be below 0 / at or above `size`; `shared`: all rows are at the same
-    coordinate; `ordered`: none is at a smaller one than the row before; `folding`: where rows outside are read, None
-    for padding.
-    """
-
-    bases: tuple[Operand, ...]
-    coefficient: int
-    size: Operand
-    low: tuple[bool, ...]
-    high: tuple[bool, ...]
-    shared: bool
-    ordered: bool
-    folding: Folding | None = None
-
-    @property
-    def all_low(self) -> bool:
-        """Whether all rows can be in the padding below 0 together: the last one can, and the others are not above
-        it."""
-        return self.folding is None and self.ordered and self.low[-1]
-
-    @property
-    def all_high(self) -> bool:
-        """Whether all rows can be in the padding at or above `size` together."""
-        return self.folding is None and self.ordered and self.high[0]
-
-
-@dataclass(frozen=True, slots=True)
-class RoundedTerm:
-    """A part of row addresses that moves in steps: row `r` is `stride * ((bases[r] + coefficient * i) // divisor)` on
-    for reduction index `i`.
-
-    What is divided is not negative wherever no edge check has replaced the address.
-    """
-
-    bases: tuple[Operand, ...]
-    coefficient: int
-    divisor: int
-    stride: Operand
-
-
-@dataclass(frozen=True, slots=True)
-class ReductionAxis:
-    """One loop of the reduction: its extent, what a step adds to row addresses (elements) and to the column index, and
-    the edges it meets.
-
-    `first` is where it begins, as columns count: row addresses count from there.
-    """
-
-    extent: Operand
-    row_stride: Operand
-    column_stride: Operand
-    checks: tuple[EdgeCheck, ...] = ()
-    rounded: tuple[RoundedTerm, ...] = ()
-    first: Operand = 0
 
 
 Columns = Callable[[Operand, Sequence[Operand], int], Value]
@@ -115,22 +45,6 @@ class PrefetchRequests:
 
     period: int
     request: Callable[[Operand, Operand], None]
-
-
-class _Parts(NamedTuple):
-    """Partial sums: those of the loop at `level`, `size` iterations each."""
-
-    level: int
-    size: int
-
-
-def part_of(count: int, inside: int, period: int) -> int:
-    """How many of the `count` iterations of a loop, of `inside` steps each, are a partial sum: whole periods of them,
-    and all sums of one length where there is such a length."""
-    sizes = range(period, min(count, -(-MOST_STEPS // inside)), period)
-    even = [size for size in sizes if count % size == 0 and size * inside >= LEAST_STEPS]
-    wanted = max(PARTIAL_STEPS // inside // period, 1) * period
-    return min(even, key=lambda size: abs(size - wanted), default=wanted)
 
 
 class TileReduction:
@@ -169,8 +83,8 @@ class TileReduction:
             pulled,
         )
         self.prefetches, self.part = prefetches, part
-        self._totals: _Totals | None = None
-        self._parts: _Parts | None = None
+        self._totals: PartialTotals | None = None
+        self._parts: PartialSums | None = None
 
     def emit(self, accumulators: Sequence[Value], always: Sequence[EdgeCheck] = ()) -> list[Value]:
         """The accumulators after the whole reduction. `always`: edges that no loop of the reduction changes."""
@@ -181,7 +95,7 @@ class TileReduction:
         if self._parts is None:
             return list(self._nest(0, addresses, 0, (), tuple(accumulators)))
         with self.kernel.passing_scratch():
-            self._totals = _Totals(self.kernel, accumulators)
+            self._totals = PartialTotals(self.kernel, accumulators)
             self._nest(0, addresses, 0, (), ())
             return self._totals.values()
 
@@ -226,7 +140,9 @@ class TileReduction:
             return self._with_prefetches(self.prefetches, column, lo, hi, point, carried, first)
         return self._loop(level, lo, hi, point, carried)
 
-    def _in_parts(self, parts: _Parts, column: Operand, lo: Operand, hi: Operand, point: Step) -> tuple[Value, ...]:
+    def _in_parts(
+        self, parts: PartialSums, column: Operand, lo: Operand, hi: Operand, point: Step
+    ) -> tuple[Value, ...]:
         """The loop that is cut into partial sums; what they add up to is in memory."""
         kernel, totals, (level, size) = self.kernel, self._totals, parts
         assert totals is not None
@@ -256,16 +172,16 @@ class TileReduction:
         """Iterations of a loop between requests."""
         return 1 if self.prefetches is None or level < len(self.axes) - 1 else self.prefetches.period
 
-    def _partial_sums(self) -> _Parts | None:
+    def _partial_sums(self) -> PartialSums | None:
         """Where the reduction is cut into partial sums: the outermost loop of short enough iterations; None where one
         sum is all."""
         if self.part is not None:
-            return _Parts(0, self.part) if self.part else None
+            return PartialSums(0, self.part) if self.part else None
         counts = [axis.extent if isinstance(axis.extent, int) else 2 * PARTIAL_STEPS for axis in self.axes]
         if prod(counts) < MOST_STEPS:
             return None
         level = next(level for level in range(len(counts)) if prod(counts[level + 1 :]) < MOST_STEPS)
-        return _Parts(level, part_of(counts[level], prod(counts[level + 1 :]), self._period(level)))
+        return PartialSums(level, partial_size(counts[level], prod(counts[level + 1 :]), self._period(level)))
 
     def _with_prefetches(
         self,
@@ -429,35 +345,3 @@ class TileReduction:
             for v in range(self.vectors):
                 out[row * self.vectors + v] = kernel.fma(spread, vectors[v], out[row * self.vectors + v])
         return tuple(out)
-
-
-class _Totals:
-    """The sums of one tile so far, in scratch: in registers they would stand in the way of the partial sums."""
-
-    def __init__(self, kernel: KernelBuilder, start: Sequence[Value]) -> None:
-        self._kernel, self._type, self._count = kernel, start[0].type, len(start)
-        self._memory = kernel.scratch(self._type.dtype, len(start) * self._type.lanes)
-        self._store(start)
-
-    def zeros(self) -> tuple[Value, ...]:
-        """What a partial sum starts from."""
-        return (self._kernel.const(0.0, self._type.dtype, self._type.lanes),) * self._count
-
-    def add(self, parts: Sequence[Value]) -> tuple[Value, ...]:
-        """Add partial sums; answers that nothing is carried in registers."""
-        self._store([self._kernel.add(total, part) for total, part in zip(self.values(), parts, strict=True)])
-        return ()
-
-    def values(self) -> list[Value]:
-        """The totals."""
-        return [self._kernel.load(self._memory, i * self._type.lanes, self._type.lanes) for i in range(self._count)]
-
-    def _store(self, values: Sequence[Value]) -> None:
-        for i, value in enumerate(values):
-            self._kernel.store(self._memory, i * self._type.lanes, value)
-
-
-def rounded(kernel: KernelBuilder, address: Address, term: RoundedTerm, row: int, i: Operand) -> Address:
-    """The address of a row with a term that moves in steps, at reduction index `i`."""
-    whole = kernel.add(term.bases[row], kernel.mul(i, term.coefficient))
-    return kernel.offset(address, kernel.mul(kernel.div(whole, term.divisor), term.stride))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseline.targets.cpu.kernel_ir.arithmetic import Arithmetic
+from fuseline.targets.cpu.kernel_ir.lanes import Lanes
 from fuseline.targets.cpu.kernel_ir.types import BITS, I64, Type, Value
 
 
-class Conversion(Arithmetic):
+class Conversion(Lanes):
     """`cast` and its parts."""
 
     half_conversion = True

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from fuseline.targets.cpu.emit.microkernel import LEAST_STEPS, MOST_STEPS
+from fuseline.targets.cpu.emit.partial_sums import LEAST_STEPS, MOST_STEPS
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.isa import machine

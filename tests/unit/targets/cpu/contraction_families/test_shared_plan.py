@@ -10,7 +10,7 @@ import pytest
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.combinators.prefetch import NONE
-from fuseline.targets.cpu.emit.microkernel import part_of
+from fuseline.targets.cpu.emit.partial_sums import partial_size
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
@@ -86,7 +86,7 @@ def test_long_sums_keep_their_parts():
     found = shared_plans(own, AVX512)
     assert [sorted(one.members) for one in found] == [[0, 1, 2]]
     periods = [max(1, plan.prefetch.period) for plan in own]
-    expected = [part_of(steps, 1, period) for steps, period in zip((512, 768, 1536), periods, strict=True)]
+    expected = [partial_size(steps, 1, period) for steps, period in zip((512, 768, 1536), periods, strict=True)]
     assert [plan.part for plan in contractions(found[0])] == expected
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.targets.cpu.emit.microkernel import ReductionAxis
 from fuseline.targets.cpu.emit.narrow_microkernel import NarrowReduction, PairReduction
+from fuseline.targets.cpu.emit.reduction_axes import ReductionAxis
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Block, Kernel, Loop, Operand, Value

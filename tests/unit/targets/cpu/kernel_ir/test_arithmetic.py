@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from fuseline.targets.cpu.isa import detect
-from fuseline.targets.cpu.kernel_ir.arithmetic import Arithmetic, type_of_number
+from fuseline.targets.cpu.kernel_ir.arithmetic import type_of_number
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.lanes import Lanes
 from fuseline.targets.cpu.kernel_ir.types import I1, I64, Type
 
 from .vectors import on_lanes
@@ -141,7 +142,7 @@ def test_comparisons_are_signed_and_ordered(name: str) -> None:
     x, y = np.array([1, np.nan, 2, np.nan], np.float32), np.array([1, 1, np.nan, np.nan], np.float32)
     np.testing.assert_array_equal(on_lanes(lambda k, x, y: k.compare(name, x, y), x, y, result="i1"), numpy(x, y))
     for one, other in ((2, 3), (3, 3), (-1, 1)):
-        assert Arithmetic().compare(name, one, other).attr == int(numpy(one, other))
+        assert Lanes().compare(name, one, other).attr == int(numpy(one, other))
 
 
 @pytest.mark.parametrize("name", ["ult", "ule", "ugt", "uge"])
@@ -149,13 +150,13 @@ def test_unsigned_comparisons_fold_as_they_run(name: str) -> None:
     function = {"ult": operator.lt, "ule": operator.le, "ugt": operator.gt, "uge": operator.ge}[name]
     for a, b in ((-1, 1), (1, -1), (3, 3), (0, 5)):
         expected = function(a % 2**64, b % 2**64)
-        assert Arithmetic().compare(name, a, b).attr == int(expected)
+        assert Lanes().compare(name, a, b).attr == int(expected)
         found = on_lanes(lambda k, x, y: k.compare(name, x, y), np.array([a, a]), np.array([b, b]), result="i1")
         assert found.tolist() == [expected] * 2
 
 
 def test_selection() -> None:
-    a, b, k = _floats(), _floats(), Arithmetic()
+    a, b, k = _floats(), _floats(), Lanes()
     np.testing.assert_array_equal(
         on_lanes(lambda k, x, y: k.select(k.compare("lt", x, y), x, y), a, b), np.minimum(a, b)
     )
@@ -201,13 +202,13 @@ def test_masks(active: int) -> None:
     expected = np.arange(LANES) < active
     zeros = np.zeros(LANES, np.float32)
     assert on_lanes(lambda k, x: k.mask(active, LANES), zeros, result="i1").tolist() == expected.tolist()
-    k = Arithmetic()
+    k = Lanes()
     assert k.mask(active, 1) is k.const(int(active > 0), "i1")
 
 
 def test_counting_lanes() -> None:
     assert on_lanes(lambda k, x: k.iota(LANES), np.zeros(LANES, np.int64)).tolist() == list(range(LANES))
-    k = Arithmetic()
+    k = Lanes()
     assert k.iota(1) is k.const(0, "i64") and k.iota(4, "i32").type == Type("i32", 4)
 
 
@@ -215,7 +216,7 @@ def test_counting_lanes() -> None:
 
 
 def test_numbers_become_values_of_the_others_type() -> None:
-    k = Arithmetic()
+    k = Lanes()
     v = k.pure("splat", Type("f32", 8), (k.const(2.0, "f32"),))
     assert k.mul(v, 3).args[1] is k.const(3.0, "f32", 8) and k.mul(3, v).type == Type("f32", 8)
     assert k.as_value(2, Type("f64", 4)) is k.const(2.0, "f64", 4)
@@ -229,11 +230,11 @@ def test_numbers_become_values_of_the_others_type() -> None:
 @pytest.mark.parametrize(("x", "type_"), [(3, I64), (2.5, Type("f32")), (True, I64)])
 def test_the_type_of_a_number(x: Any, type_: Type) -> None:
     assert type_of_number(x) == type_
-    assert type_of_number(Arithmetic().const(1, "i1")) == I1
+    assert type_of_number(Lanes().const(1, "i1")) == I1
 
 
 def test_index_arithmetic_keeps_constants_outside() -> None:
-    k = Arithmetic()
+    k = Lanes()
     n, m = (k.pure("size", I64, (), i) for i in range(2))
     assert k.add(k.add(n, 3), k.add(m, 4)) is k.add(k.add(n, m), 7)
     assert k.sub(k.add(n, 9), k.add(n, 4)) == 5 and k.sub(k.add(n, 9), 9) is n
@@ -245,7 +246,7 @@ def test_index_arithmetic_keeps_constants_outside() -> None:
 
 
 def test_lanes_of_what_is_known_are_known() -> None:
-    k = Arithmetic()
+    k = Lanes()
     one = k.const(1.5, "f32")
     assert k.splat(one, 4) is k.const(1.5, "f32", 4) and k.splat(7, 2) is k.const(7, "i64", 2)
     scalar = k.pure("load", Type("f32"), ())

@@ -26,9 +26,10 @@ from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.online_softmax import Generic, OnlineSoftmax, TensorDim, Weighing, online_softmax_of, through
+from fuseline.analysis.online_softmax import OnlineSoftmax, online_softmax_of
 from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.analysis.weighted_sums import Generic, TensorDim, Weighing, through
 from fuseline.dispatch.body_classes import BodyClasses
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of, mismatch
 from fuseline.dispatch.view import DispatchView

@@ -7,7 +7,8 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
-from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, Operand, RhsMode, constant_part
+from fuseline.targets.cpu.families.contraction.constant_part import constant_part
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, Operand, RhsMode
 from fuseline.targets.cpu.families.contraction.pairs import reads_as_stored, walks_across
 from fuseline.targets.cpu.families.contraction.prefetch import row_tiles
 from fuseline.targets.cpu.kernel_ir.types import BYTES

@@ -10,8 +10,9 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.split import first_of
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import Index
-from fuseline.targets.cpu.emit.microkernel import EdgeCheck, ReductionAxis, RoundedTerm, Rows, rounded
+from fuseline.targets.cpu.emit.microkernel import Rows
 from fuseline.targets.cpu.emit.packing import over_axes
+from fuseline.targets.cpu.emit.reduction_axes import EdgeCheck, ReductionAxis, RoundedTerm, rounded
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader, reduction_cuts
 from fuseline.targets.cpu.families.contraction.loops import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan

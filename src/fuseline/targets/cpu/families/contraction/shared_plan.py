@@ -17,7 +17,8 @@ from math import gcd
 
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
-from fuseline.targets.cpu.emit.microkernel import MOST_STEPS, STEPS_PER_ITERATION, part_of
+from fuseline.targets.cpu.emit.microkernel import STEPS_PER_ITERATION
+from fuseline.targets.cpu.emit.partial_sums import MOST_STEPS, partial_size
 from fuseline.targets.cpu.families.common_forms import disjoint_groups
 from fuseline.targets.cpu.families.contraction.loops import estimated
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
@@ -77,7 +78,7 @@ def _site(number: int, plan: ContractionPlan) -> _Site | None:
     in_parts = max(runs) >= MOST_STEPS and not loops.narrow
     if len(runs) != len(loops.segments) or (in_parts and len(runs) > 1):
         return None
-    part = part_of(steps, 1, plan.prefetch.period or 1) if in_parts else gcd(*runs)
+    part = partial_size(steps, 1, plan.prefetch.period or 1) if in_parts else gcd(*runs)
     return _Site(number, plan, rows, columns, steps, part, in_parts)
 
 

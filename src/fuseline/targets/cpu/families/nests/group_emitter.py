@@ -16,9 +16,10 @@ from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.nests.groups import Group
 from fuseline.targets.cpu.families.nests.interleaved_stores import InterleavedStores
 from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
+from fuseline.targets.cpu.families.nests.recompute_cost import body_cost
 from fuseline.targets.cpu.families.nests.reducing import LaneReduction, for_each_point, reduce_points
 from fuseline.targets.cpu.families.nests.register_transpose import RegisterTranspose
-from fuseline.targets.cpu.families.nests.stages import Stage, body_cost, element_types
+from fuseline.targets.cpu.families.nests.stages import Stage, element_types
 from fuseline.targets.cpu.families.nests.tiling import TileRow
 from fuseline.targets.cpu.families.nests.workgroup import Coordinates, Workgroup
 from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value

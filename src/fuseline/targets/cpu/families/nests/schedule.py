@@ -18,7 +18,8 @@ from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops
 from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of
-from fuseline.targets.cpu.families.nests.stages import Staging, cost
+from fuseline.targets.cpu.families.nests.recompute_cost import cost
+from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.tiling import (
     TILES_PER_WORKGROUP,
     interleaved_channels,

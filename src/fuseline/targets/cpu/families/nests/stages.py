@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, func, linalg, math
+from xdsl.dialects import func, linalg
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, is_reduction, splat_value, tensor_operands
+from fuseline.analysis.structured import StructuredOp, is_generic, is_reduction, splat_value, tensor_operands
 from fuseline.dispatch.derived_loops import live_ops
 from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.loop_ref import LoopRef
@@ -25,16 +25,11 @@ from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.nests.non_identity_reads import non_identity_reads
+from fuseline.targets.cpu.families.nests.recompute_cost import RECOMPUTE_LIMIT_OPS, cost, is_elementary
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 SCRATCH_LIMIT_BYTES = 128 * 1024
 """What one stored value may take of a thread's scratch; a larger one is recomputed where it is read."""
-
-RECOMPUTE_LIMIT_OPS = 8
-"""Values that cost more than this many operations per element are stored rather than computed twice."""
-
-ELEMENTARY_COST = 15
-"""Operations of an elementary function."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +83,7 @@ class Staging:
                     stored.update(op.results)
             elif self._worth_storing(op):
                 stored.update(
-                    r for r in needed if len(_readers(r, self.live)) > 1 or (_is_elementary(op) and self._repeated(r))
+                    r for r in needed if len(_readers(r, self.live)) > 1 or (is_elementary(op) and self._repeated(r))
                 )
         return stored
 
@@ -259,47 +254,6 @@ def _readers(value: SSAValue, live: set[Operation]) -> set[Operation]:
         if owner is not None:
             found.add(owner)
     return found
-
-
-def cost(op: Operation, live: set[Operation], stop: set[SSAValue], most: int = 10 * RECOMPUTE_LIMIT_OPS) -> int:
-    """Operations per element of a value, with what is pulled into it; counting ends where they are more than `most`."""
-    total, pending, seen = 0, [op], set[Operation]()
-    while pending and total <= most:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        total += body_cost(current)
-        for source in tensor_operands(current):
-            if (
-                isinstance(source, OpResult)
-                and source.op in live
-                and source not in stop
-                and not is_reduction(source.op)
-            ):
-                pending.append(source.op)
-    return total
-
-
-def body_cost(op: Operation) -> int:
-    """Operations per element of one op's own body."""
-    if not is_generic(op):
-        return 1
-    return sum(_op_cost(inner) for inner in body_ops(op))
-
-
-def _is_elementary(op: Operation) -> bool:
-    """Whether an op computes elementary functions: arithmetic on what does not change leaves a loop by itself, the
-    choices in these do not."""
-    return is_generic(op) and any(_op_cost(inner) == ELEMENTARY_COST for inner in body_ops(op))
-
-
-def _op_cost(op: Operation) -> int:
-    if isinstance(op, math.SqrtOp | math.RsqrtOp | arith.DivfOp | arith.DivSIOp | arith.DivUIOp):
-        return 5
-    if isinstance(op, math.AbsFOp | math.FloorOp | math.CeilOp | math.FmaOp | math.RoundEvenOp | math.AbsIOp):
-        return 1
-    return ELEMENTARY_COST if op.name.startswith("math.") else 1
 
 
 # results --------------------------------------------------------------------------------------------------------------

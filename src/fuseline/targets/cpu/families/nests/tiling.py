@@ -29,7 +29,8 @@ from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.families.nests.contiguous_axis import contiguous_axis
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
-from fuseline.targets.cpu.families.nests.stages import Staging, cost
+from fuseline.targets.cpu.families.nests.recompute_cost import cost
+from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 

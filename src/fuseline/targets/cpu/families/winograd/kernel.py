@@ -20,8 +20,9 @@ from fuseline.targets.cpu.combinators.prefetch import prefetch_requests
 from fuseline.targets.cpu.combinators.split import split_tiles
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
-from fuseline.targets.cpu.emit.microkernel import PrefetchRequests, ReductionAxis, TileReduction
+from fuseline.targets.cpu.emit.microkernel import PrefetchRequests, TileReduction
 from fuseline.targets.cpu.emit.packing import over_axes
+from fuseline.targets.cpu.emit.reduction_axes import ReductionAxis
 from fuseline.targets.cpu.families.root.results import RootResults
 from fuseline.targets.cpu.families.winograd.direct import DirectTile
 from fuseline.targets.cpu.families.winograd.maps import mapped

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
-from fuseline.targets.cpu.emit.microkernel import MOST_STEPS, part_of
+from fuseline.targets.cpu.emit.partial_sums import MOST_STEPS, partial_size
 from fuseline.targets.cpu.families.common_forms import disjoint_groups, groups_by_height
 from fuseline.targets.cpu.families.family import Shared
 from fuseline.targets.cpu.families.winograd.choice import TILE_CYCLES
@@ -52,7 +52,7 @@ def _filterings(plans: Sequence[WinogradPlan]) -> list[list[_Site]]:
         loops, blocking = plan.loops, plan.blocking
         whole = loops.channels % plan.lanes == 0 and loops.columns % plan.pass_width == 0
         if plan.segments and whole and len(plan.segments) == 1:
-            part = part_of(loops.channels, 1, max(1, plan.prefetch.period)) if loops.channels >= MOST_STEPS else 0
+            part = partial_size(loops.channels, 1, max(1, plan.prefetch.period)) if loops.channels >= MOST_STEPS else 0
             site = _Site(number, plan, part or loops.channels)
             borders = tuple(b.border.mode for b in plan.segments[0].access.borders if b.border is not None)
             outputs = tuple(axis.outputs for axis in blocking.axes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,13 @@ from fuseline.cli.options import json_option, without_rule_option
 from fuseline.cli.output import STDOUT, deliver, refuse_two_documents
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.errors import FuselineError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
+    from fuseline.ir.context import CompilerContext
+    from fuseline.ir.printed_after import PrintedAfter
 
 
 @click.command()
@@ -115,11 +123,8 @@ def run_passes(
     Raises FuselineError: E0501 for a target or the name of a rule, E0301/E0302 for text that is no valid IR,
     E0303/E0304 for a wrong pipeline, and whatever a pass refuses.
     """
-    from fuseline.analysis.idiom_watch import IdiomWatch
-    from fuseline.dispatch.verify_loops import verify_loops
     from fuseline.ir.context import new_context
-    from fuseline.ir.printed_after import START
-    from fuseline.ir.text import parse_module, print_module, split_input, verify_module
+    from fuseline.ir.text import parse_module, print_module, split_input
     from fuseline.passes.fusion.user_rules import require_rules, with_user_rules
     from fuseline.passes.registry import parse_passes
     from fuseline.pipeline import PASS_PHASES, set_target
@@ -135,23 +140,38 @@ def run_passes(
         if machine is not None:
             set_target(ctx, machine)
         module = parse_module(part, ctx, source, first_line=line)
-        watch = IdiomWatch(module, ctx) if verify_each else None
-        if printer is not None:
-            printer(START, module, ctx)
-        for step in passes:
-            step.apply(ctx, module)
-            if printer is not None:
-                printer(step.name, module, ctx)
-            if watch is not None:
-                verify_module(module)
-                verify_loops(module, ctx)
-                watch.check(module)
-        verify_module(module)
-        printed.append(
-            "".join(f"// {note}\n" for note in ctx.records.notes)
-            + print_module(module, ctx, locations=locations, generic=generic)
-        )
+        _run(module, ctx, passes, printer, verify_each=verify_each)
+        notes = "".join(f"// {note}\n" for note in ctx.records.notes)
+        printed.append(notes + print_module(module, ctx, locations=locations, generic=generic))
     return "\n// -----\n\n".join(printed)
+
+
+def _run(
+    module: ModuleOp,
+    ctx: CompilerContext,
+    passes: Sequence[ModulePass],
+    printer: PrintedAfter | None,
+    *,
+    verify_each: bool,
+) -> None:
+    """The passes one after the other, with what is asked for between them."""
+    from fuseline.analysis.idiom_watch import IdiomWatch
+    from fuseline.dispatch.verify_loops import verify_loops
+    from fuseline.ir.printed_after import START
+    from fuseline.ir.text import verify_module
+
+    watch = IdiomWatch(module, ctx) if verify_each else None
+    if printer is not None:
+        printer(START, module, ctx)
+    for step in passes:
+        step.apply(ctx, module)
+        if printer is not None:
+            printer(step.name, module, ctx)
+        if watch is not None:
+            verify_module(module)
+            verify_loops(module, ctx)
+            watch.check(module)
+    verify_module(module)
 
 
 def read_text(file: Path) -> str:

@@ -24,6 +24,7 @@ from fuseline.frontends.mlir.support import check_supported
 from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import symbol
+from fuseline.ir.functions import functions
 from fuseline.ir.text import parse_module
 
 
@@ -71,9 +72,9 @@ def _take_apart(module: ModuleOp, main: FuncOp) -> None:
 
 
 def _entry(module: ModuleOp, path: Path) -> FuncOp:
-    functions = [op for op in module.ops if isinstance(op, FuncOp) and not op.is_declaration]
-    public = [op for op in functions if op.sym_visibility is None or op.sym_visibility.data == "public"]
-    found = [op for op in functions if op.sym_name.data == "main"] or public
+    written = list(functions(module))
+    public = [op for op in written if op.sym_visibility is None or op.sym_visibility.data == "public"]
+    found = [op for op in written if op.sym_name.data == "main"] or public
     if len(found) != 1:
         names = ", ".join(op.sym_name.data for op in public) or "none"
         raise FuselineError(

@@ -130,21 +130,15 @@ def reduce(
     dims = node.broadcast(*(t.dims for t in operands))
     operands = [spread(node, t, dims) for t in operands]
     kept = [axis for axis in range(len(dims)) if axis not in axes]
-    collected = _Operands(node, len(dims))
-    for t in operands:
-        collected.add(t, loops_of(t.dims, dims))
-    if any(
-        dims[axis] != 1 for axis in _unfollowed(collected.maps, axes)
-    ):  # a repeated dimension is reduced: some operand must spell it
+    collected = _collected(node, operands, dims)
+    if any(dims[axis] != 1 for axis in _unfollowed(collected.maps, axes)):
+        # a repeated dimension is reduced: some operand must spell it
         solid = result(node.ssa(broadcast_to(operands[0], dims)), dims, operands[0].dtype)
-        collected = _Operands(node, len(dims))
-        for t in (solid, *operands[1:]):
-            collected.add(t, loops_of(t.dims, dims))
+        collected = _collected(node, [solid, *operands[1:]], dims)
     init = node.ssa(start) if isinstance(start, Tensor) else filled(node, start, [dims[axis] for axis in kept], dtype)
     maps = [*collected.maps, dims_map(len(dims), kept)]
-    loops = [
-        axis for axis in range(len(dims)) if any(axis in _followed(map_) for map_ in maps)
-    ]  # a unit axis that nothing follows is no loop
+    # a unit axis that nothing follows is no loop
+    loops = [axis for axis in range(len(dims)) if any(axis in _followed(map_) for map_ in maps)]
     op = node.emit.generic(
         collected.values,
         [init],
@@ -156,6 +150,13 @@ def reduce(
         _renumber_indices(op, loops)
     small = result(op.results[0], [dims[axis] for axis in kept], dtype)
     return with_units(small, axes, len(dims)) if keep else small
+
+
+def _collected(node: OnnxNode, operands: Sequence[Tensor], dims: Sequence[Dim]) -> _Operands:
+    collected = _Operands(node, len(dims))
+    for t in operands:
+        collected.add(t, loops_of(t.dims, dims))
+    return collected
 
 
 def _unfollowed(maps: Sequence[AffineMap], loops: Sequence[int]) -> list[int]:

@@ -22,7 +22,6 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr, DenseResourceAttr, ModuleOp, TensorType
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
@@ -35,6 +34,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_constant
 from fuseline.ir.fast.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses
+from fuseline.ir.functions import functions
 from fuseline.ir.provenance import carry
 from fuseline.ir.splats import one_element, single_value, splat_attribute
 
@@ -234,7 +234,7 @@ class FoldConstantsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Fold function by function; all share one budget of bytes."""
         assert isinstance(ctx, CompilerContext)
-        bodies = [body_of(function) for function in op.ops if type(function) is FuncOp and not function.is_declaration]
+        bodies = [body_of(function) for function in functions(op)]
         budget = ConstantBudget(ctx.resources, (constant for body in bodies for constant in ops_of(body)))
         for body in bodies:
             ConstantFolder(ctx, budget).run(body)

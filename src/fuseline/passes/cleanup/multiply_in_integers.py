@@ -43,13 +43,13 @@ from fuseline.ir import dim as d
 from fuseline.ir.build import Body, Emitter, element_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
+from fuseline.ir.functions import functions
 from fuseline.ir.provenance import node_names
 from fuseline.passes.cleanup.float_products import record_float_product, record_refused
 from fuseline.passes.cleanup.narrow_images import keep_image_narrow
 from fuseline.passes.cleanup.narrow_weights import keep_weights_narrow
 from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand, replace_root
 from fuseline.passes.cleanup.result_scales import dequantized, result_scales, scaled
-from fuseline.passes.layout.rewriting.scope import functions
 from fuseline.targets.target import Refusal
 
 LEAST_GROUP_COLUMNS = 16

@@ -29,6 +29,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
 from fuseline.ir.fast.direct import insert_before, ops_of, result_of, set_operand, users_of_value
+from fuseline.ir.functions import functions
 from fuseline.passes.fusion.node import HEAVY
 
 _MOVES = (tensor.ConcatOp, tensor.PadOp, tensor.ExtractSliceOp)
@@ -46,13 +47,11 @@ class CloneReadsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Copy from the last op to the first, so that what a copy reads can be copied too."""
         assert isinstance(ctx, CompilerContext)
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and function.body.blocks:
-                for inner in reversed(
-                    ops_of(function.body.block)
-                ):  # a pad of a slice first: then the slice has as many readers
-                    if _is_repeatable(inner, ctx.target.costs.serial_elements // SMALL):
-                        _clone(inner)
+        for function in functions(op):
+            # a pad of a slice first: then the slice has as many readers
+            for inner in reversed(ops_of(function.body.block)):
+                if _is_repeatable(inner, ctx.target.costs.serial_elements // SMALL):
+                    _clone(inner)
 
 
 def _is_repeatable(op: Operation, most_elements: int) -> bool:

@@ -18,7 +18,6 @@ import msgspec
 from xdsl.context import Context
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
@@ -27,6 +26,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.dispatch.region_names import member_ids
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
+from fuseline.ir.functions import functions
 from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.open_regions import dissolve
 from fuseline.program.concat_in_place import ConcatsInPlace
@@ -42,7 +42,7 @@ class ElideConcatsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Take concats out of their regions; their decisions go to `ctx.records`."""
         assert isinstance(ctx, CompilerContext)
-        blocks = [function.body.block for function in op.ops if isinstance(function, FuncOp) and function.body.blocks]
+        blocks = [function.body.block for function in functions(op)]
         elided, members = list[tensor.ConcatOp](), set[str]()
         for block in blocks:
             _elide_all(ctx, block, elided, members)

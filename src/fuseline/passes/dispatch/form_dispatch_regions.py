@@ -18,7 +18,6 @@ from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -47,6 +46,7 @@ from fuseline.ir.fast.direct import (
 )
 from fuseline.ir.fast.nesting import within
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
+from fuseline.ir.functions import functions
 from fuseline.ir.provenance import carry, provenance
 from fuseline.passes.dispatch.earlier_rounds import with_earlier
 from fuseline.passes.dispatch.function_round import FunctionRound
@@ -106,12 +106,11 @@ class FormDispatchRegionsPass(ModulePass):
         chosen = known if asked else ChosenRules()
         _begin_records(ctx.records, level, op)
         prints, taken = list[str](), dict[str, int]()
-        for function in op.ops:
-            if isinstance(function, FuncOp) and function.body.blocks:
-                found = FunctionRound.of(function, ctx.symbols)
-                graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken, self.code_limits)
-                prints.append(graph.fingerprint())
-                _form(ctx, found, graph, chosen, level, matcher)
+        for function in functions(op):
+            found = FunctionRound.of(function, ctx.symbols)
+            graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken, self.code_limits)
+            prints.append(graph.fingerprint())
+            _form(ctx, found, graph, chosen, level, matcher)
         ctx.records.fingerprint = prints[0] if len(prints) == 1 else digest("program", *prints)
         if matcher is not None:
             ctx.records.warnings += matcher.check(ctx.records, strict=self.plan_strict)

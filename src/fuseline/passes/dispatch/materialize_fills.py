@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import splat_value
 from fuseline.ir.build import PARALLEL, Emitter, element_of, identity_map, shape_of
+from fuseline.ir.functions import functions
 
 MOST_ELEMENTS = 1 << 20
 """A result of more elements that are one number is filled at run time: it would only make the program larger."""
@@ -37,13 +38,12 @@ class MaterializeFillsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Replace fills and large splats of functions."""
         del ctx
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and function.body.blocks:
-                for inner in list(function.body.block.ops):
-                    if isinstance(inner, linalg.ops.FillOp) and not _is_small_constant(inner):
-                        _materialize(inner.results[0], lambda emit, fill=inner: (fill.inputs[0], fill.outputs[0]))
-                    elif isinstance(inner, arith.ConstantOp) and _is_large_splat(inner.result):
-                        _materialize(inner.result, lambda emit, constant=inner: _number_and_room(emit, constant.result))
+        for function in functions(op):
+            for inner in list(function.body.block.ops):
+                if isinstance(inner, linalg.ops.FillOp) and not _is_small_constant(inner):
+                    _materialize(inner.results[0], lambda emit, fill=inner: (fill.inputs[0], fill.outputs[0]))
+                elif isinstance(inner, arith.ConstantOp) and _is_large_splat(inner.result):
+                    _materialize(inner.result, lambda emit, constant=inner: _number_and_room(emit, constant.result))
 
 
 def _is_small_constant(fill: linalg.ops.FillOp) -> bool:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from fuseline.ir.fast.direct import erase, ops_of, replace_uses, result_of
 from fuseline.ir.flow import DispatchRegionOp
+from fuseline.ir.functions import functions
 from fuseline.ir.provenance import carry
 from fuseline.passes.cleanup.value_numbering import ValueNumbering
 
@@ -34,9 +34,8 @@ class MergeEqualRegionsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Merge within the block of each function."""
         del ctx
-        for function in op.ops:
-            if isinstance(function, FuncOp) and function.body.blocks:
-                _merge([inner for inner in ops_of(function.body.block) if type(inner) is DispatchRegionOp])
+        for function in functions(op):
+            _merge([inner for inner in ops_of(function.body.block) if type(inner) is DispatchRegionOp])
 
 
 def _merge(regions: list[DispatchRegionOp]) -> None:

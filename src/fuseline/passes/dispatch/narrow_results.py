@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from xdsl.context import Context
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -30,6 +29,7 @@ from fuseline.dispatch.view import MEMBERS_ATTRIBUTE
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import erase, insert_before, result_of, set_operand, set_type, users_of_value
 from fuseline.ir.flow import DispatchRegionOp
+from fuseline.ir.functions import functions
 from fuseline.ir.provenance import node_names
 from fuseline.ir.rounds import rounds
 from fuseline.passes.dispatch.live_results import LiveResults
@@ -49,9 +49,8 @@ class NarrowResultsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Narrow within the block of each function, if enabled."""
         assert isinstance(ctx, CompilerContext)
-        for function in op.ops:
-            if self.enabled and isinstance(function, FuncOp) and function.body.blocks:
-                _visit(ctx, function.body.block)
+        for function in functions(op) if self.enabled else ():
+            _visit(ctx, function.body.block)
 
 
 def _visit(ctx: CompilerContext, block: Block) -> None:

@@ -53,6 +53,7 @@ from fuseline.ir.fast.direct import (
 )
 from fuseline.ir.fast.identity import by_identities
 from fuseline.ir.fast.nesting import ops_inside, replace_inside
+from fuseline.ir.functions import functions
 from fuseline.passes.dispatch.sizes import SizeBuilder
 
 
@@ -66,9 +67,8 @@ class OutlineExecutablesPass(ModulePass):
         """Outline function by function; executables come before them. Raises FuselineError: E0901 for a region that
         reads a scalar from outside."""
         assert isinstance(ctx, CompilerContext)
-        for function in list(op.ops):
-            if isinstance(function, FuncOp) and function.body.blocks:
-                _outline_all(op, function, ShapeAnalysis(ctx.symbols))
+        for function in functions(op):
+            _outline_all(op, function, ShapeAnalysis(ctx.symbols))
 
 
 def _outline_all(module: ModuleOp, function: FuncOp, shapes: ShapeAnalysis) -> None:

@@ -24,6 +24,7 @@ from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView, root_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, sum_of, to_text, upper_bound
 from fuseline.ir.flow import DispatchOp, ExecutableOp
+from fuseline.ir.functions import functions
 from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.fusion.profit import launch_ns
@@ -52,18 +53,18 @@ class RecordDispatchesPass(ModulePass):
             exe.sym_name.data: _Code.of(DispatchView(entry_of(exe))) for exe in op.ops if isinstance(exe, ExecutableOp)
         }
         ctx.records.dispatches.clear()
-        functions = [function for function in op.ops if isinstance(function, FuncOp) and function.body.blocks]
-        for function in functions:
+        found = list(functions(op))
+        for function in found:
             _record_function(ctx, function, codes)
-        for function in functions:
+        for function in found:
             _record_undispatched(ctx, function)
         _name_decisions(ctx)
-        _record_compared(ctx, functions)
+        _record_compared(ctx, found)
 
 
-def _record_compared(ctx: CompilerContext, functions: Sequence[FuncOp]) -> None:
+def _record_compared(ctx: CompilerContext, bodies: Sequence[FuncOp]) -> None:
     """What was found about dispatches that look alike, by their names; whether they share code the target decides."""
-    calls = [op for function in functions for op in function.body.block.ops if isinstance(op, DispatchOp)]
+    calls = [op for function in bodies for op in function.body.block.ops if isinstance(op, DispatchOp)]
     names = {call: record.name for call, record in zip(calls, ctx.records.dispatches, strict=True)}
     found = [(names[one.first], names[one.second], one) for one in ctx.compared if {one.first, one.second} <= {*names}]
     ctx.records.sharing[:] = [

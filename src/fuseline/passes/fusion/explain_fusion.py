@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.functions import functions
 from fuseline.passes.dispatch.legality import TargetVeto
 from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
@@ -42,19 +42,18 @@ class ExplainFusionPass(ModulePass):
         assert isinstance(ctx, CompilerContext)
         chosen = rules_asked(ctx.target.rules, self.more_rules, self.rules, self.without, self.name)
         taken: dict[str, int] = {}
-        for function in op.ops:
-            if isinstance(function, FuncOp) and function.body.blocks:
-                graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken)
-                ctx.records.notes.extend(
-                    remark(decision)
-                    for decision in partition(
-                        graph,
-                        chosen.rules,
-                        ctx.target,
-                        veto=TargetVeto(ctx.legal, graph.shapes),
-                        joins=chosen.joins,
-                    ).decisions
-                )
+        for function in functions(op):
+            graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken)
+            ctx.records.notes.extend(
+                remark(decision)
+                for decision in partition(
+                    graph,
+                    chosen.rules,
+                    ctx.target,
+                    veto=TargetVeto(ctx.legal, graph.shapes),
+                    joins=chosen.joins,
+                ).decisions
+            )
 
 
 EXPORT = ExplainFusionPass

@@ -20,11 +20,12 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, ops_of
+from fuseline.ir.functions import functions
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.generics import set_input
 from fuseline.passes.layout.rewriting.loops import dims_in
-from fuseline.passes.layout.rewriting.scope import Ledger, functions, sweep
+from fuseline.passes.layout.rewriting.scope import Ledger, sweep
 
 _READERS = (Kind.ELEMENTWISE, Kind.COPY, Kind.BROADCAST, Kind.GATHER, Kind.REDUCTION, Kind.CONTRACTION)
 

@@ -34,11 +34,12 @@ from fuseline.analysis.structured import (
 from fuseline.ir.build import Emitter, dims_map, element_of, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, operand_of, operands_of, ops_of, replace_uses, result_of
+from fuseline.ir.functions import functions
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.affine_bodies import Affine, Array, affine_body, can_be_affine, only_shifts
 from fuseline.passes.layout.rewriting.generics import plain_loops, set_input
 from fuseline.passes.layout.rewriting.permutation import users_of
-from fuseline.passes.layout.rewriting.scope import Ledger, functions, sweep
+from fuseline.passes.layout.rewriting.scope import Ledger, sweep
 
 _KINDS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE)
 

@@ -36,10 +36,11 @@ from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_fill, create_pad
+from fuseline.ir.functions import functions
 from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.ir.target_description import TILE_ROLES
 from fuseline.passes.layout.rewriting.generics import finish, rebuilt
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.passes.layout.rewriting.scope import Ledger, Scope
 from fuseline.passes.padding.tile_loops import ClassMultiples, tile_extents
 
 Shape = tuple[int, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
 
 from xdsl.dialects import arith, func, linalg, tensor
@@ -32,13 +32,6 @@ _REMOVABLE = (
     ),
     *(arith.ConstantOp, arith.AddiOp, arith.MuliOp, arith.SubiOp),
 )
-
-
-def functions(module: ModuleOp) -> Iterator[func.FuncOp]:
-    """The functions of `module` that have a body (executables are left alone)."""
-    for op in ops_of(body_of(module)):
-        if type(op) is func.FuncOp and not op.is_declaration:
-            yield op
 
 
 class Scope:

@@ -8,7 +8,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from fuseline.ir.context import CompilerContext
-from fuseline.passes.layout.rewriting.scope import Ledger, Scope, functions
+from fuseline.ir.functions import functions
+from fuseline.passes.layout.rewriting.scope import Ledger, Scope
 
 
 class ScopedPass(ModulePass):

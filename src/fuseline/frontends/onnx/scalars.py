@@ -29,6 +29,11 @@ def add(b: Body, dtype: DType, x: SSAValue, y: SSAValue) -> SSAValue:
     return _pick(b, dtype, x, y, arith.AddfOp, arith.AddiOp, arith.AddiOp)
 
 
+def add_float(b: Body, element: SSAValue, accumulator: SSAValue) -> SSAValue:
+    """`accumulator + element`: the body of a sum of floats."""
+    return b.op(arith.AddfOp, accumulator, element)
+
+
 def sub(b: Body, dtype: DType, x: SSAValue, y: SSAValue) -> SSAValue:
     """`x - y`."""
     return _pick(b, dtype, x, y, arith.SubfOp, arith.SubiOp, arith.SubiOp)

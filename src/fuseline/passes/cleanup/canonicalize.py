@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from fuseline.passes.cleanup.elimination import record_eliminated
-from fuseline.passes.cleanup.folds import dims, generics, reshapes, scalars, slices
+from fuseline.passes.cleanup.folds import dims, fills, generics, reshapes, scalars, slices
 from fuseline.passes.cleanup.folds.scalar_reads import fold_scalar_read
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -29,8 +29,8 @@ def folds() -> dict[type[Operation], Sequence[Fold]]:
     return {
         **scalars.scalar_folds(),
         linalg.ops.GenericOp: (*generics.GENERIC, fold_scalar_read),
-        linalg.ops.FillOp: generics.FILL,
-        linalg.ops.TransposeOp: generics.TRANSPOSE,
+        linalg.ops.FillOp: fills.FILL,
+        linalg.ops.TransposeOp: fills.TRANSPOSE,
         tensor.ExpandShapeOp: reshapes.FOLDS,
         tensor.CollapseShapeOp: reshapes.FOLDS,
         tensor.ExtractSliceOp: slices.EXTRACT,

@@ -16,14 +16,8 @@ from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 from fuseline.passes.cleanup.folds.adjacent_slices import fold_adjacent_slices
 from fuseline.passes.cleanup.folds.expansions import EXPANSIONS
-from fuseline.passes.cleanup.folds.generics import (
-    fold_copy,
-    fold_fill_of_fill,
-    fold_identity_transpose,
-    fold_repeated_inputs,
-    fold_splat_inputs,
-    fold_unread_fill_init,
-)
+from fuseline.passes.cleanup.folds.fills import fold_fill_of_fill, fold_identity_transpose, fold_unread_fill_init
+from fuseline.passes.cleanup.folds.generics import fold_copy, fold_repeated_inputs, fold_splat_inputs
 from fuseline.passes.cleanup.folds.reshapes import fold_chain, fold_contentless, fold_inverse, group_sizes, reshape_op
 from fuseline.passes.cleanup.folds.reshapes import fold_identity as fold_same_shape
 from fuseline.passes.cleanup.folds.scalars import constant_value, fold_identity, fold_scalar_constants, scalar_folds

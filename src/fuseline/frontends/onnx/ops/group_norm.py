@@ -19,6 +19,7 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.emission import ElementBody, broadcast_to, elementwise, mapped, reduce, reshape, with_units
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.counts import inverse_count
+from fuseline.frontends.onnx.scalars import add_float
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, to_text
@@ -56,7 +57,7 @@ def grouped_norm(node: OnnxNode, x: Tensor, groups: int, weights: tuple[Tensor, 
         )
     small, dtype = (x.dims[0], groups, channels // groups), x.dtype
     share = inverse_count(node, [channels // groups, *x.dims[2:]], dtype)
-    total = _of_groups(node, _over_positions(node, [x], _add), small)
+    total = _of_groups(node, _over_positions(node, [x], add_float), small)
     mean = _of_channels(node, [(total, [0, 1])], small, lambda b, t: b.op(arith.MulfOp, t, share(b)))
     squares = _of_groups(node, _over_positions(node, [x, mean], add_square), small)
     scale, bias = weights
@@ -73,7 +74,9 @@ def grouped_norm(node: OnnxNode, x: Tensor, groups: int, weights: tuple[Tensor, 
 def channel_norm(node: OnnxNode, x: Tensor, weights: tuple[Tensor, Tensor], epsilon: float) -> Tensor:
     """The same of each channel by itself; scale and bias are per channel."""
     share, dtype = inverse_count(node, x.dims[2:], x.dtype), x.dtype
-    mean = elementwise(node, [_over_positions(node, [x], _add)], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
+    mean = elementwise(
+        node, [_over_positions(node, [x], add_float)], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b))
+    )
     squares, (scale, bias) = _over_positions(node, [x, mean], add_square), weights
     root = inverse_root(share, epsilon)
     factor = mapped(
@@ -103,7 +106,7 @@ def _scaled(node: OnnxNode, x: Tensor, mean: Tensor, factor: Tensor, bias: Tenso
 
 def _of_groups(node: OnnxNode, channels: Tensor, small: tuple[Dim, int, int]) -> Tensor:
     """Sums of channels `[n, c]` as sums of groups `[n, g]`."""
-    return reduce(node, [reshape(node, channels, small)], [2], 0.0, _add, dtype=channels.dtype)
+    return reduce(node, [reshape(node, channels, small)], [2], 0.0, add_float, dtype=channels.dtype)
 
 
 def _of_channels(
@@ -128,14 +131,10 @@ def _repeated(node: OnnxNode, bias: Tensor, small: tuple[Dim, int, int]) -> Tens
     return reshape(node, broadcast_to(reshape(node, bias, (*bias.dims, 1)), small[1:]), (small[1] * small[2],))
 
 
-def _add(b: Body, e: SSAValue, accumulator: SSAValue) -> SSAValue:
-    return b.op(arith.AddfOp, accumulator, e)
-
-
 def add_square(b: Body, e: SSAValue, mean: SSAValue, accumulator: SSAValue) -> SSAValue:
     """Adds the square of an element minus the mean."""
     centred = b.op(arith.SubfOp, e, mean)
-    return _add(b, b.op(arith.MulfOp, centred, centred), accumulator)
+    return add_float(b, b.op(arith.MulfOp, centred, centred), accumulator)
 
 
 def inverse_root(share: Callable[[Body], SSAValue], epsilon: float) -> Callable[[Body, SSAValue], SSAValue]:

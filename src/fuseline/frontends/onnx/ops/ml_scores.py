@@ -19,9 +19,9 @@ from fuseline.frontends.onnx.emission import cast, elementwise, mapped, reduce, 
 from fuseline.frontends.onnx.host_models import HostNode
 from fuseline.frontends.onnx.host_values import Value, known_value
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.arg_extremes import arg_of
 from fuseline.frontends.onnx.ops.indexing import gather_at
-from fuseline.frontends.onnx.ops.normalization import softmax_along
-from fuseline.frontends.onnx.ops.reduction import arg_of
+from fuseline.frontends.onnx.ops.softmax import softmax_along
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
 from fuseline.ir.build import Body, element_of
 

@@ -12,8 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.errors import FuselineError
-from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.dtypes import accumulator, from_onnx, is_float, lowest, mlir_element
+from fuseline.frontends.onnx.dtypes import accumulator, from_onnx, mlir_element
 from fuseline.frontends.onnx.emission import (
     cast,
     elementwise,
@@ -30,65 +29,10 @@ from fuseline.frontends.onnx.ops.counts import inverse_count
 from fuseline.frontends.onnx.ops.group_norm import add_square, channel_norm, grouped_norm, image_of_groups, inverse_root
 from fuseline.frontends.onnx.ops.windows import pad
 from fuseline.frontends.onnx.registry import onnx_op
+from fuseline.frontends.onnx.scalars import add_float
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, dims_map
 from fuseline.ir.dim import to_text
-
-
-def _add_exponential(b: Body, element: SSAValue, peak: SSAValue, accumulator: SSAValue) -> SSAValue:
-    return _add(b, b.op(math.ExpOp, b.op(arith.SubfOp, element, peak)), accumulator)
-
-
-def _add(b: Body, e: SSAValue, acc: SSAValue) -> SSAValue:
-    return b.op(arith.AddfOp, acc, e)
-
-
-@onnx_op("Softmax", since=13)
-def softmax(node: OnnxNode) -> Tensor:
-    """exp(x) / sum of exp(x) along an axis; the maximum is subtracted first."""
-    return softmax_along(node, node[0], [node.axis("axis", -1, node[0].rank)])
-
-
-@onnx_op("Softmax", since=1)
-def softmax_flat(node: OnnxNode) -> Tensor:
-    """Before version 13: over all axes from `axis` on."""
-    axis = node.axis("axis", 1, node[0].rank)
-    return softmax_along(node, node[0], list(range(axis, node[0].rank)))
-
-
-@onnx_op("LogSoftmax", since=13)
-def log_softmax(node: OnnxNode) -> Tensor:
-    """The logarithm of softmax, computed without dividing."""
-    return softmax_along(node, node[0], [node.axis("axis", -1, node[0].rank)], log=True)
-
-
-@onnx_op("LogSoftmax", since=1)
-def log_softmax_flat(node: OnnxNode) -> Tensor:
-    """Before version 13: over all axes from `axis` on."""
-    axis = node.axis("axis", 1, node[0].rank)
-    return softmax_along(node, node[0], list(range(axis, node[0].rank)), log=True)
-
-
-def softmax_along(node: OnnxNode, x: Tensor, axes: Sequence[int], *, log: bool = False) -> Tensor:
-    """Softmax (or its logarithm) over `axes`."""
-    if not is_float(x.dtype):
-        raise NoNativeLowering("unsupported-dtype", x.dtype.name)
-    dtype = accumulator(x.dtype)
-    wide = cast(node, x, dtype)
-    peak = reduce(
-        node, [wide], axes, lowest(dtype), lambda b, e, acc: s.maximum(b, dtype, acc, e), dtype=dtype, keep=True
-    )
-    shifted = [wide, peak]
-    if log:
-        total = reduce(node, shifted, axes, 0.0, _add_exponential, dtype=dtype, keep=True)
-        rest = elementwise(node, [total], dtype, lambda b, t: b.op(math.LogOp, t))
-        out = elementwise(
-            node, [*shifted, rest], dtype, lambda b, e, m, t: b.op(arith.SubfOp, b.op(arith.SubfOp, e, m), t)
-        )
-        return cast(node, out, x.dtype)
-    powers = elementwise(node, shifted, dtype, lambda b, e, m: b.op(math.ExpOp, b.op(arith.SubfOp, e, m)))
-    total = reduce(node, [powers], axes, 0.0, _add, dtype=dtype, keep=True)
-    return cast(node, elementwise(node, [powers, total], dtype, lambda b, e, t: b.op(arith.DivfOp, e, t)), x.dtype)
 
 
 def moments(node: OnnxNode, x: Tensor, axes: Sequence[int], epsilon: float) -> tuple[Tensor, Tensor]:
@@ -100,7 +44,10 @@ def moments(node: OnnxNode, x: Tensor, axes: Sequence[int], epsilon: float) -> t
     dtype = x.dtype
     share = inverse_count(node, [x.dims[axis] for axis in axes], dtype)
     mean = elementwise(
-        node, [reduce(node, [x], axes, 0.0, _add, dtype=dtype)], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b))
+        node,
+        [reduce(node, [x], axes, 0.0, add_float, dtype=dtype)],
+        dtype,
+        lambda b, t: b.op(arith.MulfOp, t, share(b)),
     )
     kept = with_units(mean, axes, x.rank)
     squares = reduce(node, [x, kept], axes, 0.0, add_square, dtype=dtype)
@@ -120,7 +67,7 @@ def normalized_to_moments(node: OnnxNode, x: Tensor, axes: Sequence[int], *, dev
     """`x` minus its mean over `axes`, divided by its deviation plus 1e-9 if `deviation`."""
     dtype = accumulator(x.dtype)
     wide, share = cast(node, x, dtype), inverse_count(node, [x.dims[axis] for axis in axes], dtype)
-    total = reduce(node, [wide], axes, 0.0, _add, dtype=dtype, keep=True)
+    total = reduce(node, [wide], axes, 0.0, add_float, dtype=dtype, keep=True)
     mean = elementwise(node, [total], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
     if not deviation:
         return cast(node, elementwise(node, [wide, mean], dtype, lambda b, e, m: b.op(arith.SubfOp, e, m)), x.dtype)
@@ -170,7 +117,7 @@ def root_mean_square_norm(node: OnnxNode) -> list[Tensor]:
     share = inverse_count(node, [x.dims[axis] for axis in axes], dtype)
     element, epsilon, wide = mlir_element(dtype), node.number("epsilon", 1e-5), cast(node, x, dtype)
     squares = reduce(
-        node, [wide], axes, 0.0, lambda b, e, acc: _add(b, b.op(arith.MulfOp, e, e), acc), dtype=dtype, keep=True
+        node, [wide], axes, 0.0, lambda b, e, acc: add_float(b, b.op(arith.MulfOp, e, e), acc), dtype=dtype, keep=True
     )
 
     def root(b: Body, t: SSAValue) -> SSAValue:
@@ -279,7 +226,7 @@ def local_response_norm(node: OnnxNode) -> Tensor:
     maps = [image, dims_map(rank, [x.rank]), dims_map(rank, list(range(x.rank)))]
 
     def square(b: Body) -> list[SSAValue]:
-        return [_add(b, b.op(arith.MulfOp, b.args[0], b.args[0]), b.args[2])]
+        return [add_float(b, b.op(arith.MulfOp, b.args[0], b.args[0]), b.args[2])]
 
     iterators = [PARALLEL] * x.rank + [REDUCTION]
     op = node.emit.generic([node.ssa(padded), window], [filled(node, 0.0, x.dims, x.dtype)], maps, iterators, square)

@@ -17,9 +17,9 @@ from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, is_float, lowest, mlir_element
 from fuseline.frontends.onnx.emission import filled, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.arg_extremes import or_nan
 from fuseline.frontends.onnx.ops.computed_positions import Positions, scattered_at
 from fuseline.frontends.onnx.ops.indexing import position
-from fuseline.frontends.onnx.ops.reduction import or_nan
 from fuseline.frontends.onnx.ops.windows import Window, pad_spatial, window_map, window_of
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import AffineMapAttr, TensorType
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.indexing_maps import is_permutation
 from fuseline.analysis.structured import Kind, input_count, iterators_in, kind, splat_value
-from fuseline.ir.build import Emitter, element_of
-from fuseline.ir.fast import attributes
+from fuseline.ir.build import element_of
 from fuseline.ir.fast.create import create_fill, create_generic
 from fuseline.ir.fast.direct import (
     body_of,
@@ -22,10 +21,10 @@ from fuseline.ir.fast.direct import (
     ops_of,
     replace_uses,
     result_of,
-    set_operand,
     set_operands,
 )
 from fuseline.ir.reachable import reachable
+from fuseline.passes.cleanup.folds.fills import is_made_by, set_empty
 from fuseline.passes.cleanup.folds.scalars import constant_op
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -220,23 +219,10 @@ def fold_unread_init(op: Generic, work: Worklist) -> bool:
         return False
     args = body_of(op).args
     for i, value in enumerate(operands_of(op)[input_count(op) :], start=input_count(op)):
-        if args[i].first_use is None and not _is_made(value, tensor.EmptyOp) and _writes_all(op, i):
-            _set_empty(op, i, work)
+        if args[i].first_use is None and not is_made_by(value, tensor.EmptyOp) and _writes_all(op, i):
+            set_empty(op, i, work)
             return True
     return False
-
-
-def _is_made(value: SSAValue, kind_: type[Operation]) -> bool:
-    return type(value) is OpResult and type(value.op) is kind_
-
-
-def _set_empty(op: Operation, i: int, work: Worklist) -> None:
-    """Put an empty tensor of the same sizes in place of operand `i`."""
-    value = operand_of(op, i)
-    set_operand(op, i, Emitter.before(op).empty_like(value))
-    work.touch(op)
-    if type(value) is OpResult:
-        work.touch(value.op)
 
 
 def _writes_all(op: Generic, i: int) -> bool:
@@ -264,32 +250,6 @@ def fold_constant_body(op: Generic, work: Worklist) -> bool:
     return True
 
 
-def fold_fill_of_fill(op: linalg.ops.FillOp, work: Worklist) -> bool:
-    """What a fill overwrites need not have been filled."""
-    inner = op.outputs[0].owner
-    if type(inner) is not linalg.ops.FillOp:
-        return False
-    work.replace(op, [linalg.ops.FillOp(list(op.inputs), list(inner.outputs), [result_of(op).type])])
-    return True
-
-
-def fold_unread_fill_init(op: linalg.ops.FillOp, work: Worklist) -> bool:
-    """A fill overwrites whatever it is given: only the sizes of that matter."""
-    if _is_made(op.outputs[0], tensor.EmptyOp) or not isinstance(op.outputs[0].type, TensorType):
-        return False
-    _set_empty(op, 1, work)
-    return True
-
-
-def fold_identity_transpose(op: linalg.ops.TransposeOp, work: Worklist) -> bool:
-    """A transpose that keeps the order."""
-    order = attributes.values(op.permutation)
-    if list(order) != list(range(len(order))) or not op.results or op.inputs[0].type != result_of(op).type:
-        return False
-    work.replace(op, [], [op.inputs[0]])
-    return True
-
-
 GENERIC: tuple[Fold, ...] = (
     fold_copy,
     fold_splat_inputs,
@@ -299,5 +259,3 @@ GENERIC: tuple[Fold, ...] = (
     fold_unread_init,
     fold_constant_body,
 )
-FILL: tuple[Fold, ...] = (fold_fill_of_fill, fold_unread_fill_init)
-TRANSPOSE: tuple[Fold, ...] = (fold_identity_transpose,)

@@ -31,7 +31,7 @@ from fuseline.targets.cpu.families.contraction.results import result_paths
 from fuseline.targets.cpu.families.contraction.rows import ROW_SLACK, RowReader
 from fuseline.targets.cpu.families.contraction.tile import RowTile, TileRows, place
 from fuseline.targets.cpu.families.family import Plan, Policy
-from fuseline.targets.cpu.families.nests.reducing import reduce_points, walk
+from fuseline.targets.cpu.families.nests.reducing import for_each_point, reduce_points
 from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.families.root.results import RootResults
 from fuseline.targets.cpu.families.window.copied_kernel import CopiedWindowKernel
@@ -336,7 +336,7 @@ def test_a_walk_meets_every_tap_in_order(extents: list[int]) -> None:
         k.store(out, number, k.cast(count, "f32"))
         return (k.add(count, 1),)
 
-    walk(e, list(enumerate(extents)), {}, [k.as_value(0)], visit)
+    for_each_point(e, list(enumerate(extents)), {}, [k.as_value(0)], visit)
     found = np.full(64, -1, np.float32)
     evaluate(k.finish(), [found])
     total = int(np.prod(extents))

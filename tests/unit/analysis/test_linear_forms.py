@@ -23,6 +23,7 @@ def at(form: Linear, point: Sequence[int]) -> int:
             assert isinstance(atom.divisor, int)
             total += coefficient * (at(atom.numerator, point) // atom.divisor)
         else:
+            assert isinstance(atom, int)
             total += coefficient * point[atom]
     return total
 

@@ -17,7 +17,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.evaluation import evaluate_function
-from fuseline.analysis.linear_forms import Linear, LinearCoordinates
+from fuseline.analysis.linear_forms import Floor, Linear, LinearCoordinates
 from fuseline.analysis.moves import MOVES, AffineCoordinates, Coordinates, affine_sources, kept_axes, sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.context import new_context
@@ -276,6 +276,7 @@ def test_linear_and_affine_coordinates_say_the_same_as_arrays(seed: int):
 def _evaluated(form: Linear, points: Sequence[Array], count: int) -> Array:
     total = np.full(count, form.constant)
     for atom, coefficient in form.terms.items():
+        assert isinstance(atom, int | Floor)
         part = points[atom] if isinstance(atom, int) else _evaluated(atom.numerator, points, count) // atom.divisor  # pyright: ignore[reportOperatorIssue]
         total = total + part * coefficient
     return total

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import FloatAttr
+from xdsl.dialects.builtin import AnyFloat, FloatAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
@@ -73,15 +73,14 @@ def _parts(value: SSAValue) -> Sequence[SSAValue]:
     return list(op.operands) if isinstance(op, tensor.ConcatOp) else [op.operands[0]]
 
 
-def _padding(op: tensor.PadOp, element: Attribute) -> Attribute | None:
+def _padding(op: tensor.PadOp, element: Attribute) -> FloatAttr[AnyFloat] | None:
     """The number around a padded tensor as one of `element`; None where it is no constant, or none of those."""
     number = op.region.block.last_op
     owner = number.operands[0].owner if number is not None else None
     if not isinstance(owner, arith.ConstantOp) or not isa(owner.value, FloatAttr):
         return None
     found = scalar_attribute(owner.value.value.data, element)
-    same = isa(found, FloatAttr) and found.value.data == owner.value.value.data
-    return found if same else None
+    return found if isa(found, FloatAttr) and found.value.data == owner.value.value.data else None
 
 
 # making it narrow -----------------------------------------------------------------------------------------------------

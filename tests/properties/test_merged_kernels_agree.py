@@ -240,3 +240,53 @@ def test_convolutions_of_other_dilations_and_factors_are_one_executable():
     model, _ = dilated(RNG, [(17, 6), (17, 12)])
     own, shared = (fuseline.compile(model, target="cpu:avx512", dedup=level) for level in ("exact", "shapes"))
     assert (own.stats["executables"], shared.stats["executables"]) == (2, 1)
+
+
+def pixels(
+    rng: np.random.Generator, sizes: Sequence[tuple[int, int, int, int]]
+) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Products of the channels of every pixel, or every second or third one, channels last: images of so many pixels a
+    side, channels and results, a stride apart; and what to feed them."""
+    weights: dict[str, np.ndarray] = {}
+    given: dict[str, np.ndarray] = {}
+    lines: list[str] = []
+    outputs: list[str] = []
+    for i, (side, channels, results, apart) in enumerate(sizes):
+        weights[f"w{i}"] = rng.standard_normal((results, channels, 1, 1)).astype(np.float32)
+        given[f"x{i}"] = rng.standard_normal((1, side, side, channels)).astype(np.float32)
+        lines += [
+            f"a{i} = Transpose<perm = [0, 3, 1, 2]>(x{i})",
+            f"b{i} = Conv<strides = [{apart}, {apart}]>(a{i}, w{i})",
+            f"y{i} = Transpose<perm = [0, 2, 3, 1]>(b{i})",
+        ]
+        outputs.append(f"float[1, {-(-side // apart)}, {-(-side // apart)}, {results}] y{i}")
+    inputs = ", ".join(f"float[{', '.join(map(str, array.shape))}] {name}" for name, array in given.items())
+    return onnx_model(f"({inputs}) => ({', '.join(outputs)}) {{ " + "\n".join(lines) + " }", weights), given
+
+
+def some_pixels(rng: np.random.Generator) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Three of them, of any size, the first a product of all pixels."""
+    sizes = [(int(rng.integers(9, 40)), int(rng.choice([32, 64, 256])), 32 * int(rng.integers(1, 9))) for _ in "abc"]
+    return pixels(rng, [(*size, 1 + (i and int(rng.integers(0, 3)))) for i, size in enumerate(sizes)])
+
+
+@pytest.mark.usefixtures("any_price")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_pixels_apart_compute_what_they_compute_alone(threads: int):
+    model, given = some_pixels(RNG)
+    own, shared = (fuseline.compile(model, threads=threads, dedup=level) for level in ("exact", "shapes"))
+    assert shared.stats["executables"] <= own.stats["executables"]
+    for a, b in zip(own.run(given).values(), shared.run(given).values(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.usefixtures("any_price")
+def test_every_access_of_pixels_apart_is_proved():
+    model, given = some_pixels(RNG)
+    assert ProvedProgram(model, dedup="shapes").run(given)
+
+
+def test_products_of_all_pixels_and_of_some_are_one_executable():
+    model, _ = pixels(RNG, [(28, 128, 512, 1), (28, 512, 1024, 2), (14, 256, 512, 2)])
+    own, shared = (fuseline.compile(model, target="cpu:avx512", dedup=level) for level in ("exact", "shapes"))
+    assert (own.stats["executables"], shared.stats["executables"]) == (3, 1)

@@ -42,6 +42,11 @@ def extents_key(entry: FuncOp, numbers: AttributeNumbers) -> Hashable:
     return _ExtentsKeyBuilder(numbers).key(entry)
 
 
+def key_around(root: Operation, entry: FuncOp, numbers: AttributeNumbers) -> Hashable:
+    """The key of an entry function but for how `root` walks its operands, which its maps and their ranks say."""
+    return _Around(numbers, root).key(entry)
+
+
 class _ExtentsKeyBuilder(KeyBuilder):
     def said(self, op: Operation) -> Hashable:
         extents = _EXTENTS.get(type(op), frozenset[str]())
@@ -63,6 +68,20 @@ class _ExtentsKeyBuilder(KeyBuilder):
             return _erased(cast(Attribute, attribute))
         values = getattr(attribute, "get_values", None)
         return _operands(tuple(values())) if values is not None else ()
+
+
+class _Around(_ExtentsKeyBuilder):
+    def __init__(self, numbers: AttributeNumbers, root: Operation) -> None:
+        super().__init__(numbers)
+        self.root = root
+
+    def said(self, op: Operation) -> Hashable:
+        return () if op is self.root or isinstance(op, FuncOp) else super().said(op)
+
+    def form(self, attribute: Attribute) -> Hashable:
+        if isinstance(attribute, TensorType):
+            return self.numbers.number(attribute.get_element_type())
+        return super().form(attribute)
 
 
 def _operands(extents: tuple[int, ...]) -> Hashable:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from xdsl.dialects import linalg
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.extents_key import extents_key
+from fuseline.analysis.extents_key import extents_key, key_around
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
@@ -74,3 +75,39 @@ def test_which_extents_are_operands_counts():
     modules = [parse_module(text.format(n=n, m=m), new_context()) for n, m in sizes]
     keys = [extents_key(op, numbers) for module in modules for op in module.ops if isinstance(op, FuncOp)]
     assert keys[0] == keys[1] and keys[2] == keys[4] and len(set(keys)) == 3
+
+
+ROWS = """func.func @f(%a: tensor<{sizes}xf32>, %e: tensor<4x4xf32>) -> tensor<4x4xf32>
+    attributes {{fuseline.loops = {{members = [array<i64: {member}>]}}}} {{
+  %r = linalg.generic {{indexing_maps = [affine_map<{read}>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%a : tensor<{sizes}xf32>) outs(%e : tensor<4x4xf32>) {{
+  ^bb0(%x: f32, %o: f32):
+    %v = {op} %x, %x : f32
+    linalg.yield %v : f32
+  }} -> tensor<4x4xf32>
+  %s = linalg.generic {{indexing_maps = [affine_map<{then}>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%r : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {{
+  ^bb0(%x: f32, %o: f32):
+    linalg.yield %x : f32
+  }} -> tensor<4x4xf32>
+  return %s : tensor<4x4xf32>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("other", "alike"),
+    [
+        ({"read": "(i, j) -> (2 * i, j)", "sizes": "7x4"}, True),
+        ({"member": "0, 2"}, True),
+        ({"op": "arith.mulf"}, False),
+        ({"then": "(i, j) -> (j, i)"}, False),
+    ],
+)
+def test_how_the_root_walks_its_operands_does_not_count_around_it(other: dict[str, str], alike: bool):
+    numbers, identity = AttributeNumbers(), "(i, j) -> (i, j)"
+    values = {"read": "(i, j) -> (i, 2 * j)", "sizes": "4x7", "then": identity, "op": "arith.addf", "member": "0, 1"}
+    modules = [parse_module(ROWS.format(**{**values, **changed}), new_context()) for changed in ({}, other)]
+    entries = [op for module in modules for op in module.ops if isinstance(op, FuncOp)]
+    roots = [next(op for op in one.walk() if isinstance(op, linalg.ops.GenericOp)) for one in entries]
+    keys = [key_around(root, one, numbers) for root, one in zip(roots, entries, strict=True)]
+    assert (keys[0] == keys[1]) is alike

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from fuseline.analysis.extents_key import extents_key
 from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.targets.cpu.code_budget import FULL, general
 from fuseline.targets.cpu.families.family import Family, Plan
@@ -72,7 +71,7 @@ def _of_one_form(built: Sequence[Built | None], machine: Machine, numbers: Attri
     classes: dict[Any, list[tuple[int, Built]]] = {}
     for i, one in enumerate(built):
         if one is not None:
-            key = (one.family.name, one.form, extents_key(one.plan.view.entry, numbers))
+            key = (one.family.kernels, one.form, one.family.likeness(one.plan, numbers))
             classes.setdefault(key, []).append((i, one))
     for members in classes.values():
         plans = [one.plan for _, one in members]
@@ -110,7 +109,7 @@ def _candidate(one: _Able, symbol: str, machine: Machine) -> Candidate:
     """A kernel as it may be merged with others of its family and form."""
     mine = one.built
     kernel = general(symbol, machine, mine.family, mine.plan, mine.form)
-    return Candidate(f"{mine.family.name} {mine.form}", kernel, one.lost)
+    return Candidate(f"{mine.family.kernels} {mine.form}", kernel, one.lost)
 
 
 def _with_edges(one: _Able, own: Candidate, symbol: str, machine: Machine) -> Candidate | None:

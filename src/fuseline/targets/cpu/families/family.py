@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, ClassVar
 
+from fuseline.analysis.extents_key import extents_key
+from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.isa.description import Machine
@@ -82,8 +84,18 @@ class Family(ABC):
         """Build the kernel: workgroups `kernel.begin` to `kernel.end`."""
         self.kernel_type(plan, kernel).emit()
 
+    @property
+    def kernels(self) -> str:
+        """Families that answer the same emit the same kernels for plans that are alike."""
+        return self.name
+
+    def likeness(self, plan: Plan, numbers: AttributeNumbers) -> Hashable:
+        """What dispatches are equal in that may have one form; comparable among families that emit the same kernels and
+        keys made with the same `numbers`."""
+        return extents_key(plan.view.entry, numbers)
+
     def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
-        """Plans of one form for dispatches that are equal up to extents and have these plans, where that costs little;
-        none unless a family says otherwise."""
+        """Plans of one form for dispatches of one `likeness` that have these plans, where that costs little; none
+        unless a family says otherwise."""
         del plans, machine
         return ()

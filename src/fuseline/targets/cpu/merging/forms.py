@@ -23,10 +23,17 @@ class UnlikeError(Exception):
 
 class Forms:
     """Makes index values of the merged kernel. `value` answers those that no sum is: indices of loops, what is loaded,
-    quotients."""
+    quotients; `met`, of a value of kernel `i` that all of them have, such as the index of a loop, what it is in each;
+    None of others."""
 
-    def __init__(self, builder: KernelBuilder, numbers: Numbers, value: Callable[[Sequence[Value]], Any]) -> None:
-        self.builder, self.numbers, self.value = builder, numbers, value
+    def __init__(
+        self,
+        builder: KernelBuilder,
+        numbers: Numbers,
+        value: Callable[[Sequence[Value]], Any],
+        met: Callable[[int, Value], Sequence[Value] | None],
+    ) -> None:
+        self.builder, self.numbers, self.value, self.met = builder, numbers, value, met
         self._forms: dict[Value, Affine] = {}
 
     def operand(self, many: Sequence[Operand], more: Sequence[int] | None = None) -> Operand:
@@ -56,13 +63,28 @@ class Forms:
         return total
 
     def _terms(self, forms: Sequence[Affine]) -> Iterator[tuple[Operand, tuple[int, ...]]]:
-        """Each value of the sums, and how often it is in each of them. Values of one operation are met in the order in
-        which they were made, which is the same everywhere."""
+        """Each value of the sums, and how often it is in each of them."""
+        for atoms in self._aligned(forms):
+            times = tuple(form.terms.get(atom, 0) for form, atom in zip(forms, atoms, strict=True))
+            yield self._atom(atoms), times
+
+    def _aligned(self, forms: Sequence[Affine]) -> list[tuple[Value, ...]]:
+        """What the sums are of. Values that all kernels have may be no part of some sums, as the index of a loop that
+        runs once there; the others are met in the order in which they were made, which is the same everywhere."""
         lists = [sorted(form.terms, key=lambda value: (value.op, value.depth, value.number)) for form in forms]
-        if len({len(one) for one in lists}) != 1:
+        if len({len(one) for one in lists}) == 1:
+            return list(zip(*lists, strict=True))
+        known: dict[tuple[int, ...], tuple[Value, ...]] = {}
+        others: list[list[Value]] = [[] for _ in lists]
+        for i, value in ((i, value) for i, one in enumerate(lists) for value in one):
+            many = self.met(i, value)
+            if many is None:
+                others[i].append(value)
+            else:
+                known[tuple(map(id, many))] = tuple(many)
+        if len({len(one) for one in others}) != 1:
             raise UnlikeError("index arithmetic", "one sum has more terms")
-        for atoms in zip(*lists, strict=True):
-            yield self._atom(atoms), tuple(form.terms[atom] for form, atom in zip(forms, atoms, strict=True))
+        return [*known.values(), *zip(*others, strict=True)]
 
     def _atom(self, atoms: Sequence[Value]) -> Operand:
         build = _FOLDED.get(atoms[0].op)

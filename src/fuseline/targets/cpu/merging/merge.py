@@ -81,10 +81,11 @@ class _Merger:
     ) -> None:
         self.builder = _Builder(symbol, machine)
         self.known: dict[Many, Any] = {}
+        self.met: dict[tuple[int, int], Many] = {}
         require(len({len(kernel.sizes) for kernel in kernels}) == 1, "sizes")
         self._sizes(kernels)
         self.numbers = Numbers(self.builder, len(kernels[0].sizes), sizes, strides)
-        self.forms = Forms(self.builder, self.numbers, self.value)
+        self.forms = Forms(self.builder, self.numbers, self.value, lambda i, value: self.met.get((i, id(value))))
         self._put([(kernel.begin, kernel.end) for kernel in kernels], (self.builder.begin, self.builder.end))
         self.buffers: dict[Many, MemRef] = {}
         self._scratch(kernels)
@@ -96,7 +97,9 @@ class _Merger:
         for i, sizes in enumerate(zip(*(kernel.sizes for kernel in kernels), strict=True)):
             bounds = [kernel.size_upper_bounds.get(i) for kernel in kernels]
             known = [bound for bound in bounds if bound is not None]
-            self.known[_ids(sizes)] = self.builder.size(i, max(known) if len(known) == len(bounds) else None)
+            self._put(
+                [[one] for one in sizes], [self.builder.size(i, max(known) if len(known) == len(bounds) else None)]
+            )
 
     def _scratch(self, kernels: Sequence[Kernel]) -> None:
         require(len({len(kernel.scratch) for kernel in kernels}) == 1, "scratch")
@@ -181,6 +184,7 @@ class _Merger:
     def _put(self, olds: Sequence[Sequence[Value]], news: Sequence[Any]) -> None:
         for many, new in zip(zip(*olds, strict=True), news, strict=True):
             self.known[_ids(many)] = new
+            self.met.update(((i, id(one)), many) for i, one in enumerate(many))
 
     # code -------------------------------------------------------------------------------------------------------------
 
@@ -225,7 +229,7 @@ class _Merger:
             made = [self.operand(arg) for arg in args]
         is_effect = first.op in EFFECTS
         place = builder.effect if is_effect else lambda *parts: builder.pure(*parts, safe=False)
-        self.known[_ids(ops)] = place(first.op, first.type, tuple(made), first.attr)
+        self._put([[op] for op in ops], [place(first.op, first.type, tuple(made), first.attr)])
 
     def _loop(self, loops: Sequence[Loop]) -> None:
         require(len({(loop.step, len(loop.carried)) for loop in loops}) == 1, "loops")

@@ -297,3 +297,47 @@ def test_comparisons_with_other_numbers_are_one():
     one, kernels = merged(chosen("ult", 5), chosen("ult", 3))
     for own, numbers in zip(kernels, one.numbers, strict=True):
         check(own, one.kernel, numbers)
+
+
+def lines(count: int, apart: int) -> Build:
+    """Four elements of each of `count` lines; where there is one, its number adds nothing to a place."""
+
+    def build(k: KernelBuilder) -> None:
+        x, y = k.binding(0, "f32", count * apart + 4), k.binding(1, "f32", count * 4, writable=True)
+
+        def line(i: Operand) -> tuple[Operand, ...]:
+            def element(j: Operand) -> tuple[Operand, ...]:
+                first, place = (k.mul(i, n) if count > 1 else 0 for n in (apart, 4))
+                k.store(y, k.add(place, j), k.load(x, k.add(first, j)))
+                return ()
+
+            k.loop(0, 4, 1, element)
+            return ()
+
+        k.loop(0, count, 1, line)
+
+    return build
+
+
+@pytest.mark.parametrize("order", [(1, 5, 3), (5, 1, 1), (2, 3, 1)])
+def test_an_index_may_be_no_part_of_a_sum_in_some(order: tuple[int, ...]):
+    one, kernels = merged(*(lines(count, 7 + 4 * i) for i, count in enumerate(order)))
+    for own, numbers in zip(kernels, one.numbers, strict=True):
+        check(own, one.kernel, numbers)
+
+
+def test_quotients_that_only_one_has_are_no_part_of_a_sum_of_others():
+    def places(divisor: int) -> Build:
+        def build(k: KernelBuilder) -> None:
+            x, y = k.binding(0, "f32", 16), k.binding(1, "f32", 8, writable=True)
+
+            def element(i: Operand) -> tuple[Operand, ...]:
+                k.store(y, i, k.load(x, k.add(i, k.div(i, divisor) if divisor else 0)))
+                return ()
+
+            k.loop(0, 8, 1, element)
+
+        return build
+
+    with pytest.raises(UnlikeError, match="one sum has more terms"):
+        merged(places(2), places(0))

@@ -11,15 +11,17 @@ pad values; window rows in the padding are left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from fuseline.analysis.indexing_maps import is_projected_permutation
+from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.loops import contraction_loops
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
-from fuseline.targets.cpu.families.contraction.shared_plan import shared_plans
+from fuseline.targets.cpu.families.contraction.shared_plan import likeness, shared_plans
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
 from fuseline.targets.cpu.isa.description import Machine
 
@@ -38,6 +40,16 @@ class ConvolutionFamily(Family):
         image = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
         loops = contraction_loops(view, image=image)
         return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine)
+
+    @property
+    def kernels(self) -> str:
+        """Those of contractions."""
+        return ContractionFamily.name
+
+    def likeness(self, plan: Plan, numbers: AttributeNumbers) -> Hashable:
+        """Equal up to extents, and to how far apart rows are."""
+        assert isinstance(plan, ContractionPlan)
+        return likeness(plan, numbers)
 
     def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
         """Plans with tiles and partial sums in common."""

@@ -5,14 +5,15 @@ out[batch, m, n] += lhs[batch, m, k] * rhs[batch, n, k]      each of batch, m, n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
+from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.loops import contraction_loops
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
-from fuseline.targets.cpu.families.contraction.shared_plan import shared_plans
+from fuseline.targets.cpu.families.contraction.shared_plan import likeness, shared_plans
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
 from fuseline.targets.cpu.isa.description import Machine
 
@@ -29,6 +30,11 @@ class ContractionFamily(Family):
             return Refusal("not-a-contraction", "the root is no contraction")
         loops = contraction_loops(view)
         return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine)
+
+    def likeness(self, plan: Plan, numbers: AttributeNumbers) -> Hashable:
+        """Equal up to extents, and to how far apart rows are."""
+        assert isinstance(plan, ContractionPlan)
+        return likeness(plan, numbers)
 
     def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
         """Plans with tiles and partial sums in common."""

@@ -10,11 +10,13 @@ more than `MachineCosts.sharing_loss`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import gcd
 
+from fuseline.analysis.extents_key import extents_key, key_around
+from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
 from fuseline.targets.cpu.emit.microkernel import STEPS_PER_ITERATION
@@ -59,6 +61,15 @@ def shared_plans(plans: Sequence[ContractionPlan], machine: Machine) -> list[Sha
         for known in (True, False)
         for one in disjoint_groups([site for site in sites if site.is_known is known], groups, "forms of products")
     ]
+
+
+def likeness(plan: ContractionPlan, numbers: AttributeNumbers) -> Hashable:
+    """What dispatches are equal in that may have one form: where rows are read in place, how far they are apart is a
+    number as extents are, so that a window of one pixel is a product."""
+    entry = plan.view.entry
+    if _site(0, plan) is None:
+        return extents_key(entry, numbers)
+    return plan.loops.elements, len(plan.loops.segments), key_around(plan.loops.root.op, entry, numbers)
 
 
 def _site(number: int, plan: ContractionPlan) -> _Site | None:

@@ -38,6 +38,7 @@ from fuseline.targets.cpu.families.nests.traffic import contiguous_traffic
 from fuseline.targets.cpu.families.nests.workgroup import Workgroup
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from tests.graphs.borders import bordered
 from tests.graphs.program import Program
 from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import arrays_for
@@ -265,6 +266,23 @@ def test_axes_that_lie_side_by_side_are_one_loop() -> None:
     assert collapse_loops(other, axes[:2], axes[2], 8) == ([axes[:2]], axes[2:])
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: p.pad(p.x[0], [0, 1, 1], [0, 1, 1]),
+        lambda p: p.slice(p.x[0], [0, 1, 2], [4, 20, 20]),
+        lambda p: bordered(p, p.x[0], [0, 1, 1], [0, 1, 1], "reflect"),
+    ],
+)
+def test_axes_of_places_that_are_computed_are_loops_of_their_own(make: Make) -> None:
+    """Vectors across both would compute the place of each lane, and gather."""
+    p = Program((4, 24, 24))
+    value = p.unary(make(p))
+    staging = _staged(p, value)
+    axes = _axes(staging, value)
+    assert collapse_loops(staging, axes[:2], axes[2], 8) == ([[axes[0]], [axes[1]]], [axes[2]])
+
+
 def test_a_transposition_keeps_its_axes_apart() -> None:
     p = Program((40, 60))
     value = p.unary(p.x[0], permutation=(1, 0))
@@ -304,7 +322,7 @@ def test_what_a_body_picks() -> None:
     value = p.gathered(p.x[0], p.x[1], 5, 16)
     staging = _staged(p, value)
     (op,) = [op for op in staging.live if op.results[0] is value]
-    assert gathers(op) == [Gather(p.x[0], (None, 1), frozenset({0}))]  # pyright: ignore[reportArgumentType]
+    assert gathers(op) == [Gather(p.x[0], (None, 1), (frozenset({0}),))]  # pyright: ignore[reportArgumentType]
     rows, columns = _axes(staging, value)
     assert transposed_tile_loops(staging, [[columns]], [rows], 8) == [columns]
     assert transposed_tile_loops(staging, [[columns]], [rows], 5) == []

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.moves import Coordinate, affine_sources
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.dispatch.loop_ref import LoopRef
@@ -54,17 +55,21 @@ def _orders(staging: Staging) -> list[list[LoopRef | None]]:
             for value, map_ in zip((*structured.inputs, *structured.outputs), structured.maps, strict=True):
                 if splat_value(value) is None and not is_uninitialised(value):
                     orders.append(_order(staging, value, map_.results, loops))
-            orders += [_gathered_order(staging, gather, loops) for gather in gathers(op)]
+            orders += [order for gather in gathers(op) for order in _gathered_orders(staging, gather, loops)]
         else:
             orders += _moved(staging, op)
     return orders
 
 
-def _gathered_order(staging: Staging, gather: Gather, loops: Sequence[LoopRef | None]) -> list[LoopRef | None]:
+def _gathered_orders(staging: Staging, gather: Gather, loops: Sequence[LoopRef | None]) -> list[list[LoopRef | None]]:
+    """The order of what is read, and of what each computed coordinate is computed of: where that is one loop, vectors
+    that cross it would compute it per lane."""
     sizes = staging.view.shapes.dims(gather.source)
-    return [
+    read = [
         loops[loop] if loop is not None else None for loop, size in zip(gather.loops, sizes, strict=True) if size != 1
     ]
+    computed = [[loops[loop] for loop in sorted(made)] for made in gather.computed]
+    return [read, *([axis for axis in order if axis is not None] for order in computed if len(order) == 1)]
 
 
 def _too_short(staging: Staging, axis: LoopRef, lanes: int) -> bool:
@@ -100,8 +105,11 @@ def _moved(staging: Staging, op: Operation) -> list[list[LoopRef | None]]:
     """The orders of what a data-moving op reads and makes, in terms of its result's axes."""
     made = staging.axes.of_value(op.results[0])
     orders: list[list[LoopRef | None]] = [[axis for axis in made if axis is not None]]
-    found = affine_sources(op, staging.view.shapes) or ()
-    return [*orders, *(_order(staging, one.value, one.at, made) for one in found)]
+    for one in affine_sources(op, staging.view.shapes) or ():
+        orders.append(_order(staging, one.value, one.at, made))
+        loops = [sorted(dims_of(expr)) for expr in one.at if expr is not None and not isinstance(expr, AffineDimExpr)]
+        orders += [[made[loop] for loop in own] for own in loops if len(own) == 1]
+    return orders
 
 
 def _order(

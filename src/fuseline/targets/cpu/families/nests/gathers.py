@@ -14,11 +14,16 @@ from fuseline.analysis.walks import loops_behind
 @dataclass(frozen=True)
 class Gather:
     """Reads of `source`: per dimension the loop whose index is the coordinate (None: it is computed), and the loops
-    that computed ones vary with."""
+    that each computed one varies with."""
 
     source: SSAValue
     loops: tuple[int | None, ...]
-    varies: frozenset[int]
+    computed: tuple[frozenset[int], ...]
+
+    @property
+    def varies(self) -> frozenset[int]:
+        """The loops that computed coordinates vary with."""
+        return frozenset[int]().union(*self.computed)
 
 
 def gathers(op: linalg.ops.GenericOp) -> list[Gather]:
@@ -29,7 +34,7 @@ def gathers(op: linalg.ops.GenericOp) -> list[Gather]:
         if isinstance(inner, tensor.ExtractOp):
             loops = tuple(_loop(i) for i in inner.indices)
             computed = [loops_behind(view, i) for i, loop in zip(inner.indices, loops, strict=True) if loop is None]
-            found.append(Gather(inner.tensor, loops, frozenset[int]().union(*computed)))
+            found.append(Gather(inner.tensor, loops, tuple(frozenset(found) for found in computed)))
     return found
 
 

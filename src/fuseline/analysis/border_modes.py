@@ -22,7 +22,7 @@ BORDER_MODES: tuple[BorderMode, ...] = ("edge", "reflect", "wrap")
 def folded(at: Any, size: int, mode: BorderMode) -> Any:
     """The element of `size` that each of the coordinates `at` repeats; itself inside.
 
-    >>> folded(np.arange(-2, 6), 4, "reflect").tolist(), folded(-1, 4, "wrap")
+    >>> folded(np.arange(-2, 6), 4, "reflect").tolist(), int(folded(-1, 4, "wrap"))
     ([2, 1, 0, 1, 2, 3, 2, 1], 3)
     """
     last = size - 1

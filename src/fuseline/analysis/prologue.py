@@ -32,6 +32,7 @@ from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, u
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.pixel_lines import walks_lines
+from fuseline.analysis.reduction_block import steps_of_block
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands
 from fuseline.ir.costs import ASSUMED_COSTS, assumed_size
@@ -47,7 +48,8 @@ MOST_BLOCKS = 64
 """Blocks of rows or columns that a launch is divided into, at most: more balance no better."""
 
 LONGEST_PACKED = 4096
-"""Reduction steps up to which a block of rows fits the scratch."""
+"""Reduction steps up to which a block of rows fits the scratch; longer ones are packed block by block
+(`reduction_block.py`)."""
 
 PACKED_STEPS = 28 << 10
 """Elements of a block that is packed beside the other one: rows or columns times reduction steps."""
@@ -193,7 +195,7 @@ def _packed(
     if reducing is not None:
         return Prologue(None, reason="a reduction would be repeated for every block")
     steps = upper_bound(_extent(root, set(root.reduction), shapes))
-    if steps is None or steps > LONGEST_PACKED:
+    if (steps is None or steps > LONGEST_PACKED) and _block_steps(root, shapes) is None:
         return Prologue(
             None,
             reason=f"a block of rows of {'an unknown number of' if steps is None else steps} steps does not fit the "
@@ -206,10 +208,23 @@ def _packed(
 def packings(root: StructuredOp, position: int, shapes: ShapeAnalysis, block_uses: int) -> tuple[float, float]:
     """How often an operand is packed: where the other one is stored, and where that is packed, too, so that its blocks
     are what fits. At the sizes that are assumed; `block_uses` of the machine."""
-    uses, steps = _uses(root, block_uses), assumed_size(_extent(root, set(root.reduction), shapes))
+    uses, steps = _uses(root, block_uses), _packed_steps(root, shapes)
     alone = _evaluations(root, position, shapes, uses, MOST_BLOCKS)
     beside = _evaluations(root, position, shapes, min(uses, max(1, PACKED_STEPS // max(steps, 1))), None)
     return alone, max(alone, beside)
+
+
+def _block_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int | None:
+    extents = root.loops(shapes)
+    return steps_of_block([extents[loop] for loop in root.reduction if extents[loop] != 1])
+
+
+def _packed_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int:
+    """Reduction steps that are packed at a time: all where they fit, or those of a block."""
+    steps, block = _extent(root, set(root.reduction), shapes), _block_steps(root, shapes)
+    most = upper_bound(steps)
+    fits = most is not None and most <= LONGEST_PACKED
+    return assumed_size(steps) if fits or block is None else min(block, assumed_size(steps))
 
 
 def _uses(root: StructuredOp, block_uses: int) -> int:

@@ -202,11 +202,37 @@ def test_a_reduction_is_not_repeated():
     assert "reduction" in found.reason
 
 
-def test_rows_too_long_for_the_scratch():
-    body = unary("%n", "%a", "8x5000", NEGATE) + matmul("%n", "%b", 8, 5000, 20)
-    found = judged(body, "tensor<8x20xf32>", "a: tensor<8x5000xf32>", "b: tensor<5000x20xf32>")
+def test_rows_too_long_for_the_scratch_are_packed_in_blocks():
+    body = unary("%n", "%a", "8x5000", NEGATE) + matmul("%n", "%b", 8, 5000, 2000)
+    arguments = "tensor<8x2000xf32>", "a: tensor<8x5000xf32>", "b: tensor<5000x2000xf32>"
+    found = judged(body, *arguments, block_uses=500)
+    assert (found.kind, found.recompute, found.beside_packed) == ("packed", 4, 18)  # 28 Ki elements are 112 of 256
+
+
+def test_rows_of_which_no_block_fits_the_scratch():
+    body = """
+    %ne = tensor.empty() : tensor<8x5000x5000xf32>
+    %n = linalg.generic {indexing_maps = [affine_map<(i, j, l) -> (i, j, l)>, affine_map<(i, j, l) -> (i, j, l)>],
+        iterator_types = ["parallel", "parallel", "parallel"]} ins(%a : tensor<8x5000x5000xf32>)
+            outs(%ne : tensor<8x5000x5000xf32>) {
+    ^bb0(%v: f32, %o: f32):
+      %w = arith.negf %v : f32
+      linalg.yield %w : f32
+    } -> tensor<8x5000x5000xf32>
+    %e = tensor.empty() : tensor<8x20xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x20xf32>) -> tensor<8x20xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(i, j, l, k) -> (i, l, k)>, affine_map<(i, j, l, k) -> (l, k, j)>,
+        affine_map<(i, j, l, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+            ins(%n, %b : tensor<8x5000x5000xf32>, tensor<5000x5000x20xf32>) outs(%f : tensor<8x20xf32>) {
+    ^bb0(%bx: f32, %by: f32, %bz: f32):
+      %bp = arith.mulf %bx, %by : f32
+      %bs = arith.addf %bz, %bp : f32
+      linalg.yield %bs : f32
+    } -> tensor<8x20xf32>
+    func.return %r : tensor<8x20xf32>"""
+    found = judged(body, "tensor<8x20xf32>", "a: tensor<8x5000x5000xf32>", "b: tensor<5000x5000x20xf32>")
     assert found.kind is None
-    assert "5000 steps" in found.reason
+    assert "25000000 steps" in found.reason
 
 
 # windows --------------------------------------------------------------------------------------------------------------

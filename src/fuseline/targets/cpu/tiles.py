@@ -233,3 +233,8 @@ def _cache_groups(work: BlockedWork, units: int, machine: Machine) -> int:
     that cores share."""
     groups = -(-2 * work.lhs_bytes // machine.l2_bytes)
     return groups if units >= groups * TILES_PER_PANEL else -(-2 * work.lhs_bytes // SHARED_CACHE_BYTES)
+
+
+def shared_out(count: int, most: int) -> int:
+    """The size of equal parts of `count`, of at most `most` each (and at least 1)."""
+    return -(-count // -(-count // max(1, most)))

@@ -198,13 +198,14 @@ def test_double_precision():
 
 @pytest.mark.parametrize("k", [1, 9, 40])
 def test_turned_columns_of_a_length_known_at_run_time(k: int):
-    """Neither a panel nor a block of rows has a known size, so both operands are evaluated in the reduction itself."""
+    """Neither a panel nor a block of rows has a known size, so both operands are packed a block of steps at a time."""
     m, n = 10, 19
     p = Program((m, "k"), (n, "k"))
     maps = [dims_map(3, [0, 2]), dims_map(3, [1, 2]), dims_map(3, [0, 1])]
     view = p.dispatch(p.multiply_add(p.relu(p.x[0]), p.x[1], p.zeros(m, n), maps, "ppr"))
     run = Runner(FAMILY, view)
-    assert (run.plan.notes["lhs"], run.plan.notes["rhs"]) == ("pulled", "pulled")
+    assert (run.plan.notes["lhs"], run.plan.notes["rhs"]) == ("packed", "packed")
+    assert run.plan.notes["steps"] == "256 at a time"
     a, b = random((m, k), 1), random((n, k), 2)
     assert_close(run(a, b, sizes={"k": k})[0], np.maximum(a, 0).astype(np.float64) @ b.T)
 

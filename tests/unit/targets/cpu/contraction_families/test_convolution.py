@@ -134,10 +134,10 @@ def test_channels_last(name: str):
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_a_window_wider_than_the_page_of_pad_values(value: float):
-    """Rows of the window in the padding are left out where they add nothing; else the image is evaluated element by
-    element."""
+    """Rows of the window in the padding are left out where they add nothing; else the image is evaluated into scratch,
+    block by block."""
     case = Case((4, 20), (3, 3), (700, 8), pad=(12, 12), dilation=12, value=value, epilogue=False)
-    assert plan_of(FAMILY, case.view, machine()).notes["lhs"] == ("linear" if value == 0 else "pulled")
+    assert plan_of(FAMILY, case.view, machine()).notes["lhs"] == ("linear" if value == 0 else "packed")
     case.check()
 
 

@@ -5,15 +5,26 @@ from __future__ import annotations
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode, estimated
 from fuseline.targets.cpu.families.contraction.operand_modes import ROWS_LIMIT
+from fuseline.targets.cpu.families.contraction.reduction_blocks import (
+    ReductionBlocks,
+    block_bytes,
+    with_sums_in_scratch,
+)
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import BlockedWork, Blocks, Tile, choose_blocks
+from fuseline.targets.cpu.tiles import BlockedWork, Blocks, Tile, choose_blocks, shared_out
 
 
 def choose_contraction_blocks(
-    loops: ContractionLoops, tile: Tile, width: int, modes: tuple[LhsMode, RhsMode], machine: Machine
+    loops: ContractionLoops,
+    tile: Tile,
+    width: int,
+    modes: tuple[LhsMode, RhsMode],
+    machine: Machine,
+    cut: ReductionBlocks | None = None,
 ) -> Blocks:
-    """The blocks for tiles of `tile.rows` rows by `width` columns, read as `modes` say (left, right)."""
+    """The blocks for tiles of `tile.rows` rows by `width` columns, read as `modes` say (left, right); `cut`: a block of
+    the reduction at a time."""
     lhs_size, rhs_size = (BYTES[element] for element in loops.elements)
     lines = estimated(loops.rows[-2].extent) if len(loops.rows) > 1 else 1
     row_extent = estimated(loops.rows[-1].extent) if loops.rows else 1
@@ -34,7 +45,10 @@ def choose_contraction_blocks(
         ),
         machine,
     )  # fmt: skip
-    return _within_scratch(blocks, tile, steps * lhs_size) if modes[0] == "packed" else blocks
+    if modes[0] == "packed":
+        row_bytes = steps * lhs_size if cut is None else block_bytes(cut, loops, lhs_size)
+        blocks = _within_scratch(blocks, tile, row_bytes)
+    return blocks if cut is None else with_sums_in_scratch(blocks, tile, width * BYTES[loops.dtype])
 
 
 def _lhs_elements(loops: ContractionLoops, rows: int, steps: int) -> int:
@@ -48,11 +62,6 @@ def _lhs_elements(loops: ContractionLoops, rows: int, steps: int) -> int:
 def _within_scratch(blocks: Blocks, tile: Tile, row_bytes: int) -> Blocks:
     """Fewer rows per workgroup, so that a packed block of them fits its scratch; blocks as equal as can be."""
     rows = max(1, ROWS_LIMIT // row_bytes)
-    tiles = _shared_out(blocks.tiles, rows // tile.rows)
-    lines = _shared_out(blocks.lines, rows // (tiles * tile.rows))
+    tiles = shared_out(blocks.tiles, rows // tile.rows)
+    lines = shared_out(blocks.lines, rows // (tiles * tile.rows))
     return Blocks(lines, tiles, blocks.panels, blocks.columns_outer)
-
-
-def _shared_out(count: int, most: int) -> int:
-    """The size of equal parts of `count`, of at most `most` each (and at least 1)."""
-    return -(-count // -(-count // max(1, most)))

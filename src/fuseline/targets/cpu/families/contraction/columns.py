@@ -16,6 +16,7 @@ from fuseline.targets.cpu.families.contraction.access import contiguous_reads, l
 from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.loops import Operand as RootOperand
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE
 from fuseline.targets.cpu.families.contraction.tile import place
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand, Value
@@ -26,9 +27,9 @@ def column_strides(plan: ContractionPlan, *, slack: int) -> list[int | Dim]:
     steps."""
     strides: list[Dim] = []
     step: Dim = plan.width
-    for i, axis in enumerate(reversed(plan.loops.reduction)):
+    for i, length in enumerate(reversed(plan.extents_at_once)):
         strides.append(step)
-        extent = axis.extent if i else d.mul(d.floor_div(d.add(axis.extent, slack - 1), slack), slack)
+        extent = length if i else d.mul(d.floor_div(d.add(length, slack - 1), slack), slack)
         step = d.mul(step, extent)
     return [*reversed(strides), step]
 
@@ -38,7 +39,11 @@ def reduction_cuts(plan: ContractionPlan, operand: RootOperand, *, step: int = 1
     `step`."""
     loops, last = plan.loops, len(plan.loops.reduction) - 1
     return [
-        loop_boundaries(plan.view, operand.value, operand.map, axis.inner, loops.extents, step=step if i == last else 1)
+        ()
+        if plan.cut is not None and plan.cut.axis == axis  # a block counts from where it begins
+        else loop_boundaries(
+            plan.view, operand.value, operand.map, axis.inner, loops.extents, step=step if i == last else 1
+        )
         for i, axis in enumerate(loops.reduction)
     ]
 
@@ -55,6 +60,7 @@ class ColumnReader:
         self.outer: Mapping[Axis, Operand] = {}
         self.panel: Operand = 0
         self.actives: Sequence[Operand | None] = ()
+        self.piece = WHOLE
 
     @staticmethod
     def strides(plan: ContractionPlan, emitter: BodyEmitter) -> list[Operand]:
@@ -89,17 +95,21 @@ class ColumnReader:
                 )
                 first = kernel.add(first, self.buffers.operand(at))
             self.base = kernel.add(kernel.mul(panel, plan.packed.panel_stride), first)
-            for axis, value in outer.items():
+            for axis, value in self._places(outer).items():
                 self.base = kernel.add(self.base, kernel.mul(value, plan.packed.strides.get(axis.inner, 0)))
         elif plan.rhs_mode == "direct":
             access = plan.loops.rhs.access
             assert access is not None
             self.base = kernel.add(self.buffers.operand(access.flat.constant), kernel.mul(panel, plan.width))
-            for axis, value in outer.items():
+            for axis, value in self._places(outer).items():
                 self.base = kernel.add(self.base, kernel.mul(value, self.buffers.operand(plan.loops.rhs.stride(axis))))
         elif plan.rhs_mode == "packed":
             self.base = 0
             self._pack()
+
+    def _places(self, outer: Mapping[Axis, Operand]) -> Mapping[Axis, Operand]:
+        """Where the panel is along its outer axes, and the block along the reduction."""
+        return outer if self.piece.axis is None else {**outer, self.piece.axis: self.piece.first}
 
     def reader(self) -> Columns:
         """Column vectors by column index."""
@@ -156,7 +166,7 @@ class ColumnReader:
         assert self.buffer is not None
         packer = (PairPacker if plan.pairs else PanelPacker)(self.kernel, self.buffer, plan.lanes, plan.tile.vectors)
         reduction = plan.loops.reduction
-        extents = [self.buffers.operand(axis.extent) for axis in reduction]
+        extents = [self.piece.extent(axis, self.buffers.operand(axis.extent)) for axis in reduction]
         strides = self.strides(plan, self.emitter)
         if plan.lanes > 1 and reduction and self._reads(reduction[-1]) > self._reads(plan.loops.column):
             packer.turn(
@@ -199,7 +209,8 @@ class ColumnReader:
         for axis, value in self.outer.items():
             place(self.buffers, point, axis, Index(value))
         for axis, index in zip(loops.reduction, at, strict=True):
-            place(self.buffers, point, axis, index)
+            base = self.kernel.add(self.piece.start(axis), index.base)
+            place(self.buffers, point, axis, Index(base, index.stride))
         place(self.buffers, point, loops.column, column)
         value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, point, lanes), lanes, active)
         return self.kernel.cast(value, loops.elements[0])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.combinators.peel import peel
-from fuseline.targets.cpu.combinators.split import Range, Tiles, block_of, split_tiles
+from fuseline.targets.cpu.combinators.split import Tiles, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.microkernel import TileReduction
@@ -16,22 +15,18 @@ from fuseline.targets.cpu.emit.narrow_microkernel import NarrowReduction, PairRe
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader
 from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE, Piece, ReductionBlocks, each_block
 from fuseline.targets.cpu.families.contraction.rows import RowReader
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
-from fuseline.targets.cpu.families.contraction.tile import RowTile, TileRows
+from fuseline.targets.cpu.families.contraction.tile import Block, RowTile, TileRows
+from fuseline.targets.cpu.families.contraction.tile_sums import TileSums
 from fuseline.targets.cpu.families.root.kernel import RootKernel
+from fuseline.targets.cpu.families.root.results import Actives
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import Operand
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What one workgroup covers: ranges of lines, tiles and panels, and where the outer axes are."""
-
-    outer: dict[Axis, Operand]
-    lines: Range
-    tiles: Range
-    panels: Range
+Visit = Callable[[RowTile, Operand, Actives], None]
+"""`(tile, panel, live lanes)`: what is done with each tile of a workgroup."""
 
 
 class ContractionKernel(RootKernel):
@@ -55,9 +50,28 @@ class ContractionKernel(RootKernel):
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
         """Panels outside, lines and tiles inside."""
         block = self._block(number)
-        self.rows.enter(block.outer, block.lines, block.tiles)
-        self._panels(block)
+        if self.plan.cut is None:
+            self.rows.enter(block.outer, block.lines, block.tiles)
+            self._panels(block, self._tile)
+        else:
+            self._in_blocks(block, self.plan.cut)
         return ()
+
+    def _in_blocks(self, block: Block, cut: ReductionBlocks) -> None:
+        """The reduction a block at a time; the sums of all tiles are in scratch meanwhile."""
+        sums = TileSums(self.kernel, self.plan, self.results)
+        self._panels(block, partial(sums.start, block, self._loops))
+
+        def reduce(piece: Piece) -> None:
+            self.rows.piece = self.columns.piece = piece
+            self.rows.enter(block.outer, block.lines, block.tiles)
+            self._panels(block, lambda tile, panel, actives: sums.add(block, tile, panel, self._reduced(tile, actives)))
+
+        each_block(self.kernel, cut, self.buffers.operand(cut.axis.extent), reduce)
+        self.rows.piece = self.columns.piece = WHOLE
+        self._panels(
+            block, lambda tile, panel, actives: self._store(tile, panel, actives, sums.of(block, tile, panel, actives))
+        )
 
     def _block(self, number: Operand) -> Block:
         plan, kernel = self.plan, self.kernel
@@ -85,15 +99,16 @@ class ContractionKernel(RootKernel):
 
     # panels -----------------------------------------------------------------------------------------------------------
 
-    def _panels(self, block: Block) -> None:
+    def _panels(self, block: Block, visit: Visit) -> None:
         """Whole panels in a loop, then the narrower one at the end."""
         plan, kernel, columns = self.plan, self.kernel, self.buffers.operand(self.plan.loops.column.extent)
         whole = self.buffers.operand(d.floor_div(plan.loops.column.extent, plan.width))
 
         def panel(number: Operand, elements: Operand) -> None:
             actives = live_lanes(kernel, elements, plan.lanes, plan.width)
-            self.columns.enter(block.outer, number, actives)
-            kernel.loop(*block.lines, 1, partial(self._tiles, block, (number, actives)))
+            if plan.cut is None or self.columns.piece is not WHOLE:
+                self.columns.enter(block.outer, number, actives)
+            kernel.loop(*block.lines, 1, partial(self._tiles, block, lambda tile: visit(tile, number, actives)))
 
         if plan.form is not None:
             self._panels_of(plan.form, block, panel)
@@ -117,28 +132,18 @@ class ContractionKernel(RootKernel):
 
             kernel.loop(kernel.max(first, begin), kernel.min(last, end), 1, one)
 
-    def _tiles(self, block: Block, panel: tuple[Operand, Sequence[Operand | None]], line: Operand) -> tuple[()]:
+    def _tiles(self, block: Block, make: Callable[[RowTile], None], line: Operand) -> tuple[()]:
         """The tiles of one line, tall ones first; a runtime extent ends in one tile whose missing rows repeat the last
         and are not stored."""
         if self.plan.split is None:
-            self._runtime_tiles(block, line, lambda tile: self._tile(tile, *panel))
+            self._runtime_tiles(block, line, make)
             return ()
         for run in split_tiles(self.plan.split, both=self.plan.form is not None and self.plan.form.short):
             for tiles in self._peeled(run):
 
                 def emit_tile(t: Operand, start: Operand, tiles: Tiles = tiles) -> None:
-                    self._tile(
-                        RowTile(
-                            block.outer,
-                            line,
-                            start,
-                            tiles.height,
-                            None,
-                            tiles.start_range,
-                            self._number(block, line, t),
-                        ),
-                        *panel,
-                    )
+                    number = self._number(block, line, t)
+                    make(RowTile(block.outer, line, start, tiles.height, None, tiles.start_range, number, tile=t))
 
                 tiles.each(self.kernel, emit_tile, block.tiles)
         return ()
@@ -164,7 +169,7 @@ class ContractionKernel(RootKernel):
             meets: tuple[bool, bool] = (True, True),
         ) -> tuple[Operand, ...]:
             number = self._number(block, line, t)
-            make(RowTile(block.outer, line, start, height, valid, start_range, number, meets))
+            make(RowTile(block.outer, line, start, height, valid, start_range, number, meets, t))
             return ()
 
         def whole(
@@ -213,18 +218,28 @@ class ContractionKernel(RootKernel):
 
     # one tile ---------------------------------------------------------------------------------------------------------
 
-    def _tile(self, tile: RowTile, panel: Operand, actives: Sequence[Operand | None]) -> None:
-        at = partial(self._loops, tile, panel)
-        accumulators = self.results.starts(tile.height, actives, at)
+    def _tile(self, tile: RowTile, panel: Operand, actives: Actives) -> None:
+        starts = self.results.starts(tile.height, actives, partial(self._loops, tile, panel))
+        self._store(tile, panel, actives, self._reduced(tile, actives, starts))
+
+    def _reduced(self, tile: RowTile, actives: Actives, starts: Sequence[Value] | None = None) -> list[Value]:
+        """The sums of a tile, from `starts` on (None: from zero, in the block that the kernel is at)."""
+        zero = self.kernel.const(0.0, self.plan.loops.dtype, self.plan.lanes)
+        accumulators = list(starts) if starts is not None else [zero] * (tile.height * len(actives))
         for rows in self.rows.at(tile):
             kind = PairReduction if self.plan.pairs else NarrowReduction if self.plan.loops.narrow else TileReduction
             reduction = kind(
                 self.kernel, rows.addresses, rows.axes, self.columns.reader(), (tile.height, len(actives)),
                 padding_row=self.rows.padding_row, skips_padding=self.rows.pad == 0, pulled=rows.pulled,
                 prefetches=self.columns.prefetches(tile.number),
-                part=self.plan.part,
+                part=self.plan.part if starts is not None else 0,
             )  # fmt: skip
             accumulators = reduction.emit(accumulators, rows.always)
+        return accumulators
+
+    def _store(self, tile: RowTile, panel: Operand, actives: Actives, accumulators: Sequence[Value]) -> None:
+        """The epilogue on the sums of a tile."""
+        at = partial(self._loops, tile, panel)
         if self.stage is not None and (self.stages or tile.valid is not None):
             exist = (0, tile.height if tile.valid is None else tile.valid)
             self.results.store_staged(self.stage, accumulators, actives, at, exist)

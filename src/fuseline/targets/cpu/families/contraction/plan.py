@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.combinators.prefetch import Prefetch
+from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
 from fuseline.targets.cpu.emit.packing import PackedColumns
 from fuseline.targets.cpu.families.contraction.block_choice import choose_contraction_blocks
 from fuseline.targets.cpu.families.contraction.constant_part import ConstantPart, constant_part
@@ -19,6 +19,12 @@ from fuseline.targets.cpu.families.contraction.operand_modes import column_choic
 from fuseline.targets.cpu.families.contraction.padding_row import padding_row_elements, padding_row_steps
 from fuseline.targets.cpu.families.contraction.pairs import takes_pairs
 from fuseline.targets.cpu.families.contraction.prefetch import choose_prefetch
+from fuseline.targets.cpu.families.contraction.reduction_blocks import (
+    ReductionBlocks,
+    modes_in_blocks,
+    reduction_blocks,
+    wants_blocks,
+)
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
 from fuseline.targets.cpu.families.family import Plan
@@ -58,7 +64,8 @@ class ContractionPlan(Plan):
     """The loops with their tile, blocks and operand modes; `lines` and `tiled` are the last two row axes.
 
     `pairs`: two steps of the innermost reduction axis are one step of the kernel, and their columns lie side by side.
-    `form`: what it has in common with kernels that are the same code; `part`: the steps of a partial sum then.
+    `form`: what it has in common with kernels that are the same code; `part`: the steps of a partial sum then. `cut`:
+    the blocks that the reduction is walked in; None: whole.
     """
 
     loops: ContractionLoops
@@ -79,6 +86,7 @@ class ContractionPlan(Plan):
     tiled: Axis | None
     form: SharedForm | None = None
     part: int | None = None
+    cut: ReductionBlocks | None = None
 
     @property
     def stages(self) -> bool:
@@ -103,6 +111,12 @@ class ContractionPlan(Plan):
     def run(self) -> int:
         """Elements that a vector of a panel holds: its columns, or pairs of them."""
         return self.lanes * 2 if self.pairs else self.lanes
+
+    @property
+    def extents_at_once(self) -> list[Dim]:
+        """How far the axes of the reduction run in what is packed at a time."""
+        reduction = self.loops.reduction
+        return self.cut.extents(reduction) if self.cut is not None else [axis.extent for axis in reduction]
 
     @property
     def split(self) -> RowSplit | None:
@@ -153,11 +167,16 @@ def plan_contraction(
     if isinstance(paths, Refusal):
         return paths
     lanes = machine.lanes(loops.dtype)
-    tile, rhs_mode = column_choice(loops, tile or _tile(loops, lanes, machine), lanes)
+    wanted = tile or _tile(loops, lanes, machine)
+    tile, rhs_mode = column_choice(loops, wanted, lanes)
     padding_row = padding_row_elements(loops)
     lhs_mode = lhs_mode_of(loops, tile, padding_row)
+    cut = reduction_blocks(loops) if wants_blocks(loops, tile, (lhs_mode, rhs_mode)) else None
+    if cut is not None:
+        lhs_mode, rhs_mode = modes_in_blocks(loops, (lhs_mode, rhs_mode))
+        tile = tile if rhs_mode == "constant" else wanted
     pairs = takes_pairs(loops, lhs_mode, rhs_mode)
-    blocks = choose_contraction_blocks(loops, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine)
+    blocks = choose_contraction_blocks(loops, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine, cut)
     plan = ContractionPlan(
         view=view,
         workgroups=0,
@@ -172,12 +191,13 @@ def plan_contraction(
         constant=constant_part(view, loops.rhs) if rhs_mode == "constant" else None,
         padding_row_elements=padding_row or 0,
         padding_row_steps=padding_row_steps(loops),
-        prefetch=choose_prefetch(loops, tile, blocks, rhs_mode, machine),
+        prefetch=choose_prefetch(loops, tile, blocks, rhs_mode, machine) if cut is None else NONE,
         paths=tuple(paths),
         outer=(*loops.outer, *loops.rows[:-2]),
         lines=loops.rows[-2] if len(loops.rows) > 1 else None,
         tiled=loops.rows[-1] if loops.rows else None,
         form=form,
+        cut=cut,
     )
     return _finished(plan)
 
@@ -206,6 +226,8 @@ def _finished(plan: ContractionPlan) -> ContractionPlan:
         layouts = {plan.view.tensors.index(plan.constant.argument): plan.packed.layout}
     blocks = f"{plan.blocks.lines}x{plan.blocks.tiles}x{plan.blocks.panels}"
     notes = {"tile": f"{plan.tile.rows}x{plan.width}", "block": blocks, "lhs": _lhs_note(plan), "rhs": plan.rhs_mode}
+    if plan.cut is not None:
+        notes["steps"] = f"{plan.cut.steps} at a time"
     return replace(plan, workgroups=d.product(plan.grid), constant_layouts=layouts, notes=notes)
 
 

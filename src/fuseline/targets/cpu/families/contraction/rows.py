@@ -16,6 +16,7 @@ from fuseline.targets.cpu.emit.reduction_axes import EdgeCheck, ReductionAxis, R
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader, reduction_cuts
 from fuseline.targets.cpu.families.contraction.loops import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE
 from fuseline.targets.cpu.families.contraction.runtime_rows import Interior, RuntimeRows, common
 from fuseline.targets.cpu.families.contraction.tile import Edges, RowTile, TileRows, place
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
@@ -46,6 +47,7 @@ class RowReader:
         self.buffer = self._scratch() if plan.lhs_mode == "packed" else None
         self.cuts: Sequence[tuple[int, ...]] = reduction_cuts(plan, plan.loops.lhs) if self.buffer is not None else ()
         self.origin: tuple[Operand, Operand] = (0, 0)
+        self.piece = WHOLE
         tiled = plan.tiled
         self.runtime = (
             RuntimeRows(self.buffers, tiled.extent, plan.tile.rows, self._interior())
@@ -56,7 +58,7 @@ class RowReader:
     @property
     def row_length(self) -> int:
         """Elements between two packed rows."""
-        steps = self.plan.loops.steps
+        steps = d.product(self.plan.extents_at_once)
         assert isinstance(steps, int)
         return steps + ROW_SLACK
 
@@ -137,7 +139,7 @@ class RowReader:
         assert buffer is not None
         base = self._packed_row(tile, tile.start)
         reduction = plan.loops.reduction
-        extents = [self.buffers.operand(axis.extent) for axis in reduction]
+        extents = self._extents(reduction)
         strides = [self.buffers.operand(s) for s in self._row_strides()]
         if not reduction:
             kernel.store(buffer, base, self._pull(tile, tile.start, {}, 1, None))
@@ -182,17 +184,22 @@ class RowReader:
         operand = self.plan.loops.lhs
         loops = TileRows.loops(self.emitter, self.plan, tile, position)
         for axis, index in reduction.items():
-            place(self.buffers, loops, axis, index)
+            base = self.kernel.add(self.piece.start(axis), index.base)
+            place(self.buffers, loops, axis, Index(base, index.stride))
         value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, loops, lanes), lanes, active)
         return self.kernel.cast(value, self.plan.loops.elements[0])
 
     def _row_strides(self) -> list[Dim]:
         strides: list[Dim] = []
         step: Dim = 1
-        for axis in reversed(self.plan.loops.reduction):
+        for extent in reversed(self.plan.extents_at_once):
             strides.append(step)
-            step = d.mul(step, axis.extent)
+            step = d.mul(step, extent)
         return strides[::-1]
+
+    def _extents(self, reduction: Sequence[Axis]) -> list[Operand]:
+        """How far the axes run in the block that the kernel is at."""
+        return [self.piece.extent(axis, self.buffers.operand(axis.extent)) for axis in reduction]
 
     def _packed_row(self, tile: RowTile, position: Operand) -> Operand:
         kernel = self.kernel
@@ -208,8 +215,10 @@ class RowReader:
             return [self._linear(edges, tile) for edges in self.edges]
         column = self._column_strides()
         axes = [
-            ReductionAxis(self.buffers.operand(axis.extent), self.buffers.operand(stride), column[i])
-            for i, (axis, stride) in enumerate(zip(self.plan.loops.reduction, self._row_strides(), strict=True))
+            ReductionAxis(extent, self.buffers.operand(stride), column[i])
+            for i, (extent, stride) in enumerate(
+                zip(self._extents(self.plan.loops.reduction), self._row_strides(), strict=True)
+            )
         ]
         if self.buffer is None:
             return [TileRows(None, axes, pulled=self._pulled_rows(tile))]
@@ -250,6 +259,8 @@ class RowReader:
             places[plan.lines] = tile.line
         if plan.tiled is not None:
             places[plan.tiled] = tile.position(kernel, row)
+        if self.piece.axis is not None:
+            places[self.piece.axis] = self.piece.first
         total = self.buffers.operand(segment.access.flat.constant)
         for axis, value in places.items():
             total = kernel.add(total, kernel.mul(value, self.buffers.operand(segment.operand.stride(axis))))
@@ -264,7 +275,7 @@ class RowReader:
         column, operand = self._column_strides(), self.buffers.operand
         return [
             ReductionAxis(
-                operand(axis.extent), operand(segment.operand.stride(axis)), column[i],
+                self.piece.extent(axis, operand(axis.extent)), operand(segment.operand.stride(axis)), column[i],
                 tuple(checks.get(axis.inner, ())),
                 tuple(terms.get(axis.inner, ())), operand(segment.first(axis)),
             )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import Bound, Quotient
+from fuseline.targets.cpu.combinators.split import Range
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
@@ -21,13 +22,23 @@ from fuseline.targets.cpu.kernel_ir.types import Address, Operand
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """What one workgroup covers: ranges of lines, tiles and panels, and where the outer axes are."""
+
+    outer: dict[Axis, Operand]
+    lines: Range
+    tiles: Range
+    panels: Range
+
+
+@dataclass(frozen=True, slots=True)
 class RowTile:
     """The place of a tile: outer axes, line, first row, height. `valid`: how many rows exist (None: all); a missing row
     repeats the last.
 
     `start_range` bounds the first row over all tiles that this code serves; None where it is not known. `number` counts
-    the tiles that share a panel. `meets`: whether rows may meet padding along the tiled axis, at the low and at the
-    high side.
+    the tiles that share a panel, `tile` those of a line. `meets`: whether rows may meet padding along the tiled axis,
+    at the low and at the high side.
     """
 
     outer: Mapping[Axis, Operand]
@@ -38,6 +49,7 @@ class RowTile:
     start_range: tuple[int, int] | None = None
     number: Operand = 0
     meets: tuple[bool, bool] = (True, True)
+    tile: Operand = 0
 
     def position(self, kernel: KernelBuilder, row: Operand) -> Operand:
         """The index of a row along the tiled axis; one counted at run time exists."""

@@ -1,0 +1,110 @@
+"""A reduction walked in blocks, where an operand is computed and too long to be packed whole: its rows and columns are
+packed a block at a time, and the sums of a workgroup's tiles wait in scratch.
+
+for each block of k:    pack its rows;  for each panel:  pack its columns;  for each tile:  sums += rows x columns
+for each tile:          the epilogue on its sums
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from fuseline.analysis.reduction_block import reduction_block
+from fuseline.ir import dim as d
+from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.contraction.loops import Axis, ContractionLoops, LhsMode, RhsMode
+from fuseline.targets.cpu.families.contraction.operand_modes import PACKING_REUSE
+from fuseline.targets.cpu.families.contraction.prefetch import row_tiles
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import Operand
+from fuseline.targets.cpu.tiles import Blocks, Tile, shared_out
+
+SUMS_LIMIT = 96 * 1024
+"""Bytes of scratch that the sums of a workgroup may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionBlocks:
+    """`steps` of `axis` at a time."""
+
+    axis: Axis
+    steps: int
+
+    def extents(self, reduction: Sequence[Axis]) -> list[Dim]:
+        """How far the axes of the reduction run in a block, at the most."""
+        return [self.steps if axis == self.axis else axis.extent for axis in reduction]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The block that a kernel is at: `count` steps of `axis` from `first` on. Without an axis: the whole reduction."""
+
+    axis: Axis | None = None
+    first: Operand = 0
+    count: Operand = 0
+
+    def extent(self, axis: Axis, whole: Operand) -> Operand:
+        """How far an axis runs in the block."""
+        return self.count if axis == self.axis else whole
+
+    def start(self, axis: Axis) -> Operand:
+        """Where the block begins along an axis."""
+        return self.first if axis == self.axis else 0
+
+
+WHOLE = Piece()
+
+
+def wants_blocks(loops: ContractionLoops, tile: Tile, modes: tuple[LhsMode, RhsMode]) -> bool:
+    """Whether an operand would be evaluated within the reduction more often than packed ones are: rows, for every
+    panel, or columns, for many tiles of rows."""
+    lhs, rhs = modes
+    return lhs == "pulled" or (rhs == "pulled" and row_tiles(loops, tile) >= PACKING_REUSE)
+
+
+def reduction_blocks(loops: ContractionLoops) -> ReductionBlocks | None:
+    """The blocks for these loops, None where there are none."""
+    found = None if loops.narrow else reduction_block([axis.extent for axis in loops.reduction])
+    return None if found is None else ReductionBlocks(loops.reduction[found[0]], found[1])
+
+
+def modes_in_blocks(loops: ContractionLoops, modes: tuple[LhsMode, RhsMode]) -> tuple[LhsMode, RhsMode]:
+    """How the operands are read a block at a time: in place where the addresses are plain, packed where they are not,
+    or computed."""
+    lhs, rhs = modes
+    accesses = [segment.access for segment in loops.segments]
+    plain = len(accesses) == 1 and not accesses[0].bounds and not accesses[0].floordiv_terms
+    return "linear" if lhs == "linear" and plain else "packed", "packed" if rhs == "pulled" else rhs
+
+
+def with_sums_in_scratch(blocks: Blocks, tile: Tile, bytes_of_panel_row: int) -> Blocks:
+    """Fewer panels, then fewer tiles, so that the sums of a workgroup fit; `bytes_of_panel_row`: of a row of one
+    panel."""
+    most = max(1, SUMS_LIMIT // (tile.rows * bytes_of_panel_row))
+    tiles = shared_out(blocks.tiles, most)
+    lines = shared_out(blocks.lines, most // tiles)
+    return Blocks(lines, tiles, shared_out(blocks.panels, most // (tiles * lines)), blocks.columns_outer)
+
+
+def each_block(kernel: KernelBuilder, blocks: ReductionBlocks, extent: Operand, body: Callable[[Piece], None]) -> None:
+    """`body` for every block: those of whole length in a loop, then what is left."""
+    steps, axis = blocks.steps, blocks.axis
+    whole = kernel.mul(kernel.div(extent, steps), steps)
+
+    def one(first: Operand, count: Operand = steps) -> tuple[()]:
+        body(Piece(axis, first, count))
+        return ()
+
+    kernel.loop(0, whole, steps, one)
+    rest = kernel.sub(extent, whole)
+    if rest != 0:
+        kernel.when(kernel.compare("gt", rest, 0), partial(one, whole, rest))
+
+
+def block_bytes(blocks: ReductionBlocks, loops: ContractionLoops, size: int) -> int:
+    """Bytes of a row or column of a block, `size` each element."""
+    steps = d.product(blocks.extents(loops.reduction))
+    assert isinstance(steps, int)
+    return steps * size

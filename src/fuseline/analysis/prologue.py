@@ -220,11 +220,9 @@ def _block_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int | None:
 
 
 def _packed_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int:
-    """Reduction steps that are packed at a time: all where they fit, or those of a block."""
-    steps, block = _extent(root, set(root.reduction), shapes), _block_steps(root, shapes)
-    most = upper_bound(steps)
-    fits = most is not None and most <= LONGEST_PACKED
-    return assumed_size(steps) if fits or block is None else min(block, assumed_size(steps))
+    """Reduction steps that are packed at a time: all, or those of a block."""
+    steps, block = assumed_size(_extent(root, set(root.reduction), shapes)), _block_steps(root, shapes)
+    return steps if block is None else min(block, steps)
 
 
 def _uses(root: StructuredOp, block_uses: int) -> int:

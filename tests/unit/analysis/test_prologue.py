@@ -162,7 +162,7 @@ def test_columns_that_lie_along_the_reduction_are_turned_not_gathered():
 @pytest.mark.parametrize(("columns", "steps", "alone", "beside"), [
     (200, 32, 4.0, 4.0),  # 64 columns, whatever the rows are
     (20000, 32, 64.0, 313.0),  # no launch has more workgroups; packed columns are as many as fit
-    (640, 1024, 10.0, 23.0),  # 28 columns of 1024 steps beside packed rows
+    (640, 1024, 10.0, 10.0),  # a block of 256 steps at a time, of which 112 columns fit beside packed rows
 ])  # fmt: skip
 def test_blocks_are_what_a_launch_has_and_what_fits(columns: int, steps: int, alone: float, beside: float):
     body = unary("%n", "%a", f"8x{steps}", NEGATE) + matmul("%n", "%b", 8, steps, columns)

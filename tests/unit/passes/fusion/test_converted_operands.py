@@ -117,19 +117,19 @@ def test_a_convolution_of_halves(image: tuple[int, int, int, int, int], tmp_path
     assert program.stats["dispatches"] == 1
 
 
-def test_a_long_reduction_says_why_it_is_not(tmp_path: Path) -> None:
-    text, x, y = _matmul((64, 48, 5000), ("f16", "f16", "f32"))
+@pytest.mark.parametrize("steps", [1000, 5000])
+def test_a_long_reduction(steps: int, tmp_path: Path) -> None:
+    text, x, y = _matmul((64, 48, steps), ("f16", "f16", "f32"))
     program, found = _run(text, x, y, tmp_path, threads=1)
     assert_close(found, x.astype(np.float64) @ y.astype(np.float64), bits=14)
-    missed = [decision for decision in program.decisions if decision.verdict == "missed"]
-    assert missed and all(decision.code == "recompute" and "5000 steps" in decision.detail for decision in missed)
+    assert program.stats["dispatches"] == 1
 
 
 def test_what_would_take_much_longer_has_a_price(tmp_path: Path) -> None:
-    """28 rows of 1000 steps fit beside packed columns, which would be packed anew for each 28 rows."""
-    text, x, y = _matmul((700, 640, 1000), ("f16", "f16", "f32"))
+    """Rows that lie across memory are gathered one by one, for each block of columns again."""
+    text, x, y = _matmul((700, 640, 1000), ("f16", "f16", "f32"), "a")
     program, found = _run(text, x, y, tmp_path, threads=1)
-    assert_close(found, x.astype(np.float64) @ y.astype(np.float64), bits=15)
+    assert_close(found, x.T.astype(np.float64) @ y.astype(np.float64), bits=15)
     missed = [decision for decision in program.decisions if decision.verdict == "missed"]
     assert missed and all(one.code == "unprofitable" for one in missed)
     assert all(one.numbers["evaluation_ns"] > one.numbers["saved_ns"] for one in missed)

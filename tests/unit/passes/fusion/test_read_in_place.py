@@ -45,10 +45,10 @@ def test_what_is_evaluated_for_many_blocks_is_stored_instead():
     assert (decision.verdict, decision.code) == ("missed", "unprofitable")
 
 
-def test_rows_that_fit_no_block_are_stored():
+def test_long_rows_are_evaluated_a_part_at_a_time():
     p = Program((64, 8192), (8192, 48))
     decision = _edge(p.done(p.matmul(p.unary(p.x[0]), p.x[1])), "elementwise", "contraction")
-    assert (decision.verdict, decision.code) == ("missed", "recompute")
+    assert (decision.verdict, decision.rule) == ("fused", "read-in-place")
 
 
 def test_a_pad_is_read_inside_any_root():

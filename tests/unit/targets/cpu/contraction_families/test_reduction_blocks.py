@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import f32, f64
+from xdsl.ir import Attribute
 
 import fuseline
 from fuseline.analysis.reduction_block import BLOCK_STEPS
@@ -55,9 +56,9 @@ def test_no_access_leaves_its_buffer():
 
 @pytest.mark.parametrize("element", [f32, f64])
 @pytest.mark.parametrize("computed", [(True, False), (False, True), (True, True)])
-def test_either_operand_may_be_computed(computed: tuple[bool, bool], element: type):
+def test_either_operand_may_be_computed(computed: tuple[bool, bool], element: Attribute):
     """Of random sizes; what is not computed starts from another operand's values, with an epilogue behind."""
-    dtype = np.float32 if element is f32 else np.float64
+    dtype = np.float32 if element == f32 else np.float64
     m, n, k = (int(RNG.integers(*ends)) for ends in ((80, 150), (33, 130), (5000, 9000)))
     p = Program((m, k), (k, n), (m, n), element=element)
     a, b = (p.relu(x) if how else x for x, how in zip(p.x, computed, strict=False))

@@ -47,7 +47,7 @@ def choose_contraction_blocks(
     )  # fmt: skip
     if modes[0] == "packed":
         row_bytes = steps * lhs_size if cut is None else block_bytes(cut, loops, lhs_size)
-        blocks = _within_scratch(blocks, tile, row_bytes)
+        blocks = _within_scratch(blocks, tiles, tile, row_bytes)
     return blocks if cut is None else with_sums_in_scratch(blocks, tile, width * BYTES[loops.dtype])
 
 
@@ -59,9 +59,10 @@ def _lhs_elements(loops: ContractionLoops, rows: int, steps: int) -> int:
     return min(rows * steps, total or rows * steps)
 
 
-def _within_scratch(blocks: Blocks, tile: Tile, row_bytes: int) -> Blocks:
-    """Fewer rows per workgroup, so that a packed block of them fits its scratch; blocks as equal as can be."""
+def _within_scratch(blocks: Blocks, of_line: int, tile: Tile, row_bytes: int) -> Blocks:
+    """Fewer rows per workgroup, so that a packed block of them fits its scratch; the tiles of a line in blocks as equal
+    as can be."""
     rows = max(1, ROWS_LIMIT // row_bytes)
-    tiles = shared_out(blocks.tiles, rows // tile.rows)
+    tiles = shared_out(of_line, max(1, min(blocks.tiles, rows // tile.rows)))
     lines = shared_out(blocks.lines, rows // (tiles * tile.rows))
     return Blocks(lines, tiles, blocks.panels, blocks.columns_outer)

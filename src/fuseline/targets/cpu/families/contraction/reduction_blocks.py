@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from fuseline.analysis.reduction_block import reduction_block
+from fuseline.analysis.reduction_block import BLOCK_STEPS, reduction_block
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.contraction.loops import Axis, ContractionLoops, LhsMode, RhsMode
-from fuseline.targets.cpu.families.contraction.operand_modes import PACKING_REUSE
+from fuseline.targets.cpu.families.contraction.loops import Axis, ContractionLoops, LhsMode, RhsMode, estimated
+from fuseline.targets.cpu.families.contraction.operand_modes import PACKING_REUSE, ROWS_LIMIT
 from fuseline.targets.cpu.families.contraction.prefetch import row_tiles
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import Operand
+from fuseline.targets.cpu.kernel_ir.types import BYTES, Operand
 from fuseline.targets.cpu.tiles import Blocks, Tile, shared_out
 
 SUMS_LIMIT = 96 * 1024
@@ -58,9 +58,12 @@ WHOLE = Piece()
 
 
 def wants_blocks(loops: ContractionLoops, tile: Tile, modes: tuple[LhsMode, RhsMode]) -> bool:
-    """Whether an operand would be evaluated within the reduction more often than packed ones are: rows, for every
-    panel, or columns, for many tiles of rows."""
+    """Whether an operand would be evaluated more often than in blocks: rows, for every panel; columns, for many tiles
+    of rows, or once for each few rows that fit their scratch whole."""
     lhs, rhs = modes
+    if lhs == "packed" and rhs == "packed":
+        fitting = ROWS_LIMIT // (estimated(loops.steps) * BYTES[loops.elements[0]])
+        return fitting < min(ROWS_LIMIT // (BLOCK_STEPS * BYTES[loops.elements[0]]), row_tiles(loops, tile) * tile.rows)
     return lhs == "pulled" or (rhs == "pulled" and row_tiles(loops, tile) >= PACKING_REUSE)
 
 

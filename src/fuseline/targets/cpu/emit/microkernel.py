@@ -230,8 +230,16 @@ class TileReduction:
     def _steps_per_iteration(self, level: int, lo: Operand, hi: Operand) -> int:
         if level != len(self.axes) - 1 or not isinstance(lo, int) or not isinstance(hi, int):
             return 1
+        if self._is_tight():
+            return 1
         wanted = max(STEPS_PER_ITERATION, 16 // (self.rows * self.vectors))
         return max(u for u in range(1, wanted + 1) if (hi - lo) % u == 0)
+
+    def _is_tight(self) -> bool:
+        """Whether the columns of a next step find no register: of three and more, LLVM (22.1) loads some ahead, and
+        keeps the accumulators on the stack for it (960x256x1008: 28 ms, of steps one by one 8)."""
+        needed = self.rows * self.vectors + 2 * self.vectors + 1
+        return self.vectors > 2 and needed > self.kernel.machine.vector_registers
 
     def _steps_from(self, level: int) -> int:
         """How many steps the loops from `level` on are; more than the budget where one is not known."""

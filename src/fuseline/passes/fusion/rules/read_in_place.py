@@ -21,7 +21,10 @@ from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
 
-CONVERSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp, arith.TruncFOp)
+WIDENINGS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
+"""What a load does on the way: half the bytes or fewer, and an instruction that the wide load would have been."""
+
+CONVERSIONS = (*WIDENINGS, arith.SIToFPOp, arith.UIToFPOp, arith.TruncFOp)
 
 
 class ReadInPlace(FusionRule):
@@ -30,7 +33,7 @@ class ReadInPlace(FusionRule):
     negate ──> concat ──> multiply      =>      multiply that selects what it reads
 
     The producer's own result is never stored, so all its readers must be in the consumer's dispatch. Moving data costs
-    no arithmetic and may be repeated; arithmetic may not (`recompute`).
+    no arithmetic and may be repeated, as may widening what is loaded; arithmetic may not (`recompute`).
     """
 
     name = "read-in-place"
@@ -53,7 +56,7 @@ class ReadInPlace(FusionRule):
             return _into_root(merge, graph)
         if merge.regrouped:
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
-        if producer.moves:
+        if producer.moves or _widens_on_the_way(merge):
             return Legal()
         factor = recompute_factor(merge.reads)
         if factor > 1 and not (isfinite(factor) and all(_is_gathered(read) for read in merge.reads)):
@@ -64,6 +67,11 @@ class ReadInPlace(FusionRule):
 def _beside_the_root(merge: Merge) -> bool:
     """Whether only epilogues read the producer: then it is evaluated once per point, as in any other group."""
     return all(not read.consumer.heavy and not merge.consumer.is_inlined(read.consumer) for read in merge.reads)
+
+
+def _widens_on_the_way(merge: Merge) -> bool:
+    """Whether a producer only widens what elementwise ops load: each element once per point, however often in all."""
+    return _only(merge.producer, WIDENINGS) and not any(read.consumer.reduces for read in merge.reads)
 
 
 def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
@@ -83,7 +91,7 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
         before = _prologues(view, inlined, graph, costs.block_uses)
         total += _evaluation_ns(view, after, graph, costs)
         total -= _evaluation_ns(view, before, graph, costs)
-    return Legal({EVALUATION_NS: total, **({CONVERSION: 1.0} if _converts(merge.producer) else {})})
+    return Legal({EVALUATION_NS: total, **({CONVERSION: 1.0} if _only(merge.producer, CONVERSIONS) else {})})
 
 
 Through = Mapping[int, tuple[Prologue, tuple[Operation, ...]]]
@@ -116,13 +124,13 @@ def _evaluation_ns(view: StructuredOp, through: Through, graph: FusionGraph, cos
     return total
 
 
-def _converts(producer: Group) -> bool:
-    """Whether all that a producer does is to convert elements from one type to another."""
-    return all(node.kind is Kind.ELEMENTWISE and _is_conversion(node.op) for node in producer.members)
+def _only(producer: Group, conversions: tuple[type[Operation], ...]) -> bool:
+    """Whether all that a producer does is to convert elements from one type to another, by these."""
+    return all(node.kind is Kind.ELEMENTWISE and _is_conversion(node.op, conversions) for node in producer.members)
 
 
-def _is_conversion(op: Operation) -> bool:
-    return is_generic(op) and all(isinstance(inner, CONVERSIONS) for inner in body_ops(op))
+def _is_conversion(op: Operation, conversions: tuple[type[Operation], ...]) -> bool:
+    return is_generic(op) and all(isinstance(inner, conversions) for inner in body_ops(op))
 
 
 def _times(factor: float) -> str:

@@ -16,6 +16,7 @@ from fuseline.frontends.mlir.attention import expand_attention
 from fuseline.frontends.mlir.axes import check_axes
 from fuseline.frontends.mlir.control import erase_uncalled, inline_calls, join_blocks
 from fuseline.frontends.mlir.flow_tensors import expand_flow_tensors
+from fuseline.frontends.mlir.joint_products import separate_products
 from fuseline.frontends.mlir.linalg_ext import expand_linalg_ext
 from fuseline.frontends.mlir.loops import straighten
 from fuseline.frontends.mlir.mixed_results import separate_results
@@ -66,6 +67,7 @@ def _take_apart(module: ModuleOp, main: FuncOp) -> None:
     straighten(main)
     main.update_function_type()
     separate_results(main)
+    separate_products(main)
     check_supported(main)
     check_axes(main)
     keep_reads_inside(main)

@@ -1,4 +1,5 @@
-"""clone-reads: a slice, pad or transpose of an argument per reader, so that each may read the tensor below in place.
+"""clone-reads: a slice, pad, border or transpose of an argument per reader, so that each may read the tensor below in
+place.
 
     x ──> slice ──┬─> pad ──> convolution            x ──> slice ──> pad ──> convolution
                   └─> add                     =>     x ──> slice ──> add
@@ -8,8 +9,8 @@ None of them computes anything, so they may be repeated wherever they are read. 
 readers have it in their addresses (concats, pads, roots), and the tensor below is stored in any case: an argument.
 Elementwise readers would load it in columns again and again. It must be small, too: then the launch is most of the
 copy, while roots are a few percent slower over large images with channels far apart (measured in a dense block: 3,200
-elements .8 of the time, 8,192 1.0, 32,768 and more 1.05). Copies that no reader took in are one again after
-`merge-equal-regions`.
+elements .8 of the time, 8,192 1.0, 32,768 and more 1.05). A border that repeats its tensor is repeated where
+all its readers are roots. Copies that no reader took in are one again after `merge-equal-regions`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.borders import border_read
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, kind
 from fuseline.analysis.views import base_of, is_view
@@ -57,6 +59,8 @@ class CloneReadsPass(ModulePass):
 def _is_repeatable(op: Operation, most_elements: int) -> bool:
     if type(op) in (tensor.ExtractSliceOp, tensor.PadOp):
         return not is_view(op)
+    if kind(op) is Kind.GATHER and border_read(op, ShapeAnalysis()) is not None:
+        return all(kind(reader) in HEAVY for reader in users_of_value(result_of(op)))
     if kind(op) is not Kind.TRANSPOSE or not isinstance(base_of(op.operands[0]), BlockArgument):
         return False
     if not all(type(reader) in _MOVES or kind(reader) in HEAVY for reader in users_of_value(result_of(op))):

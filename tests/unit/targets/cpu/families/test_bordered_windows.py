@@ -127,6 +127,22 @@ def test_what_a_padded_border_is_read_through_is_stored() -> None:
     np.testing.assert_allclose(found, wanted, rtol=0, atol=WINOGRAD * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("readers", [2, 3])
+def test_a_border_with_several_readers_is_part_of_each(readers: int) -> None:
+    names = ["y", "z", "v"][:readers]
+    nodes = ["y = Conv (p, w)", "z = MaxPool<kernel_shape = [2, 3]> (p)", "v = Conv (p, u)"][:readers]
+    text = f"""(float[1, 8, 9, 9] x) => ({", ".join(names)}) {{
+        b = Conv (x, w0) p = Pad<mode = "reflect"> (b, pads) {" ".join(nodes)} }}"""
+    shapes = {"w0": (8, 8, 1, 1), "w": (16, 8, 3, 3), "u": (16, 8, 1, 5)}
+    weights = {name: RNG.integers(-2, 3, shape).astype(np.float32) for name, shape in shapes.items()}
+    model = onnx_model(text, {**weights, "pads": np.array([0, 0, 2, 3, 0, 0, 1, 2])}, opset=19)
+    x = RNG.integers(-4, 5, (1, 8, 9, 9)).astype(np.float32)
+    wanted = fuseline.compile(model, target="interpreter").run({"x": x})
+    for found, name in zip(ProvedProgram(model).run({"x": x}), names, strict=True):
+        np.testing.assert_allclose(found, wanted[name], rtol=0, atol=WINOGRAD * np.abs(wanted[name]).max())
+    assert not any("gather" in dispatch.name for dispatch in fuseline.compile(model, threads=1).record.dispatches)
+
+
 def _random(then: str) -> Window:
     """Any window that fits its image."""
     mode = BORDER_MODES[RNG.integers(3)]

@@ -22,7 +22,7 @@ from fuseline.analysis.structured import StructuredOp, captured, captured_tensor
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, Role, members_of
 from fuseline.dispatch.loops_attribute import from_attribute
 from fuseline.dispatch.region_names import region_name
-from fuseline.dispatch.result_places import returned
+from fuseline.dispatch.result_boxes import returned
 from fuseline.ir.build import shape_of
 from fuseline.ir.fast.attributes import values
 from fuseline.ir.flow import DispatchRegionOp

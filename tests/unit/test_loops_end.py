@@ -76,7 +76,6 @@ REASONS = {
     ("targets/cpu/families/nests/reducing.py", "len(vectors) > 1"): "half as many vectors each round",
     ("targets/cpu/families/combining.py", "vector.type.lanes > 1"): "half as many lanes each round",
     ("targets/cpu/families/sequential/selection.py", "kept[0].type.lanes > 1"): "half as many lanes each round",
-    ("targets/cpu/kernel_ir/arithmetic.py", "vector.type.lanes > 1"): "half as many lanes each round",
     ("targets/cpu/kernel_ir/builder.py", "len(self._sizes) <= i"): "each round appends",
     (
         "targets/cpu/link/workers.py",

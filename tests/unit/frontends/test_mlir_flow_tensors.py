@@ -141,7 +141,7 @@ def test_what_is_printed_is_read_again(name: str):
 BROKEN = {
     "index missing": ("%r = flow.tensor.load %a[%i] : tensor<4x6xf32>", "f32", "E0302"),
     "size missing": ("%r = flow.tensor.clone %d : tensor<?x6xf32>", "tensor<?x6xf32>", "E0301"),
-    "size too many": ("%r = flow.tensor.splat %s : tensor<?xf32>{%i, %j}", "tensor<?xf32>", "E0302"),
+    "size too many": ("%r = flow.tensor.splat %s : tensor<?xf32>{%i, %j}", "tensor<?xf32>", "E0301"),
     "element types that differ": (
         "%r = flow.tensor.reshape %a : tensor<4x6xf32> -> tensor<24xi32>",
         "tensor<24xi32>",

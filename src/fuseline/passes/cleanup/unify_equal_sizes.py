@@ -24,6 +24,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, Symbol
 from fuseline.ir.dim_json import from_name, to_name
 from fuseline.ir.dim_order import never_less
+from fuseline.ir.rounds import rounds
 from fuseline.size_requirement import SizeRequirement
 
 
@@ -81,7 +82,9 @@ def _bare(size: Dim) -> Symbol | None:
 
 
 def _followed(name: str, names: Mapping[str, str]) -> str:
-    while name in names:
+    for _ in rounds("names of sizes", most=len(names) + 1):
+        if name not in names:
+            break
         name = names[name]
     return name
 

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.border_modes import BORDER_MODES, BorderMode, folded
+from fuseline.analysis.border_modes import BORDER_MODES, BorderMode, folded, reach
 from fuseline.analysis.evaluation.program import Program, Scope, run_op
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, yielded
@@ -121,9 +121,16 @@ def _mode(loop: int, positions: NDArray[np.int64], found: NDArray[np.int64], siz
         if np.array_equal(found, at):
             return BorderedAxis(loop, low, None)
         for mode in BORDER_MODES:
-            if np.array_equal(found, folded(at, size, mode)):
+            if _in_reach(at, size, mode) and np.array_equal(found, folded(at, size, mode)):
                 return BorderedAxis(loop, low, mode)
     return None
+
+
+def _in_reach(at: NDArray[np.int64], size: int, mode: BorderMode) -> bool:
+    """Whether one turn brings all coordinates back, which is all that kernels do: a reflection of two elements looks
+    like a turn around them, and does not reach as far."""
+    most = reach(size, mode)
+    return most is None or (at[0] >= -most and at[-1] < size + most)
 
 
 def _collect(value: SSAValue, ops: dict[Operation, None], loops: set[int]) -> bool:

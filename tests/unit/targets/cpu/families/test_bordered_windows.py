@@ -114,6 +114,18 @@ def test_one_axis(mode: BorderMode) -> None:
     assert line.check() == 2
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("mode", BORDER_MODES)
+@pytest.mark.parametrize("before", ["", "Relu"])
+def test_small_images_look_alike_in_several_modes(mode: BorderMode, size: int, before: str) -> None:
+    most = {"edge": 3, "reflect": size - 1, "wrap": size}[mode]
+    for low, high in ((most, most), (most, 0), (0, most)):
+        for other in (2, 5):
+            amounts = (low, min(other - 1, 1)), (high, 1)
+            Window("Conv", mode, (1, 3, size, other), *amounts, (1, 2), columns=8, before=before).check()
+            Window("MaxPool", mode, (1, 8, size, other), *amounts, (1, 2), before=before).check()
+
+
 def test_what_a_padded_border_is_read_through_is_stored() -> None:
     """A constant pad over a border: what lies beyond the pad has no address to be moved."""
     x = RNG.integers(-4, 5, (1, 8, 9, 9)).astype(np.float32)

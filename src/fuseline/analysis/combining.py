@@ -14,26 +14,9 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import StructuredOp, input_count, yielded
 from fuseline.ir.fast.direct import body_of, operands_of
+from fuseline.ir.scalar_ops import COMMUTATIVE
 
-ANY_ORDER: frozenset[type[Operation]] = frozenset(
-    (
-        arith.AddfOp,
-        arith.MulfOp,
-        arith.MaximumfOp,
-        arith.MaxnumfOp,
-        arith.MinimumfOp,
-        arith.MinnumfOp,
-        arith.AddiOp,
-        arith.MuliOp,
-        arith.AndIOp,
-        arith.OrIOp,
-        arith.XOrIOp,
-        arith.MaxSIOp,
-        arith.MinSIOp,
-        arith.MaxUIOp,
-        arith.MinUIOp,
-    )
-)
+ANY_ORDER: frozenset[type[Operation]] = COMMUTATIVE | {arith.MaxnumfOp, arith.MinnumfOp}
 """Ops that combine terms in any order (sums and products of floats but for rounding)."""
 
 Combination = tuple[Operation, SSAValue]

@@ -78,6 +78,12 @@ class MachineCosts:
     sharing_loss: float = 0.25
     packed_bytes: int = 112 << 10
 
+    def intermediate_bytes_per_ns(self, most: int | None) -> float:
+        """How fast an intermediate of at most so many bytes (None: of any size) is stored and loaded again: through a
+        cache, or to memory and back."""
+        beside = most is None or most > self.cached_bytes
+        return self.memory_bytes_per_ns if beside else self.stored_bytes_per_ns
+
 
 ASSUMED_COSTS = MachineCosts()
 """Those of a machine that nobody has measured."""

@@ -43,7 +43,7 @@ from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.halves import is_half, is_storage, widened
 from fuseline.ir.provenance import provenance
 from fuseline.ir.splats import one_element, splat_attribute
-from fuseline.passes.cleanup.halves_in_place import moved_half
+from fuseline.passes.cleanup.halves_in_place import moved_half, only_converts
 
 Types = tuple[Attribute, ...]
 
@@ -151,14 +151,14 @@ class _Widening:
         if isinstance(op, CallOp):
             return op.callee.root_reference.data in self.declared
         if isinstance(op, linalg.ops.GenericOp):
-            return use.index == 0 and _only_converts(op, arith.ExtFOp)
+            return use.index == 0 and only_converts(op, arith.ExtFOp)
         return isinstance(op, arith.ExtFOp | arith.BitcastOp | tensor.DimOp) or (
             isinstance(op, tensor.ExtractOp) and use.index == 0
         )
 
     def _leaves_narrow(self, op: linalg.ops.GenericOp) -> bool:
         """Whether `op` narrows for the border, and for nobody else."""
-        return _only_converts(op, arith.TruncFOp) and all(self._at_border(use) for use in result_of(op).uses)
+        return only_converts(op, arith.TruncFOp) and all(self._at_border(use) for use in result_of(op).uses)
 
     def _at_border(self, use: Use) -> bool:
         return isinstance(use.operation, ReturnOp | CallOp) and self._reads_narrow(use)
@@ -262,21 +262,6 @@ def _widen_arguments(op: Operation, block: Block) -> None:
     else:
         for argument in block.args:
             set_type(argument, widened(argument.type))
-
-
-def _only_converts(op: linalg.ops.GenericOp, kind: type[Operation]) -> bool:
-    """Whether `op` does nothing but convert the elements of its one input."""
-    converted = body_of(op).first_op
-    if (
-        not isinstance(converted, kind)
-        or converted.next_op is not body_of(op).last_op
-        or input_count(op) != 1
-        or len(op.results) != 1
-    ):
-        return False
-    return operand_of(converted, 0) is body_of(op).args[0] and operand_of(
-        cast(Operation, converted.next_op), 0
-    ) is result_of(converted)
 
 
 def _is_init(use: Use) -> bool:

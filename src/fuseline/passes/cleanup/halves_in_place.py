@@ -11,13 +11,14 @@ that was widened; there the two conversions cancel. A value that something else 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import AnyFloat, FloatAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from fuseline.analysis.structured import Kind, kind
+from fuseline.analysis.structured import Kind, input_count, kind
 from fuseline.ir.build import Emitter, element_of, scalar_attribute, shape_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import body_of, operand_of, result_of, set_operand, set_type
@@ -26,6 +27,21 @@ Narrow = Callable[[SSAValue, Operation], SSAValue]
 """Makes a value, a part of what is moved, a tensor of halves, before the op that moves it."""
 
 _MOVES = frozenset({Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.RESHAPE, Kind.SLICE, Kind.CONCAT, Kind.PAD})
+
+
+def only_converts(op: linalg.ops.GenericOp, kind: type[Operation]) -> bool:
+    """Whether `op` does nothing but convert the elements of its one input, by an op of this kind."""
+    converted = body_of(op).first_op
+    if (
+        not isinstance(converted, kind)
+        or converted.next_op is not body_of(op).last_op
+        or input_count(op) != 1
+        or len(op.results) != 1
+    ):
+        return False
+    return operand_of(converted, 0) is body_of(op).args[0] and operand_of(
+        cast(Operation, converted.next_op), 0
+    ) is result_of(converted)
 
 
 def moved_half(value: SSAValue, element: Attribute, narrow: Narrow) -> SSAValue | None:
@@ -47,13 +63,10 @@ def _comes_from(value: SSAValue, element: Attribute) -> bool:
 def _widened_from(value: SSAValue, element: Attribute) -> SSAValue | None:
     """The tensor of `element` that `value` is the widening of."""
     op = value.owner
-    if not isinstance(op, linalg.ops.GenericOp) or kind(op) is not Kind.ELEMENTWISE or len(op.inputs) != 1:
+    if not isinstance(op, linalg.ops.GenericOp) or not only_converts(op, arith.ExtFOp):
         return None
-    first, last = body_of(op).first_op, body_of(op).last_op
-    if not isinstance(first, arith.ExtFOp) or first.next_op is not last or element_of(op.inputs[0]) != element:
-        return None
-    plain = len(set(op.indexing_maps.data)) == 1
-    return op.inputs[0] if plain and first.input is body_of(op).args[0] else None
+    in_place = len(set(op.indexing_maps.data)) == 1
+    return op.inputs[0] if in_place and element_of(op.inputs[0]) == element else None
 
 
 def _is_moved(value: SSAValue, element: Attribute) -> bool:

@@ -67,8 +67,7 @@ def _choices(pair: BandedPair, image: int, shapes: ShapeAnalysis, target: Target
 def _saved_ns(image: int, target: TargetDescription) -> float:
     """What each thread saves that the image is neither stored nor loaded, and a launch."""
     costs = target.costs
-    speed = costs.memory_bytes_per_ns if image > costs.cached_bytes else costs.stored_bytes_per_ns
-    return 2 * image / speed / target.threads + costs.launch_ns
+    return 2 * image / costs.intermediate_bytes_per_ns(image) / target.threads + costs.launch_ns
 
 
 def _roots_ns(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription) -> float:

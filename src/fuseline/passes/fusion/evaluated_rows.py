@@ -47,10 +47,8 @@ def evaluation_ns(group: Group, before: Group, costs: MachineCosts) -> float:
 def _beside_caches_ns(node: Node, costs: MachineCosts) -> float:
     """What it takes longer than through a cache to store the values of `node` and load them again."""
     size = mul(product(node.loops), sum(element_bytes(result) for result in node.op.results))
-    most = upper_bound(size)
-    if most is not None and most <= costs.cached_bytes:
-        return 0.0
-    return 2 * assumed_size(size) * (1 / costs.memory_bytes_per_ns - 1 / costs.stored_bytes_per_ns)
+    rate = costs.intermediate_bytes_per_ns(upper_bound(size))
+    return 2 * assumed_size(size) * (1 / rate - 1 / costs.stored_bytes_per_ns)
 
 
 def _rows(group: Group) -> Iterator[Node]:

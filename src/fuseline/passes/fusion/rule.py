@@ -100,8 +100,8 @@ class Merge:
         """The merged group, joined as `shape` says."""
         if shape is Shape.SHARED:
             return self.shared
-        if shape is Shape.EVALUATED and self.evaluated is not None:
-            return self.evaluated
+        if shape is Shape.EVALUATED:
+            return self.shared if self.evaluated is None else self.evaluated
         return self.inlined if shape is Shape.INLINE_PRODUCER else cut_behind(self.producer, self.consumer)
 
     @property

@@ -69,10 +69,9 @@ def _table(x: Tensor, axis: int, low: int, high: int, mode: BorderMode) -> Tenso
 
 
 def _positions(size: int, low: int, high: int, mode: str) -> NDArray[np.int64]:
-    """For every output position along an axis the input position that it repeats."""
+    """For every output position along an axis the input position that it repeats, by `reflect` or `wrap`: an edge
+    reaches everywhere."""
     at = np.arange(-low, size + high, dtype=np.int64)
-    if mode == "edge":
-        return np.clip(at, 0, size - 1)
     if mode == "wrap":
         return at % size
     period = max(2 * (size - 1), 1)

@@ -301,7 +301,6 @@ def test_pads_that_are_refused() -> None:
 
 def test_positions_of_a_border() -> None:
     positions = borders._positions  # pyright: ignore[reportPrivateUsage] - the table that `bordered` reads through
-    assert positions(3, 2, 4, "edge").tolist() == [0, 0, 0, 1, 2, 2, 2, 2, 2]
     assert positions(3, 2, 4, "wrap").tolist() == [1, 2, 0, 1, 2, 0, 1, 2, 0]
     assert positions(3, 2, 4, "reflect").tolist() == [2, 1, 0, 1, 2, 1, 0, 1, 2]
 

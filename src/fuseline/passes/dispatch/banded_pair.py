@@ -72,7 +72,7 @@ def banded_pair(region: DispatchRegionOp, shapes: ShapeAnalysis) -> BandedPair |
     image = region.results[0]
     reader = _only_reader(image)
     window = _window(reader, image) if reader is not None else None
-    found = _rows_of(window) if window is not None else None
+    found = _rows_of(window, image) if window is not None else None
     if reader is None or window is None or found is None:
         return Refusal("window", "it is not read by one convolution alone")
     loop, axis = found
@@ -118,10 +118,16 @@ def _window(reader: DispatchRegionOp, image: SSAValue) -> linalg.ops.GenericOp |
     return user if is_generic(user) and user.parent is reader.body.block and kind(user) is Kind.CONVOLUTION else None
 
 
-def _rows_of(window: linalg.ops.GenericOp) -> tuple[int, int] | None:
-    """The loop of a convolution that is its slowest window, and the dimension of the image along it."""
+def _rows_of(window: linalg.ops.GenericOp, image: SSAValue) -> tuple[int, int] | None:
+    """The loop of a convolution that is its slowest window, and the dimension of the image along it; None where `image`
+    is its filter."""
     roles = convolution_dims(StructuredOp(window))
-    return (roles.spatial[0].loop, roles.spatial_axes[0]) if roles is not None and roles.spatial else None
+    if roles is None or not roles.spatial:
+        return None
+    slid = window.inputs[roles.image]
+    if isinstance(slid.owner, tensor.PadOp) and slid is not image:
+        slid = slid.owner.source
+    return (roles.spatial[0].loop, roles.spatial_axes[0]) if slid is image else None
 
 
 def _grid_loop(region: DispatchRegionOp, op: Operation, loop: int, shapes: ShapeAnalysis) -> int | None:

@@ -324,3 +324,35 @@ def test_of_three_in_a_row_two_are_one(tmp_path: Path):
     feeds = _feeds(1, 4, 36, 40)
     expected = fuseline.compile(model, target="interpreter").run(feeds)["y"]
     np.testing.assert_allclose(banded.run(feeds)["y"], expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("fusion", ["none", "default"])
+@pytest.mark.parametrize("channels", [1, 5])
+@pytest.mark.parametrize(
+    ("filter_of", "computed"),
+    [
+        ("float[O, 8, 3, 1] w", "f = Exp(w)"),
+        ("float[O, 8, 3, 1] w", "f = Softmax<axis = 0>(w)"),
+        ("float[8, O, 1, 3] w", "f = Transpose<perm = [1, 0, 3, 2]>(w)"),
+        ("float[O, 6] w, float[6, 24] v", "m = MatMul(w, v) f = Reshape(m, t)"),
+        ("float[8, O, 3, 1] w", ""),
+    ],
+    ids=["elementwise", "softmax", "transposed", "product", "turned for a transposed convolution"],
+)
+def test_a_filter_that_is_computed_is_no_image(
+    filter_of: str, computed: str, channels: int, fusion: str, tmp_path: Path
+):
+    convolved = f"{computed} y = Conv<pads = [1, 0, 1, 0]>(x, f)" if computed else ""
+    convolved = convolved or "y = ConvTranspose<pads = [1, 0, 1, 0]>(x, w)"
+    text = f"(float[2, 8, 48, 20] x, {filter_of.replace('O', str(channels))}) => (y) {{ {convolved} }}"
+    constants = {"t": np.array([channels, 8, 3, 1])} if "Reshape" in computed else {}
+    model = onnx_model(text, constants, opset=17)
+    feeds = {
+        value.name: RNG.normal(size=[one.dim_value for one in value.type.tensor_type.shape.dim]).astype(np.float32)
+        for value in model.graph.input
+    }
+    compiled = fuseline.compile(model, target=_target(tmp_path), threads=2, fusion=fusion)
+    assert not _is_banded(compiled)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    expected = np.asarray(session.run(None, feeds)[0])
+    np.testing.assert_allclose(compiled.run(feeds)["y"], expected, atol=1e-4 * float(np.abs(expected).max()))

@@ -1,9 +1,8 @@
-"""What a merge saves: bytes that no longer travel through memory, against parallelism lost. Plain analysis, no rule
-asks it anything.
+"""What a merge saves: bytes that no longer travel through memory, against work that is done again. Plain analysis, no
+rule asks it anything; `parallelism.py` has what threads it leaves without work.
 
 A merge saves the store of every value that nobody outside reads any more, and one load per value for each reader that
-comes inside. It costs time when too few workgroups are left for the target's threads; then the driver records
-`parallelism` with the numbers.
+comes inside.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fuseline.ir.costs import ASSUMED_SIZE, assumed_size
+from fuseline.ir.costs import assumed_size
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.group import BLOCK_POINTS, Group
+from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_body import is_stored
 from fuseline.passes.fusion.node import Read
 from fuseline.passes.fusion.rule import Merge
@@ -122,44 +121,3 @@ def launch_ns(flops: float, num_bytes: float, target: TargetDescription) -> floa
     alone = max(flops / costs.flops_per_ns, num_bytes / costs.stored_bytes_per_ns)
     shared = target.threads if flops > 2 * costs.serial_elements else 1
     return costs.launch_ns + alone / shared
-
-
-def becomes_serial(group: Group, parts: Iterable[Group], target: TargetDescription) -> bool:
-    """Whether a merge leaves fewer workgroups than threads where there were more.
-
-    One thread counts as two: a root whose loops all lie inside a workgroup is cut for its caches no more.
-    """
-    left = _workgroups(group)
-    return left is not None and left < max(target.threads, 2) and left < max(_iterations(part) for part in parts)
-
-
-def loses_parallelism(group: Group, parts: Iterable[Group], target: TargetDescription) -> WhyNot | None:
-    """The refusal of a merge that would leave a large dispatch with fewer workgroups than threads, None where it does
-    not."""
-    if not becomes_serial(group, parts, target) or _work(group) <= target.costs.serial_elements:
-        return None
-    left = _workgroups(group)
-    assert left is not None
-    numbers = {"parallel_iterations": float(left), "threads": float(target.threads)}
-    return WhyNot(
-        "parallelism",
-        f"{left} parallel iterations would be left for {target.threads} threads",
-        group.root.name,
-        numbers,
-    )
-
-
-def _work(group: Group) -> int:
-    """Points of the largest member, or of all roots together: they run one after the other."""
-    return max(group.most_points, group.root_points)
-
-
-def _workgroups(group: Group) -> int | None:
-    """How many workgroups there are at the most; None without a bound."""
-    points = group.parallel_iterations()
-    return points if points is None or not group.blocked else -(-points // BLOCK_POINTS)
-
-
-def _iterations(group: Group) -> int:
-    found = group.parallel_iterations()
-    return found if found is not None else ASSUMED_SIZE

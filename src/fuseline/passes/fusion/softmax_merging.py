@@ -6,11 +6,8 @@ from __future__ import annotations
 from fuseline.passes.fusion.decision import Legal, WhyNot
 from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.pair_merging import PairMerging
-from fuseline.passes.fusion.profit import (
-    costs_more,
-    loses_parallelism,
-    weigh_reads,
-)
+from fuseline.passes.fusion.parallelism import loses_parallelism
+from fuseline.passes.fusion.profit import costs_more, weigh_reads
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 from fuseline.passes.fusion.streamed_softmax import (
     STREAMED_SOFTMAX,
@@ -73,5 +70,5 @@ class SoftmaxMerging(PairMerging):
 
     def _stream_costs_time(self, candidate: Candidate, bytes_saved: int) -> WhyNot | None:
         parts, group = candidate.parts, candidate.group
-        serial = loses_parallelism(group, parts, self.target)
+        serial = loses_parallelism(group, parts, self.graph, self.target)
         return serial or costs_more(group, parts, self.graph, self.target, bytes_saved, self.level)

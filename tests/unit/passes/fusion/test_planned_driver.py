@@ -152,9 +152,9 @@ def test_independent_ops_of_a_group_become_arms():
 
 
 def _wide_row() -> Program:
-    """A sum and what it divides, over one row only: fusing leaves one workgroup for two threads."""
+    """Much work at each point, and the sum of one row: fusing leaves one workgroup for two threads."""
     p = Program((1, 1 << 17))
-    return p.done(p.binary(p.x[0], p.reduce(p.x[0]), dims_map(2, [0])))
+    return p.done(p.reduce(p.unary(p.x[0], math.CosOp)))
 
 
 @pytest.mark.parametrize("entry", ["groups", "force"])

@@ -7,17 +7,14 @@ from dataclasses import replace
 import pytest
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.merging import align, merged
 from fuseline.passes.fusion.profit import (
     EVALUATION_NS,
-    becomes_serial,
     costs_more,
     launch_ns,
-    loses_parallelism,
     unprofitable,
     weigh,
     weigh_reads,
@@ -149,35 +146,6 @@ def test_a_dispatch_is_arithmetic_or_traffic_and_a_launch():
     large = 4.0 * COSTS.serial_elements
     assert launch_ns(large, 0, TARGET) == COSTS.launch_ns + large / COSTS.flops_per_ns / TARGET.threads
     assert launch_ns(large / 2, 0, TARGET) == COSTS.launch_ns + large / 2 / COSTS.flops_per_ns
-
-
-@pytest.mark.parametrize(("rows", "threads", "serial"), [(3, 4, True), (4, 4, False), (1, 1, True), (2, 1, False)])
-def test_as_many_workgroups_as_threads(rows: int, threads: int, serial: bool):
-    p = Program((rows, 1 << 16))
-    _, (first, total, last) = _graph(p.done(p.binary(y := p.unary(p.x[0]), p.reduce(y), dims_map(2, [0]))))
-    target = replace(TARGET, threads=threads)
-    both = _merged(total, last)
-    assert both.grid == (rows,)
-    assert becomes_serial(both, (first, last), target) == serial
-    refusal = loses_parallelism(both, (first, last), target)
-    assert (refusal is not None) == serial
-    if refusal is not None:
-        assert refusal.numbers == {"parallel_iterations": float(rows), "threads": float(threads)}
-        assert (refusal.code, refusal.at) == ("parallelism", both.root.name)
-
-
-def test_small_work_needs_no_threads():
-    p = Program((1, COSTS.serial_elements))
-    _, (total, last) = _graph(p.done(p.binary(p.x[0], p.reduce(p.x[0]), dims_map(2, [0]))))
-    both = _merged(total, last)
-    assert becomes_serial(both, (total, last), TARGET)
-    assert loses_parallelism(both, (total, last), TARGET) is None
-
-
-def test_blocks_of_eight_rows_are_workgroups():
-    _, product, total, both = _rows()
-    assert not becomes_serial(both, (product, total), replace(TARGET, threads=128))
-    assert becomes_serial(both, (product, total), replace(TARGET, threads=129))
 
 
 def test_a_window_of_three_wants_its_filter_whole():

@@ -1,0 +1,85 @@
+"""What threads are left without work by a merge: a dispatch of fewer workgroups than there are threads.
+
+    exp(i, j) ──> sum(i, j)        by themselves: all threads, then one;  together: one
+
+That takes longer where the values are much work and are hardly stored: then the driver records `parallelism` with the
+numbers. Where a sum is one workgroup anyway, it may take less time to evaluate its operands there than to store them in
+parallel and to load them again: points and rows are weighed by the target's figures. Roots are not: one that is cut
+for no workgroup is cut for its caches no more. Nor is what reads at other points than its own, and may evaluate an
+element more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fuseline.ir.costs import ASSUMED_SIZE, MachineCosts, assumed_size
+from fuseline.ir.dim import Dim, product, upper_bound
+from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion.decision import WhyNot
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import BLOCK_POINTS, Group
+from fuseline.passes.fusion.node import node_operations
+
+
+def becomes_serial(group: Group, parts: Sequence[Group], target: TargetDescription) -> bool:
+    """Whether a merge leaves fewer workgroups than threads where there were more.
+
+    One thread counts as two: a root whose loops all lie inside a workgroup is cut for its caches no more.
+    """
+    left = _workgroups(group)
+    return left is not None and left < max(target.threads, 2) and left < max(_iterations(part) for part in parts)
+
+
+def loses_parallelism(
+    group: Group, parts: Sequence[Group], graph: FusionGraph, target: TargetDescription
+) -> WhyNot | None:
+    """The refusal of a merge that would leave a large dispatch with fewer workgroups than threads, None where it does
+    not, or where what stays inside saves more than the other threads did."""
+    if not becomes_serial(group, parts, target) or _work(group) <= target.costs.serial_elements:
+        return None
+    left = _workgroups(group)
+    assert left is not None
+    numbers = {"parallel_iterations": float(left), "threads": float(target.threads)}
+    if not group.heavy and not group.reads_elsewhere:
+        lost = elapsed_ns(group, graph, target) - sum(elapsed_ns(part, graph, target) for part in parts)
+        if lost <= 0:
+            return None
+        numbers["predicted_loss_ns"] = float(round(lost))
+    return WhyNot(
+        "parallelism",
+        f"{left} parallel iterations would be left for {target.threads} threads",
+        group.root.name,
+        numbers,
+    )
+
+
+def elapsed_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> float:
+    """What a dispatch of points and rows takes, nanoseconds: its operations (each value evaluated once) or what it
+    loads and stores, whichever takes longer, shared among the threads that have a workgroup."""
+    costs = target.costs
+    operations = sum(assumed_size(product(node.loops)) * node_operations(node) for node in group.members)
+    moved = sum(_transfer_ns(graph.num_bytes(value), costs) for value in group.buffers())
+    busy = min(target.threads, max(_iterations(group), 1))
+    return costs.launch_ns + max(operations * costs.operation_ns, moved) / busy
+
+
+def _transfer_ns(size: Dim, costs: MachineCosts) -> float:
+    """What a thread takes to load or to store so many bytes."""
+    return assumed_size(size) / costs.intermediate_bytes_per_ns(upper_bound(size))
+
+
+def _work(group: Group) -> int:
+    """Points of the largest member, or of all roots together: they run one after the other."""
+    return max(group.most_points, group.root_points)
+
+
+def _workgroups(group: Group) -> int | None:
+    """How many workgroups there are at the most; None without a bound."""
+    points = group.parallel_iterations()
+    return points if points is None or not group.blocked else -(-points // BLOCK_POINTS)
+
+
+def _iterations(group: Group) -> int:
+    found = group.parallel_iterations()
+    return found if found is not None else ASSUMED_SIZE

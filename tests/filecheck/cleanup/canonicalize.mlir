@@ -181,3 +181,19 @@ func.func @inserts_that_cover(%a: tensor<3x2xf32>, %b: tensor<3x4xf32>) -> tenso
   %q = tensor.insert_slice %a into %p[0, 0] [3, 2] [1, 1] : tensor<3x2xf32> into tensor<3x6xf32>
   return %q : tensor<3x6xf32>
 }
+
+// -----
+
+// Nothing was written: a slice of it, reshaped and turned, is as good as a new tensor.
+// CHECK-LABEL: func.func @undefined
+// CHECK: %[[E:.*]] = tensor.empty(%{{.*}}) : tensor<4x?xf32>
+// CHECK-NOT: tensor.extract_slice
+// CHECK-NOT: linalg.transpose
+// CHECK: func.return %[[E]]
+func.func @undefined(%n: index) -> tensor<4x?xf32> {
+  %e = tensor.empty(%n) : tensor<?x6x4xf32>
+  %o = tensor.empty(%n) : tensor<4x?xf32>
+  %s = tensor.extract_slice %e[0, 2, 0] [%n, 1, 4] [1, 1, 1] : tensor<?x6x4xf32> to tensor<?x4xf32>
+  %t = linalg.transpose ins(%s : tensor<?x4xf32>) outs(%o : tensor<4x?xf32>) permutation = [1, 0]
+  return %t : tensor<4x?xf32>
+}

@@ -1,8 +1,8 @@
 """Bring IR into the one form that other passes expect: what does nothing goes, what can be said shorter is.
 
 Identity transposes, reshapes, slices, pads and casts; pairs of reshapes; sizes that are known; generic operands and
-results that nothing uses; splat inputs as scalars; scalar arithmetic. Every fold is a function with its own drawing in
-`folds/`.
+results that nothing uses; what is moved out of empty tensors; splat inputs as scalars; scalar arithmetic. Every fold is
+a function with its own drawing in `folds/`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from fuseline.passes.cleanup.elimination import record_eliminated
-from fuseline.passes.cleanup.folds import dims, fills, generics, reshapes, scalars, slices
+from fuseline.passes.cleanup.folds import dims, fills, generics, reshapes, scalars, slices, undefined
 from fuseline.passes.cleanup.folds.scalar_reads import fold_scalar_read
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -28,12 +28,13 @@ def folds() -> dict[type[Operation], Sequence[Fold]]:
     """The folds by op class, in the order in which they are tried."""
     return {
         **scalars.scalar_folds(),
-        linalg.ops.GenericOp: (*generics.GENERIC, fold_scalar_read),
+        linalg.ops.GenericOp: (*generics.GENERIC, *undefined.GENERIC, fold_scalar_read),
         linalg.ops.FillOp: fills.FILL,
-        linalg.ops.TransposeOp: fills.TRANSPOSE,
-        tensor.ExpandShapeOp: reshapes.FOLDS,
-        tensor.CollapseShapeOp: reshapes.FOLDS,
-        tensor.ExtractSliceOp: slices.EXTRACT,
+        linalg.ops.TransposeOp: (*fills.TRANSPOSE, *undefined.MOVE),
+        linalg.ops.BroadcastOp: undefined.MOVE,
+        tensor.ExpandShapeOp: (*reshapes.FOLDS, *undefined.EXPAND),
+        tensor.CollapseShapeOp: (*reshapes.FOLDS, *undefined.COLLAPSE),
+        tensor.ExtractSliceOp: (*slices.EXTRACT, *undefined.EXTRACT),
         tensor.InsertSliceOp: slices.INSERT,
         tensor.PadOp: slices.PAD,
         tensor.ConcatOp: slices.CONCAT,

@@ -18,7 +18,7 @@ from fuseline.passes.cleanup.folds.adjacent_slices import fold_adjacent_slices
 from fuseline.passes.cleanup.folds.expansions import EXPANSIONS
 from fuseline.passes.cleanup.folds.fills import fold_fill_of_fill, fold_identity_transpose, fold_unread_fill_init
 from fuseline.passes.cleanup.folds.generics import fold_copy, fold_repeated_inputs, fold_splat_inputs
-from fuseline.passes.cleanup.folds.reshapes import fold_chain, fold_contentless, fold_inverse, group_sizes, reshape_op
+from fuseline.passes.cleanup.folds.reshapes import fold_chain, fold_inverse, fold_reshaped_fill, group_sizes, reshape_op
 from fuseline.passes.cleanup.folds.reshapes import fold_identity as fold_same_shape
 from fuseline.passes.cleanup.folds.scalars import constant_value, fold_identity, fold_scalar_constants, scalar_folds
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
@@ -294,23 +294,18 @@ def test_reshapes_to_the_same_type_are_none():
     assert folded(fold_same_shape, other, "%x: tensor<4x8xf32>", "tensor<4x8x1xf32>") is None
 
 
-def test_reshapes_of_nothing_and_of_one_number():
+def test_a_reshape_of_one_number_fills_the_new_shape():
     shape = "%r = tensor.collapse_shape %m [[0, 1]] : tensor<2x3xf32> into tensor<6xf32>"
-    empty = "%m = tensor.empty() : tensor<2x3xf32>\n"
-    assert isinstance(folded(fold_contentless, empty + shape, "", "tensor<6xf32>"), tensor.EmptyOp)
     fill = "%m = linalg.fill ins(%v : f32) outs(%x : tensor<2x3xf32>) -> tensor<2x3xf32>\n"
-    made = folded(fold_contentless, fill + shape, "%v: f32, %x: tensor<2x3xf32>", "tensor<6xf32>")
+    made = folded(fold_reshaped_fill, fill + shape, "%v: f32, %x: tensor<2x3xf32>", "tensor<6xf32>")
     assert (
         isinstance(made, linalg.ops.FillOp)
         and made.inputs[0].owner is not made
         and isinstance(made.outputs[0].owner, tensor.EmptyOp)
     )
-    assert folded(fold_contentless, shape.replace("%m", "%x"), "%x: tensor<2x3xf32>", "tensor<6xf32>") is None
-    unknown = (
-        "%m = tensor.empty(%n) : tensor<?x3xf32>\n%r = tensor.collapse_shape %m [[0, 1]] : tensor<?x3xf32> into "
-        "tensor<?xf32>"
-    )
-    assert folded(fold_contentless, unknown, "%n: index", "tensor<?xf32>") is None
+    assert folded(fold_reshaped_fill, shape.replace("%m", "%x"), "%x: tensor<2x3xf32>", "tensor<6xf32>") is None
+    unknown = fill.replace("2x3", "?x3") + shape.replace("2x3", "?x3").replace("tensor<6x", "tensor<?x")
+    assert folded(fold_reshaped_fill, unknown, "%v: f32, %x: tensor<?x3xf32>", "tensor<?xf32>") is None
 
 
 def test_fills():

@@ -41,7 +41,7 @@ def fold_dim_of_result(op: tensor.DimOp, work: Worklist) -> bool:
         work.replace(op, [], [size])
         return True
     same = _same_shape(value, axis)
-    new = _asked_of(*same) if same is not None else _computed_size(value.op, axis)
+    new = _asked_of(*same) if same is not None else computed_size(value.op, axis)
     if new:
         work.replace(op, new)
     return bool(new)
@@ -53,7 +53,7 @@ def _asked_of(source: SSAValue, axis: int) -> list[Operation]:
     return [index, tensor.DimOp(source, index.result)]
 
 
-def _computed_size(op: Operation, axis: int) -> list[Operation]:
+def computed_size(op: Operation, axis: int) -> list[Operation]:
     """Ops that compute the size of the result of `op` along `axis` from the sizes of its operands, the last of them the
     size; none where there is no such rule. No size may be asked of a tensor that is computed: whoever needs the size
     would wait for the data."""

@@ -1,4 +1,4 @@
-"""Reshapes that do nothing, pairs that are one reshape, reshapes of tensors without contents."""
+"""Reshapes that do nothing, pairs that are one reshape, reshapes of fills."""
 
 from __future__ import annotations
 
@@ -140,14 +140,11 @@ def _starts(large: Sequence[int], small: Sequence[int], position: int, k: int) -
     return k + 1 < len(small) and small[k + 1] == 1
 
 
-def fold_contentless(op: Reshape, work: Worklist) -> bool:
-    """A reshape of an empty or filled tensor makes one of the new shape (static shapes)."""
+def fold_reshaped_fill(op: Reshape, work: Worklist) -> bool:
+    """A reshape of a filled tensor fills one of the new shape (static shapes); `undefined.py` has empty ones."""
     producer = op.src.op if type(op.src) is OpResult else None
     if DYNAMIC_INDEX in shape_of(op.result):
         return False
-    if type(producer) is tensor.EmptyOp:
-        work.replace(op, [tensor.EmptyOp([], op.result.type)])
-        return True
     if type(producer) is linalg.ops.FillOp:
         empty = tensor.EmptyOp([], op.result.type)
         work.replace(op, [empty, linalg.ops.FillOp([producer.inputs[0]], [empty.tensor], [op.result.type])])
@@ -155,4 +152,4 @@ def fold_contentless(op: Reshape, work: Worklist) -> bool:
     return False
 
 
-FOLDS: tuple[Fold, ...] = (fold_identity, fold_inverse, fold_contentless, fold_chain)
+FOLDS: tuple[Fold, ...] = (fold_identity, fold_inverse, fold_reshaped_fill, fold_chain)

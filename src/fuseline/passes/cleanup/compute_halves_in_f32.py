@@ -298,8 +298,10 @@ def _extended(value: SSAValue, uses: Sequence[Use]) -> SSAValue:
 
 
 def _truncated(value: SSAValue, position: Operation, element: Attribute) -> SSAValue:
-    """The tensor `value` as one of `element`, right before `position`."""
+    """The tensor `value` as one of `element`, right before `position`; one that nobody has written is another such."""
     emit = Emitter.before(position)
+    if isinstance(value.owner, tensor.EmptyOp):
+        return emit.empty_like(value, element)
     emit.location = value.op.location if isinstance(value, OpResult) else position.location
     return emit.elementwise(
         [value], emit.empty_like(value, element), lambda b: b.op(arith.TruncFOp, b.args[0], element)

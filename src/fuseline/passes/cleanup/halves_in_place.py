@@ -5,20 +5,21 @@
     return truncf %c                                  return %c
 
 Narrowing and moving commute, so the narrowing goes up to where the parts come from, as long as one of them is a half
-that was widened; there the two conversions cancel. A value that something else reads as f32 stays as it is.
+that was widened; there the two conversions cancel. A value that something else reads as f32 stays as it is. A scatter
+moves, too, where its updates replace what is there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import TypeGuard, cast
 
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import AnyFloat, FloatAttr
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from fuseline.analysis.structured import Kind, input_count, kind
+from fuseline.analysis.structured import Kind, input_count, is_generic, kind, yielded
 from fuseline.ir.build import Emitter, element_of, scalar_attribute, shape_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import body_of, operand_of, result_of, set_operand, set_type
@@ -57,7 +58,7 @@ def _comes_from(value: SSAValue, element: Attribute) -> bool:
     """Whether a half is widened, and then moved to `value`, for nobody else."""
     if _widened_from(value, element) is not None:
         return True
-    return _is_moved(value, element) and any(_comes_from(part, element) for part in _parts(value))
+    return _is_moved(value, element) and any(_comes_from(value.owner.operands[i], element) for i in _parts(value.owner))
 
 
 def _widened_from(value: SSAValue, element: Attribute) -> SSAValue | None:
@@ -69,21 +70,33 @@ def _widened_from(value: SSAValue, element: Attribute) -> SSAValue | None:
     return op.inputs[0] if in_place and element_of(op.inputs[0]) == element else None
 
 
-def _is_moved(value: SSAValue, element: Attribute) -> bool:
+def _is_moved(value: SSAValue, element: Attribute) -> TypeGuard[OpResult]:
     """Whether `value` is made by an op that only moves data, for one reader, and could move halves as well."""
-    if not isinstance(value, OpResult) or kind(value.op) not in _MOVES or isinstance(value.op, tensor.InsertSliceOp):
+    if not isinstance(value, OpResult) or not _parts(value.op):
         return False
     readers = [use for use in value.uses if not isinstance(use.operation, tensor.DimOp)]
-    if len(readers) != 1 or (isinstance(value.op, linalg.ops.GenericOp) and len(value.op.operands) != 2):
-        return False
-    return not isinstance(value.op, tensor.PadOp) or _padding(value.op, element) is not None
+    return len(readers) == 1 and (not isinstance(value.op, tensor.PadOp) or _padding(value.op, element) is not None)
 
 
-def _parts(value: SSAValue) -> Sequence[SSAValue]:
-    """What the move that makes `value` reads."""
-    op = value.owner
-    assert isinstance(op, Operation)
-    return list(op.operands) if isinstance(op, tensor.ConcatOp) else [op.operands[0]]
+def _parts(op: Operation) -> Sequence[int]:
+    """The operands whose elements `op` moves to its result; none where it does anything else."""
+    if is_generic(op) and kind(op) not in _MOVES:
+        return _chosen(op)
+    if kind(op) not in _MOVES or isinstance(op, tensor.InsertSliceOp) or (is_generic(op) and len(op.operands) != 2):
+        return ()
+    return range(len(op.operands)) if isinstance(op, tensor.ConcatOp) else (0,)
+
+
+def _chosen(op: linalg.ops.GenericOp) -> Sequence[int]:
+    """The input and the init of which the body yields the one or the other, untouched: a scatter whose updates replace
+    what is there."""
+    values, arguments = yielded(op), body_of(op).args
+    choice = values[0].owner if len(values) == 1 else None
+    if not isinstance(choice, arith.SelectOp) or choice.rhs is not arguments[-1] or choice.lhs not in arguments:
+        return ()
+    assert isinstance(choice.lhs, BlockArgument)
+    untouched = all(len(list(value.uses)) == 1 for value in (*values, choice.lhs, choice.rhs))
+    return (choice.lhs.index, len(arguments) - 1) if untouched else ()
 
 
 def _padding(op: tensor.PadOp, element: Attribute) -> FloatAttr[AnyFloat] | None:
@@ -105,22 +118,28 @@ def _narrowed(value: SSAValue, element: Attribute, narrow: Narrow) -> SSAValue:
         return stored
     assert isinstance(value, OpResult)
     op = value.op
-    for index, part in enumerate(_parts(value)):
+    parts = _parts(op)
+    for index in parts:
+        part = operand_of(op, index)
         moved = _comes_from(part, element)
         set_operand(op, index, _narrowed(part, element, narrow) if moved else narrow(part, op))
     if isinstance(op, linalg.ops.GenericOp | linalg.ops.TransposeOp | linalg.ops.BroadcastOp):
-        _narrow_body(op, element)
+        _narrow_body(op, parts, element)
     if isinstance(op, tensor.PadOp):
         _narrow_padding(op, element)
     set_type(value, attributes.tensor_type(element, shape_of(value)))
     return value
 
 
-def _narrow_body(op: Operation, element: Attribute) -> None:
-    """The body and the init of a structured op that yields its input."""
-    set_operand(op, 1, Emitter.before(op).empty_like(operand_of(op, 1), element))
-    for argument in body_of(op).args:
-        set_type(argument, element)
+def _narrow_body(op: Operation, parts: Sequence[int], element: Attribute) -> None:
+    """The body of a structured op that yields its input or chooses it, and the init, where that is no part."""
+    init = len(op.operands) - 1
+    if init not in parts:
+        set_operand(op, init, Emitter.before(op).empty_like(operand_of(op, init), element))
+    for index in {*parts, init}:
+        set_type(body_of(op).args[index], element)
+    for value in yielded(op) if is_generic(op) else ():
+        set_type(value, element)
 
 
 def _narrow_padding(op: tensor.PadOp, element: Attribute) -> None:

@@ -87,6 +87,79 @@ def test_a_part_that_is_computed_is_narrowed_before_it_is_moved(element: str, tm
     np.testing.assert_array_equal(found, np.concatenate([x, y + y]))
 
 
+SCATTER = """func.func @main(%x: tensor<6x?x4xH>, %u: tensor<2x?x4xH>, %p: tensor<2xi32>) -> tensor<6x?x4xH> {
+  MADE
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b, c, e) -> (e)>, affine_map<(a, b, c, e) -> (e, b, c)>,
+      affine_map<(a, b, c, e) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%p, UPDATES : tensor<2xi32>, tensor<2x?x4xH>) outs(START : tensor<6x?x4xH>) {
+  ^bb0(%place: i32, %update: H, %there: H):
+    %at = arith.index_cast %place : i32 to index
+    %i = linalg.index 0 : index
+    %hit = arith.cmpi eq, %i, %at : index
+    BODY
+    linalg.yield %out : H
+  } -> tensor<6x?x4xH>
+  return %r : tensor<6x?x4xH>
+}"""
+CHOSEN = "%out = arith.select %hit, %update, %there : H"
+DOUBLE = (
+    f"%e = tensor.empty(%n) : tensor<2x?x4xH>\n  %v = linalg.generic {{indexing_maps = [{PLAIN}, {PLAIN}], "
+    'iterator_types = ["parallel", "parallel", "parallel"]} ins(%u : tensor<2x?x4xH>) outs(%e : tensor<2x?x4xH>) {\n'
+    "  ^bb0(%in: H, %o: H):\n    %d = arith.addf %in, %in : H\n    linalg.yield %d : H\n  } -> tensor<2x?x4xH>"
+)
+ZEROS = (
+    "%f0 = tensor.empty(%n) : tensor<6x?x4xH>\n  "
+    "%f = linalg.fill ins(%zero : H) outs(%f0 : tensor<6x?x4xH>) -> tensor<6x?x4xH>"
+)
+
+
+def _scatter(
+    tmp_path: Path, element: str, made: str = "", updates: str = "%u", start: str = "%x", body: str = CHOSEN
+) -> Path:
+    path = tmp_path / "scatter.mlir"
+    head = f"{N}%zero = arith.constant 0.0 : H\n  {made}"
+    text = SCATTER.replace("MADE", head).replace("UPDATES", updates).replace("START", start).replace("BODY", body)
+    path.write_text(text.replace("H", element))
+    return path
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+@pytest.mark.parametrize("start", ["given", "zeros"])
+@pytest.mark.parametrize("updates", ["given", "computed"])
+def test_a_scatter_that_replaces_moves_halves(element: str, start: str, updates: str, tmp_path: Path):
+    made = "\n  ".join([DOUBLE] * (updates == "computed") + [ZEROS] * (start == "zeros"))
+    path = _scatter(
+        tmp_path, element, made, "%v" if updates == "computed" else "%u", "%f" if start == "zeros" else "%x"
+    )
+    text = emit(path, "cleanup")
+    moved = updates == "given" or start == "given"
+    assert ("tensor<6x?x4xf32>" not in text) == moved
+    assert ("arith.extf" in text) == (updates == "computed")
+    bits = _feeds(element)
+    numbers = {name: RNG.standard_normal(value.shape).astype(value.dtype) for name, value in bits.items()}
+    x, y = (bits if updates == "given" else numbers).values()
+    feeds = {"x": x, "u": y, "p": np.array([4, -1], np.int32)}
+    expected = x.copy() if start == "given" else np.zeros_like(x)
+    expected[4] = y[0] if updates == "given" else y[0] + y[0]
+    for target in ("interpreter", "cpu"):
+        program = fuseline.compile(path, target=target)
+        (found,) = program.run(feeds).values()
+        np.testing.assert_array_equal(found.view("u2"), expected.view("u2"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%both = arith.addf %update, %there : H\n    %out = arith.select %hit, %both, %there : H",
+        "%more = arith.cmpf ogt, %update, %there : H\n    %out = arith.select %more, %update, %there : H",
+        "%out = arith.select %hit, %there, %update : H",
+    ],
+)
+def test_what_computes_with_updates_is_no_move(body: str, tmp_path: Path):
+    path = _scatter(tmp_path, "f16", body=body)
+    assert "arith.extf" in emit(path, "cleanup")
+
+
 def test_what_something_else_reads_is_widened(tmp_path: Path):
     code = MOVES["concat"][0] + (
         "\n  %s = tensor.empty(%n) : tensor<8x?x4xH>"

@@ -78,6 +78,13 @@ def test_the_last_of_several_integers_stays(element: str) -> None:
     check(scatter((9, 21), 0, 15, ("last", "3"), element=element), family="scatter")
 
 
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), [((9, 21), 0), ((3, 5, 70), 1), ((33,), 0)])
+def test_halves_are_put_in_their_place(shape: tuple[int, ...], axis: int, shared: bool, element: str) -> None:
+    check(scatter(shape, axis, 15, LAST, element=element, shared=shared, result=element), family="scatter")
+
+
 @pytest.mark.parametrize("combine", [SUM, PRODUCT, MAXIMUM, MINIMUM])
 def test_what_combines(combine: tuple[str, str]) -> None:
     check(scatter((4, 9), 0, 13, combine), family="scatter")
@@ -116,6 +123,12 @@ def test_updates_and_places_that_are_computed() -> None:
 @pytest.mark.parametrize("shared", [False, True])
 def test_any_size(sizes: dict[str, int], shared: bool) -> None:
     check(scatter(("n", "m"), 0, "k", shared=shared), sizes=sizes, family="scatter")
+
+
+@pytest.mark.parametrize("isa", ISA_NAMES)
+def test_halves_on_every_isa(isa: str) -> None:
+    text = scatter((5, 21), 0, 8, LAST, element="f16", shared=True, result="f16")
+    assert build(parse(text), machine(isa)).family.name == "scatter"
 
 
 @pytest.mark.parametrize("isa", ISA_NAMES)

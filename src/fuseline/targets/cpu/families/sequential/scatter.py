@@ -4,7 +4,8 @@
 
 or the last element of each place in the stead of the sum. A result itself holds the running totals. Lanes run along
 its innermost axis where every lane has the same place; a workgroup is a block of that axis at one point of the others,
-so no two workgroups write to the same element. Places outside the result are passed over. What follows point by point
+so no two workgroups write to the same element. Places outside the result are passed over. Places, elements and inits
+are evaluated where the walk comes by, through what computes them in the dispatch. What follows point by point
 (an epilogue) is computed from the totals of a line when its walk is over, and may take their place.
 """
 
@@ -33,6 +34,9 @@ from fuseline.targets.cpu.families.sequential.walk_epilogue import Point, WalkEp
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
+
+HALVES = ("f16", "bf16")
+"""What is put in its place, and never added up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +144,8 @@ class _ScatterKernel:
 
 
 class ScatterFamily(Family):
-    """Takes scatters of any element type that keeps its sums, with what follows from them point by point."""
+    """Takes scatters of any element type that keeps its sums, with what it reads through producers and what follows
+    from it point by point."""
 
     name = "scatter"
     kernel_type = _ScatterKernel
@@ -155,7 +160,7 @@ class ScatterFamily(Family):
         if scatter.neutral is not None and (combiner is None or splat_value(scatter.neutral) != combiner.neutral):
             return Refusal("not-a-scatter", "what does not hit a place counts")
         dtype = dtype_of(root.op.results[0].type)
-        if dtype in ("i1", "f16", "bf16") or (combiner is not None and dtype != combiner.dtype):
+        if dtype == "i1" or (combiner is not None and (dtype in HALVES or dtype != combiner.dtype)):
             return Refusal("element-type", "the result does not keep the running total as it is")
         paths = result_paths(view)
         if isinstance(paths, Refusal):

@@ -64,7 +64,7 @@ ADVICE: dict[str, str] = {
     "unprofitable": (
         "--fusion aggressive accepts more, and `force` in a plan anything legal; compare with bench --per-dispatch"
     ),
-    "walk": "nothing: a scatter takes only what follows from it point by point, a rank nothing",
+    "walk": "nothing: a scatter takes elementwise ops before it and point by point behind it, a rank nothing",
 }
 
 

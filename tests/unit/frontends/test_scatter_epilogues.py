@@ -106,7 +106,12 @@ def test_the_operand_of_an_epilogue_is_not_overwritten_by_the_totals():
 
 
 REFUSED = {
-    "a producer of the updates": ("(y)", "e = Tanh(u)  s = ScatterND(f, i, e)  y = Relu(s)", "walk", "in one walk"),
+    "a reduction of the updates": (
+        "(y)",
+        "e = ReduceSum<keepdims=0>(v, ax)  s = ScatterND(f, i, e)  y = Relu(s)",
+        "walk",
+        "in one walk",
+    ),
     "no result of the type": ("(y)", "s = ScatterND(f, i, u)  y = Greater(s, b)", "walk", "no result has the type"),
     "a result beside": ("(y, e)", "s = ScatterND(f, i, u)  e = Tanh(b)  y = Mul(s, e)", "walk", "does not follow"),
     "a reduction behind": ("(y)", "s = ScatterND(f, i, u)  y = ReduceSum<keepdims=0>(s, ax)", "walk", "in one walk"),
@@ -117,11 +122,13 @@ REFUSED = {
 def test_what_does_not_fit_the_walk_stays_outside(name: str):
     results, text, code, detail = REFUSED[name]
     model = onnx_model(
-        f"(float[4, 8] u, int64[4, 1] i, float[16, 8] b) => {results} {{ f = ConstantOfShape(shape)  {text} }}",
+        f"(float[4, 8] u, int64[4, 1] i, float[16, 8] b, float[4, 5, 8] v) => {results}"
+        f" {{ f = ConstantOfShape(shape)  {text} }}",
         shape=np.array([16, 8]),
         ax=np.array([1]),
     )
-    program = check(model, {"u": floats(4, 8), "i": rows(4, 16), "b": floats(16, 8)}, 2)
+    feeds = {"u": floats(4, 8), "i": rows(4, 16), "b": floats(16, 8), "v": floats(4, 5, 8)}
+    program = check(model, feeds, 2)
     assert any(d.code == code and detail in d.detail for d in program.decisions)
     assert "scatter" in program.stats["families"]
 

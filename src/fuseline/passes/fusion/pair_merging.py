@@ -30,7 +30,7 @@ from fuseline.passes.fusion.starting_groups import StartingGroup, with_single_no
 from fuseline.passes.fusion.streamed_softmax import (
     online_reductions,
 )
-from fuseline.passes.fusion.walk_epilogue import walk_refusal
+from fuseline.passes.fusion.walk_epilogue import walk_refusal, walk_takes
 
 Pair = tuple[Group, Group]
 
@@ -142,6 +142,8 @@ class PairMerging:
         if told is not None:
             return told
         for rule in self.rules:
+            if not walk_takes(merge, rule.shape):
+                continue
             answer = given[rule.name] if rule.name in given else rule.matches(merge, self.graph)
             if isinstance(answer, NotApplicable):
                 continue

@@ -4,8 +4,9 @@ A scatter keeps its running totals where a result lies, and works on them once m
 
     fill ──> scatter ──> relu      =>      scatter, then relu of each total
 
-So elementwise ops over its parallel loops may follow, if one result has the type of the totals. Neither another walk
-nor anything that moves or reduces fits beside it, and nothing is evaluated inside the walk. A rank takes nothing.
+So elementwise ops over its parallel loops may follow, if one result has the type of the totals. What it reads may be
+evaluated inside the walk (`walk_prologue.py`). Neither another walk nor anything that moves or reduces fits beside it.
+A rank takes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from fuseline.ir.dim import product, upper_bound
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.rule import Merge
+from fuseline.passes.fusion.rule import Merge, Shape
+from fuseline.passes.fusion.walk_prologue import loaded_on_the_way, made_before, may_precede
 
 LINES_PER_WORKGROUP = 64
 """Elements across the walk that one workgroup takes: a few vectors."""
@@ -26,23 +28,36 @@ LINES_PER_WORKGROUP = 64
 
 def walk_refusal(merge: Merge) -> WhyNot | None:
     """Why two groups cannot be one because one of them is made in a walk; None where neither is, or the other may
-    follow the walk."""
+    follow the walk, or be read in it."""
     walked = [group for group in (merge.producer, merge.consumer) if group.is_sequential]
     if not walked:
         return None
     node = next(node for node in walked[0].members if node.is_sequential)
     if len(walked) == 1 and _follows(merge, node):
         return _results_refusal(merge.shared, node) or _parallelism_refusal(merge, node)
+    if len(walked) == 1 and walked[0] is merge.consumer and may_precede(merge.producer, node):
+        return None if loaded_on_the_way(merge.producer) else _parallelism_refusal(merge, node)
     return WhyNot("walk", f"{node.name} is made in one walk over what it combines, by a kernel of its own", node.name)
+
+
+def walk_takes(merge: Merge, shape: Shape) -> bool:
+    """Whether two groups could be joined so as far as a walk goes: what it reads is evaluated there, in an order that
+    only the run tells, and never over loops of its own."""
+    if shape is Shape.INLINE_PRODUCER or not merge.consumer.is_sequential or merge.producer.is_sequential:
+        return True
+    return _follows(merge, next(node for node in merge.consumer.members if node.is_sequential))
 
 
 def _follows(merge: Merge, node: Node) -> bool:
     """Whether the other group is elementwise work behind the walk of `node`, point by point."""
-    other = merge.consumer if merge.producer.is_sequential else merge.producer
+    other, walked = merge.consumer, merge.producer
+    if not walked.is_sequential:
+        other, walked = walked, other
+    before = made_before(walked, node)
     return (
         isinstance(node.idiom, Scatter)
         and all(member.kind is Kind.ELEMENTWISE for member in other.members)
-        and all(read.consumer is not node for read in merge.reads)
+        and all(read.consumer not in before for read in merge.reads)
         and not merge.regrouped
         and merge.alignment.exact
     )

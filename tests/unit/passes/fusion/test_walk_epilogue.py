@@ -89,15 +89,6 @@ def test_elementwise_ops_may_follow_a_scatter():
         assert _pair(p.done(p.unary(_scatter(p))))[0] is None
 
 
-def test_what_a_walk_reads_is_made_before_it():
-    p = _scattering()
-    refusal, node = _pair(p.done(_scatter(p, updates=p.unary(p.x[1]))))
-    assert refusal == _own_kernel(node)
-    q = _scattering()
-    refusal, node = _pair(q.done(_scatter(q, start=q.unary(q.x[2]))))
-    assert refusal == _own_kernel(node)
-
-
 def test_two_walks_are_two_dispatches():
     p = _scattering()
     refusal, first = _pair(p.done(_scatter(p, start=_scatter(p))))

@@ -6,25 +6,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.prologue import Prologue, packings
-from fuseline.analysis.structured import Kind, StructuredOp, body_ops, is_generic, multiply_add_operands
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, multiply_add_operands
+from fuseline.analysis.walks import Scatter
 from fuseline.ir.costs import MachineCosts, assumed_size
 from fuseline.ir.dim import product, upper_bound
+from fuseline.passes.fusion.conversions import CONVERSIONS, WIDENINGS, only_converts
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
-
-WIDENINGS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
-"""What a load does on the way: half the bytes or fewer, and an instruction that the wide load would have been."""
-
-CONVERSIONS = (*WIDENINGS, arith.SIToFPOp, arith.UIToFPOp, arith.TruncFOp)
+from fuseline.passes.fusion.walk_prologue import evaluations, loaded_on_the_way, only_walked, walk_multiplicity
 
 
 class ReadInPlace(FusionRule):
@@ -59,6 +55,8 @@ class ReadInPlace(FusionRule):
         if producer.moves or _widens_on_the_way(merge):
             return Legal()
         factor = recompute_factor(merge.reads)
+        if only_walked(merge):
+            return Legal({"recompute": factor, EVALUATION_NS: _again_ns(merge, evaluations(merge, factor))})
         if factor > 1 and not (isfinite(factor) and all(_is_gathered(read) for read in merge.reads)):
             return WhyNot("recompute", f"each element would be computed {_times(factor)} times", at, _numbers(factor))
         return Legal({"recompute": factor, **({EVALUATION_NS: _again_ns(merge, factor)} if factor > 1 else {})})
@@ -70,8 +68,11 @@ def _beside_the_root(merge: Merge) -> bool:
 
 
 def _widens_on_the_way(merge: Merge) -> bool:
-    """Whether a producer only widens what elementwise ops load: each element once per point, however often in all."""
-    return _only(merge.producer, WIDENINGS) and not any(read.consumer.reduces for read in merge.reads)
+    """Whether a producer only widens what elementwise ops load: each element once per point, however often in all. Or
+    converts what a walk loads."""
+    if only_walked(merge):
+        return loaded_on_the_way(merge.producer)
+    return only_converts(merge.producer, WIDENINGS) and not any(read.consumer.reduces for read in merge.reads)
 
 
 def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
@@ -91,7 +92,7 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
         before = _prologues(view, inlined, graph, costs.block_uses)
         total += _evaluation_ns(view, after, graph, costs)
         total -= _evaluation_ns(view, before, graph, costs)
-    return Legal({EVALUATION_NS: total, **({CONVERSION: 1.0} if _only(merge.producer, CONVERSIONS) else {})})
+    return Legal({EVALUATION_NS: total, **({CONVERSION: 1.0} if only_converts(merge.producer, CONVERSIONS) else {})})
 
 
 Through = Mapping[int, tuple[Prologue, tuple[Operation, ...]]]
@@ -124,15 +125,6 @@ def _evaluation_ns(view: StructuredOp, through: Through, graph: FusionGraph, cos
     return total
 
 
-def _only(producer: Group, conversions: tuple[type[Operation], ...]) -> bool:
-    """Whether all that a producer does is to convert elements from one type to another, by these."""
-    return all(node.kind is Kind.ELEMENTWISE and _is_conversion(node.op, conversions) for node in producer.members)
-
-
-def _is_conversion(op: Operation, conversions: tuple[type[Operation], ...]) -> bool:
-    return is_generic(op) and all(isinstance(inner, conversions) for inner in body_ops(op))
-
-
 def _times(factor: float) -> str:
     return f"{factor:g}" if isfinite(factor) else "an unknown number of"
 
@@ -148,12 +140,20 @@ def recompute_factor(reads: Iterable[Read]) -> float:
     by_reader: dict[Node, float] = {}
     for read in reads:
         by_reader[read.consumer] = max(read_multiplicity(read), by_reader.get(read.consumer, 0.0))
-    return max(1.0, sum(by_reader.values()))
+    return max(1.0, sum(times * _walked_again(reader) for reader, times in by_reader.items()))
+
+
+def _walked_again(reader: Node) -> float:
+    """How often a walk behind a reader evaluates that one."""
+    walked = [walk_multiplicity(read) for read in reader.readers if isinstance(read.consumer.idiom, Scatter)]
+    return max(walked, default=1.0)
 
 
 def read_multiplicity(read: Read) -> float:
     """How often a reader looks at each element: the extents of its loops that do not address the value. At least 1."""
     node: Node = read.consumer
+    if isinstance(node.idiom, Scatter):
+        return walk_multiplicity(read)
     if _is_gathered(read):
         return _gathered(read)
     if any(coordinate is None for coordinate in read.coordinates):
@@ -180,7 +180,7 @@ def _gathered(read: Read) -> float:
 
 
 def _again_ns(merge: Merge, factor: float) -> float:
-    """What it takes to compute each element `factor` times."""
+    """What it takes to compute each element `factor` times, beyond the first."""
     work = sum(assumed_size(product(node.loops)) * node.operations for node in merge.producer.members)
     return (factor - 1.0) * work * merge.target.costs.operation_ns
 

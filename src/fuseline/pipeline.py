@@ -87,6 +87,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "elide-concats",
         "narrow-results",
         "fuse-row-bands",
+        "elide-fills",
         "clone-cheap-producers",
         "dead-code",
     ),

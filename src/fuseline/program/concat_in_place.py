@@ -4,6 +4,7 @@ there.
     %c = tensor.concat dim(0) %a, %b, %x      %a and %b are results of dispatches: they are written into the buffer of
                                               %c
                                               %x is an argument: it alone is copied to its place
+                                              what is one number everywhere is filled there
 
 That holds for a concat along the outermost dimension, dimensions of size 1 aside. A part has one place: what is
 returned, or lies in a concat already, is copied into the next.
@@ -11,21 +12,22 @@ returned, or lies in a concat already, is copied into the next.
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import CallOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import base_of, is_view
 from fuseline.dispatch.result_boxes import unreshaped
-from fuseline.ir.build import shape_of
 from fuseline.ir.dim import symbols
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp
+from fuseline.program.fills import is_fill_step
 
 MOST_COPIES = 1
-"""Parts that may have to be copied beside those that are written there: more would be more launches than the concat's
-own dispatch. Where nothing is written there, the copies are all that there is, and take no code of their own."""
+"""Parts that may have to be copied or filled beside those that are written there: more would be more launches than the
+concat's own dispatch. Where nothing is written there, the copies are all that there is, and take no code of their
+own."""
 
 
 class ConcatsInPlace:
@@ -47,21 +49,24 @@ class ConcatsInPlace:
         if not self._is_stacked(op) or not all(_is_in_memory(part) for part in op.inputs):
             return None
         mine: dict[SSAValue, None] = {}
+        extra = 0
         found: list[SSAValue | None] = []
         for part in op.inputs:
             value = unreshaped(part)
             free = _is_made_by_a_step(value) and value not in self.taken and value not in mine
             found.append(value if free else None)
+            extra += not free or is_fill_step(value.owner)
             if free:
                 mine[value] = None
-        if found.count(None) > MOST_COPIES and (mine or not all(map(self._is_fed, op.inputs))):
+        if extra > MOST_COPIES and (extra < len(op.inputs) or not all(map(self._takes_no_code, op.inputs))):
             return None
         self.taken |= mine.keys()
         return found
 
-    def _is_fed(self, part: SSAValue) -> bool:
-        """Whether a part is an argument of the program, or lies in one."""
-        return isinstance(base_of(part), BlockArgument)
+    def _takes_no_code(self, part: SSAValue) -> bool:
+        """Whether a part is an argument of the program, or lies in one, or is one number everywhere."""
+        base = base_of(part)
+        return isinstance(base, BlockArgument) or is_fill_step(base.owner)
 
     def _is_stacked(self, op: tensor.ConcatOp) -> bool:
         """Whether the parts are contiguous in the concat, and its size is known before any of them is made."""
@@ -79,11 +84,10 @@ def concats_in_place(block: Block, shapes: ShapeAnalysis) -> set[Operation]:
 
 
 def _is_made_by_a_step(value: SSAValue) -> bool:
-    """Whether the value can be made in a place of our choice: by a dispatch, a call, or as another concat that needs no
-    dispatch."""
-    return isinstance(value, OpResult) and isinstance(
-        value.op, DispatchRegionOp | DispatchOp | CallOp | tensor.ConcatOp
-    )
+    """Whether the value can be made in a place of our choice: by a dispatch, a call, as a fill, or as another concat
+    that needs no dispatch."""
+    made = value.owner
+    return isinstance(made, DispatchRegionOp | DispatchOp | CallOp | tensor.ConcatOp) or is_fill_step(made)
 
 
 def _is_in_memory(part: SSAValue) -> bool:
@@ -94,5 +98,5 @@ def _is_in_memory(part: SSAValue) -> bool:
     if isinstance(value, BlockArgument):
         return True
     if isinstance(value.owner, linalg.ops.FillOp):
-        return DYNAMIC_INDEX not in shape_of(value) and isinstance(value.owner.inputs[0].owner, arith.ConstantOp)
+        return is_fill_step(value.owner)
     return not isinstance(value.owner, tensor.EmptyOp)

@@ -89,6 +89,25 @@ class CopyStep(NamedTuple):
         return (self.target,)
 
 
+class FillStep(NamedTuple):
+    """Every element of `target` becomes the one element of `source`, bit by bit."""
+
+    source: Operand
+    target: Operand
+    wave: int
+    label: str = "fill"
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """What it reads."""
+        return (self.source,)
+
+    @property
+    def results(self) -> tuple[Operand, ...]:
+        """What it writes."""
+        return (self.target,)
+
+
 class HostStep(NamedTuple):
     """An operator that runs outside native code: `node` is what `executor` is to run, for `onnx` a serialised model of
     one node.
@@ -135,7 +154,7 @@ class LoopStep(NamedTuple):
     """
 
     trips: Dim
-    steps: tuple[DispatchStep | CopyStep | SizesStep, ...]
+    steps: tuple[DispatchStep | CopyStep | FillStep | SizesStep, ...]
     operands: tuple[Operand, ...]
     results: tuple[Operand, ...]
     wave: int
@@ -158,7 +177,7 @@ class PoisonStep(NamedTuple):
     results: tuple[Operand, ...] = ()
 
 
-Step: TypeAlias = DispatchStep | CopyStep | HostStep | SizesStep | LoopStep | PoisonStep
+Step: TypeAlias = DispatchStep | CopyStep | FillStep | HostStep | SizesStep | LoopStep | PoisonStep
 
 
 def extents_of(step: Step) -> Sequence[Dim]:
@@ -201,7 +220,7 @@ class InPlaceDecision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleStatistics:
-    """Bytes of the arena, barriers between waves, bytes of constants as read from the model, copies,
+    """Bytes of the arena, barriers between waves, bytes of constants as read from the model, copies, fills,
     host calls."""
 
     transient_bytes: Dim
@@ -209,6 +228,7 @@ class ScheduleStatistics:
     waves: int
     constant_bytes: int
     copies: int
+    fills: int
     host_ops: int
 
 
@@ -251,6 +271,7 @@ class Schedule:
             waves=waves,
             constant_bytes=sum(array.nbytes for array in self.constants),
             copies=sum(isinstance(step, CopyStep) for step in flat_steps(self.steps)),
+            fills=sum(isinstance(step, FillStep) for step in flat_steps(self.steps)),
             host_ops=sum(isinstance(step, HostStep) for step in self.steps),
         )
 

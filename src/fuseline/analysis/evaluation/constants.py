@@ -26,7 +26,7 @@ def constant(op: Operation, scope: Scope) -> list[Array]:
 def constant_value(op: Operation, value: Attribute, program: Program) -> Array:
     """The array of a constant's attribute; splats are views of one element. Raises E0305 for a missing resource."""
     if isinstance(value, IntegerAttr | FloatAttr):
-        return _scalar(value.value.data, program.dtype(value.type))
+        return scalar(value.value.data, program.dtype(value.type))
     if isinstance(value, DenseIntOrFPElementsAttr):
         return dense_array(value).astype(program.dtype(value.type), copy=False)
     if isinstance(value, DenseResourceAttr):
@@ -45,7 +45,7 @@ def integers_of(value: Attribute, resources: Mapping[str, Array]) -> Array | Non
     return array if array is not None and array.dtype.kind in "iu" else None
 
 
-def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
     """`value` as a NumPy scalar; integers wrap (MLIR writes -1 and 255 for the same i8, and a product of sizes may
     leave 64 bits)."""
     return np.uint64(value % 2**64).view(np.int64).astype(dtype) if dtype.kind == "i" else dtype.type(value)

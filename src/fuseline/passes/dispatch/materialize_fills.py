@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, linalg
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue, Use
 from xdsl.passes import ModulePass
 
@@ -24,9 +23,7 @@ from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import splat_value
 from fuseline.ir.build import PARALLEL, Emitter, element_of, identity_map, shape_of
 from fuseline.ir.functions import functions
-
-MOST_ELEMENTS = 1 << 20
-"""A result of more elements that are one number is filled at run time: it would only make the program larger."""
+from fuseline.program.fills import MOST_ELEMENTS, elements_of, is_small_constant
 
 
 @dataclass(frozen=True)
@@ -40,24 +37,14 @@ class MaterializeFillsPass(ModulePass):
         del ctx
         for function in functions(op):
             for inner in list(function.body.block.ops):
-                if isinstance(inner, linalg.ops.FillOp) and not _is_small_constant(inner):
+                if isinstance(inner, linalg.ops.FillOp) and not is_small_constant(inner):
                     _materialize(inner.results[0], lambda emit, fill=inner: (fill.inputs[0], fill.outputs[0]))
                 elif isinstance(inner, arith.ConstantOp) and _is_large_splat(inner.result):
                     _materialize(inner.result, lambda emit, constant=inner: _number_and_room(emit, constant.result))
 
 
-def _is_small_constant(fill: linalg.ops.FillOp) -> bool:
-    """Whether a fill that leaves is a constant: of known value, and not larger than constants should be."""
-    return isinstance(fill.inputs[0].owner, arith.ConstantOp) and 0 <= _elements(fill.results[0]) <= MOST_ELEMENTS
-
-
 def _is_large_splat(value: SSAValue) -> bool:
-    return isinstance(value.type, TensorType) and _elements(value) > MOST_ELEMENTS and splat_value(value) is not None
-
-
-def _elements(value: SSAValue) -> int:
-    """How many elements a value has; -1 where that is not known."""
-    return -1 if DYNAMIC_INDEX in shape_of(value) else prod(shape_of(value))
+    return isinstance(value.type, TensorType) and elements_of(value) > MOST_ELEMENTS and splat_value(value) is not None
 
 
 def _number_and_room(emit: Emitter, value: SSAValue) -> tuple[SSAValue, SSAValue]:

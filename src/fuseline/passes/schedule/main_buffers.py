@@ -9,11 +9,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, IndexType, TensorType
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from fuseline.analysis.evaluation.constants import dense_array
+from fuseline.analysis.evaluation.constants import dense_array, scalar
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import is_view, view_offset
 from fuseline.buffers import BufferRef, Operand
@@ -25,6 +32,7 @@ from fuseline.ir.fast import attributes
 from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.flow import HostType
 from fuseline.ir.provenance import node_names
+from fuseline.program.fills import is_small_constant
 from fuseline.program.schedule import element_bytes, moved_ref
 
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i1": "bool", "index": "int64"}
@@ -93,6 +101,13 @@ class MainBuffers:
         """Let `root` lie at `ref`."""
         self._refs[root] = ref
 
+    def element(self, number: SSAValue) -> Operand:
+        """Where the one element lies that a fill repeats: a constant, or one of a tensor."""
+        if isinstance(number.owner, tensor.ExtractOp):
+            return self.operand(number.owner.tensor)
+        array = np.full((1,), number_of(number))
+        return Operand(self.storage.constant(array), (1,), array.dtype.name)
+
     def put_parts(
         self, whole: SSAValue, parts: Sequence[SSAValue], made: Sequence[SSAValue | None]
     ) -> list[tuple[SSAValue, BufferRef]]:
@@ -132,7 +147,7 @@ class MainBuffers:
             return self.storage.slot()
         if isinstance(root.owner, arith.ConstantOp):
             return self._constant(root.owner)
-        if isinstance(root.owner, linalg.ops.FillOp):
+        if isinstance(root.owner, linalg.ops.FillOp) and is_small_constant(root.owner):
             return self._filled(root.owner)
         return self.storage.transient(self._bytes(root))
 
@@ -150,11 +165,16 @@ class MainBuffers:
 
     def _filled(self, op: linalg.ops.FillOp) -> BufferRef:
         """A fill that no dispatch took: one constant, as its sizes are fixed."""
-        type_ = tensor_type(op.results[0])
-        value: Any = op.inputs[0].owner.value  # pyright: ignore[reportAttributeAccessIssue]
-        return self.storage.constant(
-            np.full(type_.get_shape(), value.value.data, numpy_dtype(type_.get_element_type()))
-        )
+        shape = tensor_type(op.results[0]).get_shape()
+        return self.storage.constant(np.full(shape, number_of(op.inputs[0])))
+
+
+def number_of(value: SSAValue) -> NDArray[Any]:
+    """The number that a constant scalar is, as a NumPy scalar of its type."""
+    assert isinstance(value.owner, arith.ConstantOp)
+    attribute = value.owner.value
+    assert isinstance(attribute, IntegerAttr | FloatAttr)
+    return scalar(attribute.value.data, numpy_dtype(value.type))
 
 
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:

@@ -19,6 +19,7 @@ from fuseline.program.schedule import (
     ARENA_ALIGNMENT,
     CopyStep,
     DispatchStep,
+    FillStep,
     LoopStep,
     SizesStep,
     Step,
@@ -27,7 +28,7 @@ from fuseline.program.schedule import (
     moved_ref,
 )
 
-BodyStep = DispatchStep | CopyStep | SizesStep
+BodyStep = DispatchStep | CopyStep | FillStep | SizesStep
 
 
 class LoopBody(NamedTuple):
@@ -112,7 +113,7 @@ class LoopPlacer:
             return step._replace(
                 operands=tuple(map(self._routed, step.operands)), results=tuple(map(self._routed, step.results))
             )
-        if isinstance(step, CopyStep):
+        if isinstance(step, CopyStep | FillStep):
             return step._replace(source=self._routed(step.source), target=self._routed(step.target))
         return step._replace(target=self._routed(step.target))
 

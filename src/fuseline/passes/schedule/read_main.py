@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects import arith, func, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -35,7 +35,8 @@ from fuseline.passes.schedule.main_buffers import MainBuffers, Storage, tensor_t
 from fuseline.passes.schedule.place_loops import LoopBody, LoopPlacer
 from fuseline.passes.schedule.read_loops import read_loop
 from fuseline.program.concat_in_place import ConcatsInPlace
-from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, Schedule, SizesStep, Step, extents_of
+from fuseline.program.fills import is_fill_step, is_needed
+from fuseline.program.schedule import CopyStep, DispatchStep, FillStep, HostStep, Schedule, SizesStep, Step, extents_of
 from fuseline.size_requirement import SizeRequirement
 
 Symbols: TypeAlias = Mapping[str, func.FuncOp | ExecutableOp]
@@ -149,7 +150,7 @@ class _Reader:
         tensor_type(value)  # a number is no output
         root = self.buffers.root(value)
         made = isinstance(root.owner, DispatchOp | func.CallOp | tensor.FromElementsOp | tensor.ConcatOp)
-        if made and not self.buffers.has(root):
+        if (made or is_fill_step(root.owner)) and not self.buffers.has(root):
             self.buffers.put(root, output)
         else:
             self.copied_results.append((value, output))
@@ -182,6 +183,8 @@ class _Reader:
             self._sizes(op)
         elif isinstance(op, tensor.ConcatOp):
             self._copy(self.copied_parts[op])
+        elif is_fill_step(op):
+            self._fill(op)
         elif not _computes_nothing(op):
             hint = "every tensor op must be inside a dispatch before scheduling"
             raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=node_names(op), hint=hint)
@@ -212,6 +215,12 @@ class _Reader:
         if target.dtype != "int64":
             raise FuselineError("E0305", f"{op.name} of {target.dtype} cannot be scheduled", node=node_names(op))
         self._add(SizesStep(tuple(self.shapes.index(value) for value in op.operands), target, 0), op)
+
+    def _fill(self, op: linalg.ops.FillOp) -> None:
+        """A step, unless nobody reads it, or it is small and known: then whoever does reads a constant."""
+        (filled,) = op.results
+        if is_needed(filled) and self.buffers.ref(filled).segment != "constant":
+            self._add(FillStep(self.buffers.element(op.inputs[0]), self.buffers.operand(filled), 0), op)
 
     def _call(self, op: func.CallOp) -> None:
         callee = self.symbols.get(op.callee.root_reference.data)
@@ -259,13 +268,10 @@ class _Reader:
 def _computes_nothing(op: Operation) -> bool:
     """Whether the op needs no step: views, constants, empties, the return, and index arithmetic, which sizes already
     express."""
-    if isinstance(op, linalg.ops.FillOp):
-        return (
-            isinstance(op.inputs[0].owner, arith.ConstantOp)
-            and DYNAMIC_INDEX not in tensor_type(op.results[0]).get_shape()
-        )
     if is_view(op) or isinstance(op, arith.ConstantOp | tensor.EmptyOp | tensor.DimOp | func.ReturnOp):
         return True
+    if isinstance(op, tensor.ExtractOp):
+        return all(is_fill_step(use.operation) for use in op.result.uses)
     return not any(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
 
 

@@ -58,7 +58,7 @@ def record_statistics(
         "executables": len({body.object_code or body.symbol for body in bodies}) if shared else len(bodies),
         "barriers": figures.barriers,
         "host_ops": _host_ops(record, [step for step in schedule.steps if isinstance(step, HostStep)]),
-        "fills": sum(moving[kind] for kind in FILLS),
+        "fills": figures.fills + sum(moving[kind] for kind in FILLS),
         "copies": figures.copies + sum(moving[kind] for kind in COPIES),
         "standalone_transposes": sum(moving[kind] for kind in TRANSPOSES),
         "gathers": sum(_gathers(dispatch) for dispatch in record.dispatches),

@@ -15,7 +15,17 @@ from xdsl.dialects.func import FuncOp
 from fuseline.analysis.evaluation import evaluate_function
 from fuseline.buffers import BufferRef, Extent, Operand
 from fuseline.errors import FuselineError, UnequalSizesError
-from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, LoopStep, PoisonStep, Schedule, SizesStep, Step
+from fuseline.program.schedule import (
+    CopyStep,
+    DispatchStep,
+    FillStep,
+    HostStep,
+    LoopStep,
+    PoisonStep,
+    Schedule,
+    SizesStep,
+    Step,
+)
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.feeds import admit, bind_sizes, shapes_of
 from fuseline.runtime.poison import PATTERN, poison, poison_array
@@ -97,6 +107,9 @@ class InterpretedSession:
                     self._step(inner, memory)
         elif isinstance(step, CopyStep):
             memory.write([step.target], [memory.view(step.source).view(dtype_named(step.target.dtype))])
+        elif isinstance(step, FillStep):
+            element = memory.view(step.source).view(dtype_named(step.target.dtype)).reshape(())
+            memory.write([step.target], [np.broadcast_to(element, memory.view(step.target).shape)])
         elif isinstance(step, SizesStep):
             memory.write([step.target], [np.array([memory.evaluate(value) for value in step.values], np.int64)])
         elif isinstance(step, HostCall):

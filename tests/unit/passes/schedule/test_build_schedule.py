@@ -14,7 +14,7 @@ from fuseline.ir.context import new_context
 from fuseline.ir.flow import DispatchOp
 from fuseline.passes.schedule.order_dispatches import OrderDispatchesPass
 from fuseline.passes.schedule.read_main import main_function
-from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, Schedule
+from fuseline.program.schedule import CopyStep, DispatchStep, FillStep, HostStep, Schedule
 from tests.unit.passes.schedule.programs import executable, parse
 
 ScheduleOf = Callable[..., Schedule]
@@ -194,25 +194,45 @@ def test_sizes_that_a_host_call_tells(schedule_of: ScheduleOf) -> None:
     assert all(not d.symbols(step.operands[0].buffer.offset) for step in before)
 
 
-def test_a_fill_of_fixed_size_is_a_constant(schedule_of: ScheduleOf) -> None:
-    body = (
+def _filled(returned: str) -> str:
+    return _main(
         f"%v = arith.constant 2.5 : f32\n%e = tensor.empty() : {T}\n%f = linalg.fill ins(%v : f32) outs(%e : {T}) -> "
-        f"{T}\n" + _two("r", "x", "f")
+        f"{T}\n" + _two("r", "x", "f"),
+        returned,
+        returned.count("%"),
     )
-    schedule = schedule_of(_main(body, "%r, %f", 2))
+
+
+def test_a_small_fill_that_is_only_read_is_a_constant(schedule_of: ScheduleOf) -> None:
+    schedule = schedule_of(_filled("%r"))
     np.testing.assert_array_equal(schedule.constants[0], np.full(64, 2.5, np.float32))
     step = next(step for step in schedule.steps if isinstance(step, DispatchStep))
-    assert step.operands[1].buffer == BufferRef("constant", 0) and schedule.statistics.copies == 1
+    assert step.operands[1].buffer == BufferRef("constant", 0) and schedule.statistics.fills == 0
 
 
-def test_a_fill_of_free_size_is_refused(schedule_of: ScheduleOf) -> None:
+def test_a_fill_that_is_returned_is_a_step(schedule_of: ScheduleOf) -> None:
+    schedule = schedule_of(_filled("%r, %f"))
+    (fill,) = (step for step in schedule.steps if isinstance(step, FillStep))
+    np.testing.assert_array_equal(schedule.constants[fill.source.buffer.number], np.array([2.5], np.float32))
+    step = next(step for step in schedule.steps if isinstance(step, DispatchStep))
+    assert step.operands[1].buffer == fill.target.buffer == BufferRef("output", 1) and step.wave > fill.wave
+    assert (schedule.statistics.fills, schedule.statistics.copies) == (1, 0)
+
+
+def test_a_fill_that_is_returned_twice_is_copied_once(schedule_of: ScheduleOf) -> None:
+    statistics = schedule_of(_filled("%f, %f")).statistics
+    assert (statistics.fills, statistics.copies) == (1, 1)
+
+
+def test_a_fill_of_free_size_is_a_step(schedule_of: ScheduleOf) -> None:
     body = (
         f"%z = arith.constant 0 : index\n%m = tensor.dim %x, %z : {DYNAMIC}\n%v = arith.constant 2.5 : f32\n%e = "
         f"tensor.empty(%m) : {DYNAMIC}\n"
     )
     body += f"%f = linalg.fill ins(%v : f32) outs(%e : {DYNAMIC}) -> {DYNAMIC}\n" + _two("r", "x", "f", DYNAMIC, "%m")
-    with pytest.raises(FuselineError, match=r"linalg.fill cannot be scheduled"):
-        schedule_of(_main(body, "%r", type_=DYNAMIC))
+    schedule = schedule_of(_main(body, "%r", type_=DYNAMIC))
+    (fill,) = (step for step in schedule.steps if isinstance(step, FillStep))
+    assert fill.target.buffer.segment == "arena" and d.symbols(fill.target.dims[0])
 
 
 def test_call_of_an_ordinary_function_is_refused(schedule_of: ScheduleOf) -> None:

@@ -14,6 +14,7 @@ from fuseline.ir.dim import Dim
 from fuseline.program.schedule import (
     CopyStep,
     DispatchStep,
+    FillStep,
     HostStep,
     LoopStep,
     PackedConstants,
@@ -23,13 +24,19 @@ from fuseline.program.schedule import (
     SizesStep,
     Step,
     bytes_of,
+    element_bytes,
 )
 from fuseline.runtime import program as p
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.references import undetermined_sizes
 from fuseline.runtime.signatures import Signature
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.targets.cpu.link.built_in_kernels import COPY_SYMBOL, COPY_WORKGROUP_BYTES, SIZES_SYMBOL
+from fuseline.targets.cpu.link.built_in_kernels import (
+    COPY_SYMBOL,
+    COPY_WORKGROUP_BYTES,
+    FILL_SYMBOLS,
+    SIZES_SYMBOL,
+)
 from fuseline.targets.cpu.link.image import Image, link_image
 from fuseline.targets.cpu.link.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
 from fuseline.targets.cpu.link.signature import BUILT_IN
@@ -122,7 +129,7 @@ def _signatures(
     return dict(found)
 
 
-Launched: TypeAlias = DispatchStep | CopyStep | SizesStep
+Launched: TypeAlias = DispatchStep | CopyStep | FillStep | SizesStep
 StepT = TypeVar("StepT", bound=Step)
 
 
@@ -186,10 +193,19 @@ class _ProgramBuilder:
             cost = _ns(d.mul(count, 2), self.costs.memory_bytes_per_ns)
             bound = [self._bound(step.source), self._bound(step.target)]
             yield _arm(self.built_in[COPY_SYMBOL], bound, (count,), d.ceil_div(count, COPY_WORKGROUP_BYTES), cost)
+        elif isinstance(step, FillStep):
+            yield self._fill(step)
         elif step.executable not in self.kernels:
             raise FuselineError("E0901", f"no kernel was compiled for @{step.executable}")
         else:
             yield from (self._dispatch(launch) for launch in launches(step, self.kernels[step.executable]))
+
+    def _fill(self, step: FillStep) -> p.Arm:
+        element, count = element_bytes(step.target.dtype), d.product(step.target.dims)
+        bound = [self._bound(step.source), self._bound(step.target)]
+        grid = d.ceil_div(count, COPY_WORKGROUP_BYTES // element)
+        cost = _ns(bytes_of(step.target), self.costs.memory_bytes_per_ns)
+        return _arm(self.built_in[FILL_SYMBOLS[element]], bound, (count,), grid, cost)
 
     def _dispatch(self, launch: Launch) -> p.Arm:
         kernel, step = launch.kernel, launch.step

@@ -1,8 +1,9 @@
 """The native scheduler: runs a command table on a team of threads.
 
 It is functions of kernel IR, for x86-64 and AArch64, compiled into every image; how threads wait is in
-`scheduler_barrier`, copies and the like in `built_in_kernels`. It imports nothing: the addresses of libc's `syscall`,
-`sched_yield` and `sched_getcpu` lie in the team state, so that an image stays position-independent and closed.
+`scheduler_barrier`, copies, fills and the like in `built_in_kernels`. It imports nothing: the addresses of libc's
+`syscall`, `sched_yield` and `sched_getcpu` lie in the team state, so that an image stays position-independent and
+closed.
 
 Every thread of a run walks the same rows (SPMD) and takes its range of each grid; those of a loop again and again, with
 bindings that each thread works out for itself. A flag barrier (one line per thread, no read-modify-write) stands only
@@ -21,7 +22,7 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.functions import FunctionBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import I32, I64, PTR, Function, Kernel, MemRef, Operand, Value
-from fuseline.targets.cpu.link.built_in_kernels import copy_kernel, sizes_kernel
+from fuseline.targets.cpu.link.built_in_kernels import built_in_kernels
 from fuseline.targets.cpu.link.compile import compile_texts
 from fuseline.targets.cpu.link.scheduler_barrier import LINE_WORDS, TEAM_WORDS, WORD, barrier_functions
 from fuseline.targets.cpu.link.scheduler_rows import bindings_of, walk_rows
@@ -42,7 +43,7 @@ def scheduler_functions(machine: Machine) -> list[Function | Kernel]:
         raise FuselineError("E0501", f"no scheduler for machine {name!r}", hint=f"use one of {', '.join(_FUTEX_CALLS)}")
     rows = [bindings_of(), walk_rows(alone=True), walk_rows(alone=False)]
     parts = [_patch(), _place_of_caller(), _summon(), _run(), _worker()]
-    return [*barrier_functions(_FUTEX_CALLS[name]), *rows, *parts, copy_kernel(machine), sizes_kernel()]
+    return [*barrier_functions(_FUTEX_CALLS[name]), *rows, *parts, *built_in_kernels(machine)]
 
 
 @cache

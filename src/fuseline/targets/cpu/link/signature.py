@@ -16,18 +16,36 @@ from fuseline.runtime.signatures import COUNT, Buffer, Signature, SizeBounds
 from fuseline.runtime.sizes import Size, size_from_json
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel, MemRef
-from fuseline.targets.cpu.link.built_in_kernels import COPY_SYMBOL, COPY_WORKGROUP_BYTES, SIZES_SYMBOL
+from fuseline.targets.cpu.link.built_in_kernels import (
+    COPY_SYMBOL,
+    COPY_WORKGROUP_BYTES,
+    FILL_SYMBOLS,
+    SIZES_SYMBOL,
+)
 
 _COUNTED: Size = ("sum", ((1, COUNT),))
 _BYTES_OF_SIZES: Size = ("sum", ((8, COUNT),))
-_COPIED = d.symbol("bytes", 0)
+_COPIED, _FILLED = d.symbol("bytes", 0), d.symbol("elements", 0)
+
+
+def _size(dim: Dim) -> Size:
+    return size_from_json(to_json(dim))
+
+
+def _filling(element: int) -> Signature:
+    """The signature of the kernel that fills with elements of so many bytes."""
+    written = Buffer(_size(d.mul(_FILLED, element)), written=True, alignment=element)
+    grid = _size(d.ceil_div(_FILLED, COPY_WORKGROUP_BYTES // element))
+    return Signature((SizeBounds("elements"),), (Buffer(element, alignment=element), written), grid)
+
 
 BUILT_IN: Mapping[str, Signature] = {
     COPY_SYMBOL: Signature(
         (SizeBounds("bytes"),),
-        (Buffer(size_from_json(to_json(_COPIED))), Buffer(size_from_json(to_json(_COPIED)), written=True)),
-        size_from_json(to_json(d.ceil_div(_COPIED, COPY_WORKGROUP_BYTES))),
+        (Buffer(_size(_COPIED)), Buffer(_size(_COPIED), written=True)),
+        _size(d.ceil_div(_COPIED, COPY_WORKGROUP_BYTES)),
     ),
+    **{symbol: _filling(element) for element, symbol in FILL_SYMBOLS.items()},
     SIZES_SYMBOL: Signature(None, (Buffer(_BYTES_OF_SIZES, written=True),), _COUNTED),
 }
 """Those of the kernels that every image has, by symbol."""
@@ -76,7 +94,3 @@ def _written(view: DispatchView, result: SSAValue) -> Dim:
 def _bounds(name: str, size: Dim) -> SizeBounds:
     symbol = next((s for s in d.symbols(size) if s.name == name), Symbol(name, 0, None))
     return SizeBounds(name, symbol.lo, symbol.hi)
-
-
-def _size(dim: Dim) -> Size:
-    return size_from_json(to_json(dim))

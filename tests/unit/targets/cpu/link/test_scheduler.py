@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from fuseline.runtime import abi
+from fuseline.runtime.sizes import SizeEvaluator
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.isa.neon import MACHINE as NEON
 from fuseline.targets.cpu.kernel_ir.types import Function, Kernel
 from fuseline.targets.cpu.link.scheduler import scheduler_functions
+from fuseline.targets.cpu.link.signature import BUILT_IN
 from tests.kernel_ir.check_bounds import check_bounds
 from tests.unit.targets.cpu.link.threads import WORD, Table, Team, call
 
@@ -21,7 +23,9 @@ def test_every_access_stays_in_its_structure(machine: Any) -> None:
         if isinstance(part, Function):
             assert check_bounds(part) == [], part.symbol
         for count in (0, 1, 63, 64, 65, 65536, 65537, 300031) if isinstance(part, Kernel) else ():
-            assert check_bounds(part, (count,), -(-count // 65536)) == []
+            size = (BUILT_IN[part.symbol].sizes or ())[0]
+            workgroups = SizeEvaluator({size.name: count})(BUILT_IN[part.symbol].workgroups)
+            assert check_bounds(part, (count,), workgroups) == [], part.symbol
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ BETWEEN = (
     ("clone-cheap-producers", "dead-code", "canonicalize", "cse", "explain-fusion"),
     ("propagate-transposes", "fold-unit-dims", "fold-pad-into-consumer"),
     ("elide-concats", "canonicalize", "dead-code"),
+    ("materialize-fills", "elide-fills", "elide-concats", "dead-code"),
 )
 
 

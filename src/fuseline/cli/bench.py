@@ -158,7 +158,7 @@ def _dispatch_times(program: CompiledModel, feeds: Feeds) -> list[dict[str, Any]
         known = (
             waiting[label].pop(0)
             if waiting.get(label)
-            else DispatchRecord(name=label, executable=label, root="copy", members=[])
+            else DispatchRecord(name=label, executable=label, root=label, members=[])
         )
         moved = known.bytes_read + known.bytes_written
         predicted = known.predicted_ns * 1e-9

@@ -22,7 +22,7 @@ from fuseline.analysis.views import base_of, is_view
 from fuseline.dispatch.result_boxes import unreshaped
 from fuseline.ir.dim import symbols
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp
-from fuseline.program.fills import is_fill_step
+from fuseline.program.fills import is_fill_step, is_insert_step
 
 MOST_COPIES = 1
 """Parts that may have to be copied or filled beside those that are written there: more would be more launches than the
@@ -53,9 +53,9 @@ class ConcatsInPlace:
         found: list[SSAValue | None] = []
         for part in op.inputs:
             value = unreshaped(part)
-            free = _is_made_by_a_step(value) and value not in self.taken and value not in mine
+            free = self._is_made_by_a_step(value) and value not in self.taken and value not in mine
             found.append(value if free else None)
-            extra += not free or is_fill_step(value.owner)
+            extra += not free or self._is_filled(value)
             if free:
                 mine[value] = None
         if extra > MOST_COPIES and (extra < len(op.inputs) or not all(map(self._takes_no_code, op.inputs))):
@@ -66,7 +66,17 @@ class ConcatsInPlace:
     def _takes_no_code(self, part: SSAValue) -> bool:
         """Whether a part is an argument of the program, or lies in one, or is one number everywhere."""
         base = base_of(part)
-        return isinstance(base, BlockArgument) or is_fill_step(base.owner)
+        return isinstance(base, BlockArgument) or self._is_filled(base)
+
+    def _is_made_by_a_step(self, value: SSAValue) -> bool:
+        """Whether the value can be made in a place of our choice: by a dispatch, a call, as a fill, or as another
+        concat that needs no dispatch."""
+        made = isinstance(value.owner, DispatchRegionOp | DispatchOp | CallOp | tensor.ConcatOp)
+        return made or self._is_filled(value)
+
+    def _is_filled(self, value: SSAValue) -> bool:
+        """Whether the runtime fills it, and may put something into it."""
+        return is_fill_step(value.owner) or is_insert_step(value.owner, self.shapes)
 
     def _is_stacked(self, op: tensor.ConcatOp) -> bool:
         """Whether the parts are contiguous in the concat, and its size is known before any of them is made."""
@@ -81,13 +91,6 @@ def concats_in_place(block: Block, shapes: ShapeAnalysis) -> set[Operation]:
     places = ConcatsInPlace(block, shapes)
     claims = {op: places.claim(op) for op in block.ops if isinstance(op, tensor.ConcatOp)}
     return {op for op, parts in claims.items() if any(part is not None for part in parts or ())}
-
-
-def _is_made_by_a_step(value: SSAValue) -> bool:
-    """Whether the value can be made in a place of our choice: by a dispatch, a call, as a fill, or as another concat
-    that needs no dispatch."""
-    made = value.owner
-    return isinstance(made, DispatchRegionOp | DispatchOp | CallOp | tensor.ConcatOp) or is_fill_step(made)
 
 
 def _is_in_memory(part: SSAValue) -> bool:

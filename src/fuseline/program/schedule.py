@@ -108,6 +108,29 @@ class FillStep(NamedTuple):
         return (self.target,)
 
 
+class InsertStep(NamedTuple):
+    """The box of `target` that begins at `offsets` (an element each dimension) becomes `source`; the rest of it stays.
+
+    So it reads what it leaves.
+    """
+
+    source: Operand
+    target: Operand
+    offsets: tuple[Dim, ...]
+    wave: int
+    label: str = "copy"
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """What it reads, and what must be there before."""
+        return (self.source, self.target)
+
+    @property
+    def results(self) -> tuple[Operand, ...]:
+        """What it writes to."""
+        return (self.target,)
+
+
 class HostStep(NamedTuple):
     """An operator that runs outside native code: `node` is what `executor` is to run, for `onnx` a serialised model of
     one node.
@@ -154,7 +177,7 @@ class LoopStep(NamedTuple):
     """
 
     trips: Dim
-    steps: tuple[DispatchStep | CopyStep | FillStep | SizesStep, ...]
+    steps: tuple[DispatchStep | CopyStep | FillStep | InsertStep | SizesStep, ...]
     operands: tuple[Operand, ...]
     results: tuple[Operand, ...]
     wave: int
@@ -177,7 +200,7 @@ class PoisonStep(NamedTuple):
     results: tuple[Operand, ...] = ()
 
 
-Step: TypeAlias = DispatchStep | CopyStep | FillStep | HostStep | SizesStep | LoopStep | PoisonStep
+Step: TypeAlias = DispatchStep | CopyStep | FillStep | InsertStep | HostStep | SizesStep | LoopStep | PoisonStep
 
 
 def extents_of(step: Step) -> Sequence[Dim]:
@@ -186,6 +209,8 @@ def extents_of(step: Step) -> Sequence[Dim]:
         return [size for _, size in step.sizes]
     if isinstance(step, SizesStep):
         return step.values
+    if isinstance(step, InsertStep):
+        return step.offsets
     return [step.trips] if isinstance(step, LoopStep) else []
 
 
@@ -270,7 +295,7 @@ class Schedule:
             barriers=max(waves - 1, 0),
             waves=waves,
             constant_bytes=sum(array.nbytes for array in self.constants),
-            copies=sum(isinstance(step, CopyStep) for step in flat_steps(self.steps)),
+            copies=sum(isinstance(step, CopyStep | InsertStep) for step in flat_steps(self.steps)),
             fills=sum(isinstance(step, FillStep) for step in flat_steps(self.steps)),
             host_ops=sum(isinstance(step, HostStep) for step in self.steps),
         )

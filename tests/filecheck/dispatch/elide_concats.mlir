@@ -73,14 +73,20 @@ func.func @returned(%x: tensor<2x5xf32>) -> (tensor<2x5xf32>, tensor<4x5xf32>) {
 
 // -----
 
-// A concat that is a part itself lies in the outer one. A fill of known size is a constant, and copied; of one of unknown size there is no buffer.
+// A concat that is a part itself lies in the outer one. A fill is made where it belongs, of known size or not; two of them beside what is computed would be more
+// than one dispatch, but beside arguments they take no code.
 // CHECK-LABEL: func.func @nested
 // CHECK: %[[C:.*]] = tensor.concat dim(0) %{{.*}}, %x :
 // CHECK: %[[D:.*]] = tensor.concat dim(0) %{{.*}}, %[[C]], %{{.*}} :
-// CHECK: linalg.fill
+// CHECK: flow.dispatch.region
+// CHECK: %[[F:.*]] = linalg.fill
+// CHECK: %[[H:.*]] = tensor.concat dim(0) %{{.*}}, %[[F]] :
 // CHECK: flow.dispatch.region
 // CHECK-NEXT: tensor.concat dim(0)
-func.func @nested(%x: tensor<2x5xf32>, %z: tensor<?x5xf32>) -> (tensor<7x5xf32>, tensor<?x5xf32>) {
+// CHECK: %[[J:.*]] = tensor.concat dim(0) %[[F]], %z, %[[F]] :
+// CHECK: func.return %[[D]], %[[H]], %{{.*}}, %[[J]]
+func.func @nested(%x: tensor<2x5xf32>, %z: tensor<?x5xf32>)
+    -> (tensor<7x5xf32>, tensor<?x5xf32>, tensor<?x5xf32>, tensor<?x5xf32>) {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %n = tensor.dim %z, %c0 : tensor<?x5xf32>
@@ -95,5 +101,7 @@ func.func @nested(%x: tensor<2x5xf32>, %z: tensor<?x5xf32>) -> (tensor<7x5xf32>,
   %g = linalg.elementwise <exp> ins(%z : tensor<?x5xf32>) outs(%en : tensor<?x5xf32>) -> tensor<?x5xf32>
   %fn = linalg.fill ins(%zero : f32) outs(%en : tensor<?x5xf32>) -> tensor<?x5xf32>
   %h = tensor.concat dim(0) %g, %fn : (tensor<?x5xf32>, tensor<?x5xf32>) -> tensor<?x5xf32>
-  return %d, %h : tensor<7x5xf32>, tensor<?x5xf32>
+  %i = tensor.concat dim(0) %fn, %g, %fn : (tensor<?x5xf32>, tensor<?x5xf32>, tensor<?x5xf32>) -> tensor<?x5xf32>
+  %j = tensor.concat dim(0) %fn, %z, %fn : (tensor<?x5xf32>, tensor<?x5xf32>, tensor<?x5xf32>) -> tensor<?x5xf32>
+  return %d, %h, %i, %j : tensor<7x5xf32>, tensor<?x5xf32>, tensor<?x5xf32>, tensor<?x5xf32>
 }

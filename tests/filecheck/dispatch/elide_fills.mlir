@@ -98,3 +98,96 @@ func.func @readers(%x: tensor<f32>, %y: tensor<?xf32>, %n: index) -> (tensor<?xf
   } -> tensor<?xf32>
   return %b, %f : tensor<?xf32>, tensor<?xf32>
 }
+
+// -----
+
+// What is put into a fill at fed positions needs no dispatch, whoever else has the fill. What fusion took in stays inside.
+// CHECK-LABEL: func.func @inserts
+// CHECK: %[[F:.*]] = linalg.fill
+// CHECK: %[[G:.*]] = linalg.fill
+// CHECK: %[[R:.*]] = tensor.insert_slice %x into %[[F]][%i, 2]
+// CHECK: %[[S:.*]] = flow.dispatch.region
+// CHECK: linalg.generic
+// CHECK: tensor.insert_slice
+// CHECK: flow.return
+// CHECK-NOT: flow.dispatch.region
+// CHECK: func.return %[[R]], %[[G]], %[[S]]
+func.func @inserts(%x: tensor<?x4xf32>, %i: index, %n: index) -> (tensor<?x9xf32>, tensor<?x9xf32>, tensor<?x9xf32>) {
+  %z = arith.constant 0 : index
+  %m = tensor.dim %x, %z : tensor<?x4xf32>
+  %c = arith.constant 2.5 : f32
+  %e = tensor.empty(%n) : tensor<?x9xf32>
+  %f = linalg.fill ins(%c : f32) outs(%e : tensor<?x9xf32>) -> tensor<?x9xf32>
+  %r = tensor.insert_slice %x into %f[%i, 2] [%m, 4] [1, 1] : tensor<?x4xf32> into tensor<?x9xf32>
+  %o = tensor.empty() : tensor<f32>
+  %p = linalg.fill ins(%c : f32) outs(%o : tensor<f32>) -> tensor<f32>
+  %q = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<?x4xf32>) outs(%p : tensor<f32>) {
+  ^bb0(%v: f32, %w: f32):
+    %t = arith.addf %v, %w : f32
+    linalg.yield %t : f32
+  } -> tensor<f32>
+  %b = linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%q : tensor<f32>) outs(%e : tensor<?x9xf32>) {
+  ^bb0(%v: f32, %w: f32):
+    linalg.yield %v : f32
+  } -> tensor<?x9xf32>
+  %s = tensor.insert_slice %x into %b[%i, %i] [%m, 4] [1, 1] : tensor<?x4xf32> into tensor<?x9xf32>
+  return %r, %f, %s : tensor<?x9xf32>, tensor<?x9xf32>, tensor<?x9xf32>
+}
+
+// -----
+
+// A dispatch: with gaps; at a position that is data; into what is no fill; of rows in four loops.
+// CHECK-LABEL: func.func @gaps
+// CHECK: flow.dispatch.region
+// CHECK: tensor.insert_slice
+// CHECK: flow.return
+func.func @gaps(%x: tensor<4xf32>, %n: index) -> tensor<?xf32> {
+  %c = arith.constant 2.5 : f32
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %f = linalg.fill ins(%c : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %r = tensor.insert_slice %x into %f[1] [4] [2] : tensor<4xf32> into tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @data
+// CHECK: flow.dispatch.region
+// CHECK: tensor.insert_slice
+// CHECK: flow.return
+func.func @data(%x: tensor<4xf32>, %i: tensor<i64>, %n: index) -> tensor<?xf32> {
+  %c = arith.constant 2.5 : f32
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %f = linalg.fill ins(%c : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %k = tensor.extract %i[] : tensor<i64>
+  %j = arith.index_cast %k : i64 to index
+  %r = tensor.insert_slice %x into %f[%j] [4] [1] : tensor<4xf32> into tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @no_fill
+// CHECK: flow.dispatch.region
+// CHECK: tensor.insert_slice
+// CHECK: flow.return
+func.func @no_fill(%x: tensor<4xf32>, %y: tensor<?xf32>, %i: index) -> tensor<?xf32> {
+  %r = tensor.insert_slice %x into %y[%i] [4] [1] : tensor<4xf32> into tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @many_loops
+// CHECK: flow.dispatch.region
+// CHECK: tensor.insert_slice
+// CHECK: flow.return
+func.func @many_loops(%x: tensor<2x2x2x2x2xf32>, %n: index) -> tensor<?x?x?x?x?xf32> {
+  %c = arith.constant 2.5 : f32
+  %e = tensor.empty(%n, %n, %n, %n, %n) : tensor<?x?x?x?x?xf32>
+  %f = linalg.fill ins(%c : f32) outs(%e : tensor<?x?x?x?x?xf32>) -> tensor<?x?x?x?x?xf32>
+  %r = tensor.insert_slice %x into %f[0, 0, 0, 0, 0] [2, 2, 2, 2, 2] [1, 1, 1, 1, 1] : tensor<2x2x2x2x2xf32> into tensor<?x?x?x?x?xf32>
+  return %r : tensor<?x?x?x?x?xf32>
+}

@@ -5,15 +5,21 @@
            outs(tensor.empty(%n)) { yield %x }
     }
 
+    %r = flow.dispatch.region {                             %f = linalg.fill ins(%c) outs(tensor.empty(%n))
+      tensor.insert_slice %y into %f[%i]             =>     %r = tensor.insert_slice %y into %f[%i]
+    }
+
 A fill whose readers took it in is never here; the dispatches that are left over fill with a constant, or with the only
-element of a tensor. The schedule makes steps of them (`program/fills.py`).
+element of a tensor, and may put a box of what is in memory into it. The schedule makes steps of them
+(`program/fills.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
+import msgspec
 from xdsl.context import Context
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -22,8 +28,10 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.indexing_maps import is_permutation
 from fuseline.analysis.moves import RESHAPES
+from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import FREE, StructuredOp, is_generic, kind, yielded
 from fuseline.analysis.views import base_of
+from fuseline.dispatch.region_names import member_ids
 from fuseline.dispatch.result_boxes import returned, unreshaped
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
@@ -33,7 +41,8 @@ from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.functions import functions
 from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.open_regions import dissolve
-from fuseline.program.fills import elements_of
+from fuseline.program.fills import elements_of, is_box_of_rows, is_fill_step, readers_of
+from fuseline.report.records import CompileRecord, Decision
 
 
 @dataclass(frozen=True)
@@ -46,34 +55,52 @@ class ElideFillsPass(ModulePass):
         """Take fills out of their regions; what they were made of goes to `ctx.records`."""
         assert isinstance(ctx, CompilerContext)
         blocks = [function.body.block for function in functions(op)]
-        elided = [fill for block in blocks for fill in _elide_all(block)]
-        _record(ctx, blocks, elided)
+        shapes = ShapeAnalysis(ctx.symbols)
+        regions = [region for block in blocks for region in _regions(block) if _only_fills(region, shapes)]
+        ids = {name for region in regions for name in member_ids(region)}
+        elided = [member for region in regions for member in _elide(region)]
+        if elided:
+            _record(ctx.records, blocks, elided, ids)
 
 
-def _elide_all(block: Block) -> list[Operation]:
-    """The fills that were all that some regions did, now in their place."""
-    elided: list[Operation] = []
-    for region in ops_of(block):
-        fills = _only_fills(region) if isinstance(region, DispatchRegionOp) else []
-        if fills and not any(_is_read_in_part(result) for result in region.results):
-            assert isinstance(region, DispatchRegionOp)
-            dissolve(region)
-            elided += [_as_fill(fill) for fill in fills]
-    return elided
+def _regions(block: Block) -> list[DispatchRegionOp]:
+    return [op for op in ops_of(block) if isinstance(op, DispatchRegionOp)]
 
 
-def _only_fills(region: DispatchRegionOp) -> Sequence[linalg.ops.GenericOp]:
-    """The fills that are all that a region does, reshapes aside; none where it does anything else."""
+def _elide(region: DispatchRegionOp) -> list[Operation]:
+    """The members of a region, as fills and inserts in its place."""
+    members = _members(region)
+    dissolve(region)
+    return [_as_fill(member) if is_generic(member) else member for member in members]
+
+
+def _members(region: DispatchRegionOp) -> list[Operation]:
+    """What a region does, reshapes aside."""
     inside = ops_of(region.body.block)
-    members = [op for op in inside if not isinstance(op, (*RESHAPES, ReturnOp)) and kind(op) not in FREE]
-    fills = [op for op in members if is_generic(op) and filled_with(op) is not None]
+    return [op for op in inside if not isinstance(op, (*RESHAPES, ReturnOp)) and kind(op) not in FREE]
+
+
+def _only_fills(region: DispatchRegionOp, shapes: ShapeAnalysis) -> bool:
+    """Whether a region fills its results, and puts something into them, but does nothing else."""
+    members = _members(region)
     made = {unreshaped(value) for value in returned(region.body.block)}
-    return fills if len(fills) == len(members) and made <= {fill.results[0] for fill in fills} else []
+    return (
+        bool(members)
+        and made <= {member.results[0] for member in members}
+        and all(_is_insert(op, shapes) or _is_fill(op) for op in members)
+        and not any(_is_cut(result) for result in region.results)
+    )
 
 
-def filled_with(op: linalg.ops.GenericOp) -> SSAValue | None:
-    """What every element of the result is: a scalar constant, or the only element of a tensor that is in memory. None
-    for any other op."""
+def _is_fill(op: Operation) -> bool:
+    """Whether `op` repeats a constant, or the only element of what is in memory."""
+    number = repeated(op) if is_generic(op) else None
+    return number is not None and (not isinstance(number.type, TensorType) or _is_outside(number, op))
+
+
+def repeated(op: linalg.ops.GenericOp) -> SSAValue | None:
+    """What every element of the result is: a scalar constant, or the only element of a tensor. None for any other
+    op."""
     view = StructuredOp(op)
     if view.reduction or len(op.results) != 1 or not isinstance(view.outputs[0].owner, tensor.EmptyOp):
         return None
@@ -85,25 +112,36 @@ def filled_with(op: linalg.ops.GenericOp) -> SSAValue | None:
     if not isinstance(value, BlockArgument) or value.owner is not view.body or value.index >= view.input_count:
         return None
     source = view.inputs[value.index]
-    return source if elements_of(source) == 1 and _is_in_memory(source) else None
+    return source if elements_of(source) == 1 else None
 
 
-def _is_in_memory(value: SSAValue) -> bool:
-    base = base_of(value).owner
-    return not isinstance(base, tensor.EmptyOp)
+def _is_insert(op: Operation, shapes: ShapeAnalysis) -> bool:
+    """Whether `op` puts what is in memory into a fill."""
+    if not isinstance(op, tensor.InsertSliceOp) or not is_box_of_rows(op, shapes) or not _is_outside(op.source, op):
+        return False
+    dest = op.dest.owner
+    if is_fill_step(dest):
+        return True
+    return isinstance(dest, Operation) and dest.parent is op.parent and _is_fill(dest)
 
 
-def _is_read_in_part(value: SSAValue) -> bool:
-    """Whether somebody reads a slice of it: the slices of a fill are no views."""
-    users = [use.operation for use in value.uses]
-    return any(
-        isinstance(user, tensor.ExtractSliceOp) or (isinstance(user, RESHAPES) and _is_read_in_part(user.results[0]))
-        for user in users
-    )
+def _is_outside(value: SSAValue, reader: Operation) -> bool:
+    """Whether a value that is read in a region lies in memory before it, under whatever shape."""
+    made = unreshaped(value).owner
+    inside = isinstance(made, Operation) and made.parent is reader.parent
+    return not inside and not isinstance(base_of(value).owner, tensor.EmptyOp)
+
+
+def _is_cut(value: SSAValue) -> bool:
+    """Whether somebody reads a slice of a result: those of a fill are no views."""
+    return any(isinstance(reader, tensor.ExtractSliceOp) for reader in readers_of(value))
+
+
+# the ops that steps are read from -------------------------------------------------------------------------------------
 
 
 def _as_fill(op: linalg.ops.GenericOp) -> Operation:
-    value = filled_with(op)
+    value = repeated(op)
     assert value is not None
     fill = create_fill(_number(value, Emitter.before(op)), op.outputs[0], op.location)
     insert_before(fill, op)
@@ -123,14 +161,22 @@ def _number(value: SSAValue, emit: Emitter) -> SSAValue:
 # records --------------------------------------------------------------------------------------------------------------
 
 
-def _record(ctx: CompilerContext, blocks: Iterable[Block], elided: Iterable[Operation]) -> None:
+def _record(records: CompileRecord, blocks: Iterable[Block], elided: Iterable[Operation], members: Set[str]) -> None:
     """A source node that was nothing but a fill costs no dispatch any more."""
-    dispatched = {
-        name for block in blocks for op in block.ops if isinstance(op, DispatchRegionOp) for name in provenance(op)
-    }
-    for name in (name for fill in elided for name in provenance(fill)):
+    dispatched = {name for block in blocks for region in _regions(block) for name in provenance(region)}
+    for name in (name for op in elided for name in provenance(op)):
         if name not in dispatched:
-            ctx.records.eliminated.setdefault(name, ElideFillsPass.name)
+            records.eliminated.setdefault(name, ElideFillsPass.name)
+    records.decisions[:] = [
+        _filled(one) if one.verdict == "fused" and {one.producer, one.consumer} <= members else one
+        for one in records.decisions
+    ]
+
+
+def _filled(decision: Decision) -> Decision:
+    return msgspec.structs.replace(
+        decision, rule=ElideFillsPass.name, detail="what is put into a fill is copied there, without a dispatch", at=""
+    )
 
 
 EXPORT = ElideFillsPass

@@ -39,6 +39,7 @@ RESERVED_NAMES = frozenset(
         "same-space",
         "small-ops",
         "elide-concats",
+        "elide-fills",
         "streamed-softmax",
     }
 )

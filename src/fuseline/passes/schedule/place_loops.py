@@ -20,6 +20,7 @@ from fuseline.program.schedule import (
     CopyStep,
     DispatchStep,
     FillStep,
+    InsertStep,
     LoopStep,
     SizesStep,
     Step,
@@ -28,7 +29,7 @@ from fuseline.program.schedule import (
     moved_ref,
 )
 
-BodyStep = DispatchStep | CopyStep | FillStep | SizesStep
+BodyStep = DispatchStep | CopyStep | FillStep | InsertStep | SizesStep
 
 
 class LoopBody(NamedTuple):
@@ -113,7 +114,7 @@ class LoopPlacer:
             return step._replace(
                 operands=tuple(map(self._routed, step.operands)), results=tuple(map(self._routed, step.results))
             )
-        if isinstance(step, CopyStep | FillStep):
+        if isinstance(step, CopyStep | FillStep | InsertStep):
             return step._replace(source=self._routed(step.source), target=self._routed(step.target))
         return step._replace(target=self._routed(step.target))
 

@@ -21,7 +21,7 @@ from xdsl.dialects import arith, func, linalg, tensor
 from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.shapes import ShapeAnalysis, static_numbers
 from fuseline.analysis.views import is_view
 from fuseline.buffers import BufferRef, TensorSpec
 from fuseline.errors import FuselineError
@@ -30,13 +30,23 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.declared_types import operand_dtypes, result_dtypes
 from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
 from fuseline.ir.provenance import node_names, provenance
+from fuseline.passes.schedule.insert_steps import insert_steps
 from fuseline.passes.schedule.main_border import Described, arguments_of, results_of, spec_of
 from fuseline.passes.schedule.main_buffers import MainBuffers, Storage, tensor_type
 from fuseline.passes.schedule.place_loops import LoopBody, LoopPlacer
 from fuseline.passes.schedule.read_loops import read_loop
 from fuseline.program.concat_in_place import ConcatsInPlace
-from fuseline.program.fills import is_fill_step, is_needed
-from fuseline.program.schedule import CopyStep, DispatchStep, FillStep, HostStep, Schedule, SizesStep, Step, extents_of
+from fuseline.program.fills import is_fill_step, is_insert_step, is_needed
+from fuseline.program.schedule import (
+    CopyStep,
+    DispatchStep,
+    FillStep,
+    HostStep,
+    Schedule,
+    SizesStep,
+    Step,
+    extents_of,
+)
 from fuseline.size_requirement import SizeRequirement
 
 Symbols: TypeAlias = Mapping[str, func.FuncOp | ExecutableOp]
@@ -150,7 +160,7 @@ class _Reader:
         tensor_type(value)  # a number is no output
         root = self.buffers.root(value)
         made = isinstance(root.owner, DispatchOp | func.CallOp | tensor.FromElementsOp | tensor.ConcatOp)
-        if (made or is_fill_step(root.owner)) and not self.buffers.has(root):
+        if (made or is_fill_step(root.owner) or is_insert_step(root.owner, self.shapes)) and not self.buffers.has(root):
             self.buffers.put(root, output)
         else:
             self.copied_results.append((value, output))
@@ -185,6 +195,8 @@ class _Reader:
             self._copy(self.copied_parts[op])
         elif is_fill_step(op):
             self._fill(op)
+        elif is_insert_step(op, self.shapes):
+            self._insert(op)
         elif not _computes_nothing(op):
             hint = "every tensor op must be inside a dispatch before scheduling"
             raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=node_names(op), hint=hint)
@@ -221,6 +233,14 @@ class _Reader:
         (filled,) = op.results
         if is_needed(filled) and self.buffers.ref(filled).segment != "constant":
             self._add(FillStep(self.buffers.element(op.inputs[0]), self.buffers.operand(filled), 0), op)
+
+    def _insert(self, op: tensor.InsertSliceOp) -> None:
+        """A fill of its own, and what is put into it."""
+        assert is_fill_step(op.dest.owner)
+        element = self.buffers.element(op.dest.owner.inputs[0])
+        offsets = self.shapes.mixed(static_numbers(op, "static_offsets"), op.offsets)
+        for step in insert_steps(self.buffers.operand(op.source), element, self.buffers.operand(op.result), offsets):
+            self._add(step, None if isinstance(step, FillStep) else op)
 
     def _call(self, op: func.CallOp) -> None:
         callee = self.symbols.get(op.callee.root_reference.data)

@@ -20,6 +20,7 @@ from fuseline.program.schedule import (
     DispatchStep,
     FillStep,
     HostStep,
+    InsertStep,
     LoopStep,
     PoisonStep,
     Schedule,
@@ -105,11 +106,8 @@ class InterpretedSession:
                 memory.iteration = iteration
                 for inner in step.steps:
                     self._step(inner, memory)
-        elif isinstance(step, CopyStep):
-            memory.write([step.target], [memory.view(step.source).view(dtype_named(step.target.dtype))])
-        elif isinstance(step, FillStep):
-            element = memory.view(step.source).view(dtype_named(step.target.dtype)).reshape(())
-            memory.write([step.target], [np.broadcast_to(element, memory.view(step.target).shape)])
+        elif isinstance(step, CopyStep | FillStep | InsertStep):
+            _move(step, memory)
         elif isinstance(step, SizesStep):
             memory.write([step.target], [np.array([memory.evaluate(value) for value in step.values], np.int64)])
         elif isinstance(step, HostCall):
@@ -120,6 +118,19 @@ class InterpretedSession:
             sizes = [np.asarray(memory.evaluate(size), np.int64) for _, size in step.sizes]
             operands = [*map(memory.view, step.operands), *sizes]
             memory.write(step.results, evaluate_function(self.artifact.entries[step.executable], operands))
+
+
+def _move(step: CopyStep | FillStep | InsertStep, memory: _Memory) -> None:
+    """Do what only moves bytes."""
+    source = memory.view(step.source).view(dtype_named(step.target.dtype))
+    if isinstance(step, CopyStep):
+        memory.write([step.target], [source])
+    elif isinstance(step, FillStep):
+        memory.write([step.target], [np.broadcast_to(source.reshape(()), memory.view(step.target).shape)])
+    else:
+        at = [memory.evaluate(offset) for offset in step.offsets]
+        box = tuple(slice(first, first + size) for first, size in zip(at, source.shape, strict=True))
+        memory.view(step.target)[box] = source
 
 
 class _Memory:

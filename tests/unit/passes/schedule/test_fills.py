@@ -107,13 +107,16 @@ def _on(target: str, model: onnx.ModelProto, **options: Any) -> fuseline.Compile
     return fuseline.compile(model, threads=2, target=target, **options)
 
 
+@pytest.mark.parametrize("fusion", ["default", "none"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_what_a_dispatch_computes_is_spread_by_a_fill_or_inside(target: str) -> None:
+def test_what_a_dispatch_computes_is_spread_by_a_fill_or_inside(target: str, fusion: str) -> None:
     """The sum of all is an element like any other; whether fusion takes the spread in is its affair."""
-    text = """(float[n] x, int64[2] s) => (float[a, b] y, float[a, b] z) {
-        t = ReduceSum<keepdims = 0>(x) y = Expand(t, s) u = Exp(t) z = Expand(u, s) }"""
+    text = """(float[n] x, float[a, b] w) => (float[a, b] y, float[a, b] z) {
+        s = Shape(w) t = ReduceSum<keepdims = 0>(x) y = Expand(t, s) u = Exp(t) z = Expand(u, s) }"""
     x = RNG.standard_normal(77, np.float32)
-    got = _on(target, onnx_model(text)).run({"x": x, "s": np.array([3, 4])})
+    program = _on(target, onnx_model(text), fusion=fusion)
+    assert fusion == "default" or (program.stats["dispatches"], program.stats["fills"]) == (2, 2)
+    got = program.run({"x": x, "w": np.zeros((3, 4), np.float32)})
     np.testing.assert_allclose(got["y"], np.full((3, 4), x.sum()), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(got["z"], np.exp(got["y"]), rtol=1e-4)
 
@@ -137,8 +140,8 @@ def test_parts_of_a_concat(order: str, target: str) -> None:
 def test_the_first_state_of_a_loop(target: str) -> None:
     """Zeros of a size that is fed: the loop reads them where they were filled."""
     text = "(float[s, b, 5] x) => (float[s, 1, b, 6] y) { y = LSTM<hidden_size = 6>(x, w, r) }"
-    weights = {"w": RNG.standard_normal((1, 24, 5), np.float32), "r": RNG.standard_normal((1, 24, 6), np.float32)}
-    program = _on(target, onnx_model(text, **weights))
+    w, r = RNG.standard_normal((1, 24, 5), np.float32), RNG.standard_normal((1, 24, 6), np.float32)
+    program = _on(target, onnx_model(text, w=w, r=r))
     assert program.stats["fills"] > 0
     x = RNG.standard_normal((4, 3, 5), np.float32)
     (found,) = program.run({"x": x}).values()

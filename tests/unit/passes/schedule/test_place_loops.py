@@ -15,7 +15,7 @@ from fuseline.ir.text import parse_module
 from fuseline.passes.schedule.main_buffers import Storage
 from fuseline.passes.schedule.place_loops import LoopBody, LoopPlacer
 from fuseline.passes.schedule.read_loops import LoopShape, Position, Source, Stack, State
-from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, LoopStep, SizesStep, Step
+from fuseline.program.schedule import CopyStep, DispatchStep, FillStep, HostStep, InsertStep, LoopStep, SizesStep, Step
 
 TEXT = """func.func private @loop()
 func.func @main() {
@@ -157,10 +157,13 @@ def test_steps_run_by_what_they_need_and_the_bodys_own_buffers_stand():
     assert isinstance(first, SizesStep) and first.target.buffer.segment == "transient"
 
 
-def test_a_copy_in_a_body_is_placed_at_both_ends():
-    made = _Loop(last={1: State(0, 1)}, steps=[CopyStep(_in(0), _out(0), 0)])
+@pytest.mark.parametrize(
+    "step", [CopyStep(_in(0), _out(0), 0), FillStep(_in(0), _out(0), 0), InsertStep(_in(0), _out(0), (0, 1), 0)]
+)
+def test_what_moves_bytes_in_a_body_is_placed_at_both_ends(step: CopyStep | FillStep | InsertStep):
+    made = _Loop(last={1: State(0, 1)}, steps=[step])
     (copy,) = made.loop.steps
-    assert isinstance(copy, CopyStep)
+    assert isinstance(copy, CopyStep | FillStep | InsertStep) and type(copy) is type(step)
     assert (copy.source.buffer, copy.target.buffer) == (BufferRef("input", 0, 48), BufferRef("transient", 0))
 
 

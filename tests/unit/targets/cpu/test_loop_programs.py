@@ -12,7 +12,7 @@ import pytest
 
 from fuseline.buffers import BufferRef, LoopOffset
 from fuseline.errors import FuselineError
-from fuseline.program.schedule import LoopStep, Schedule
+from fuseline.program.schedule import CopyStep, FillStep, LoopStep, Schedule
 from fuseline.runtime import Artifact, Session, load
 from fuseline.runtime.artifact import read_artifact
 from fuseline.runtime.cpu import machine_name
@@ -123,6 +123,31 @@ def test_a_state_in_two_places_in_turn(threads: int, steps: int) -> None:
         _, last, sums = expected(**given)
         np.testing.assert_allclose(out["y"], sums, rtol=1e-4)
         np.testing.assert_allclose(out["last"], last, rtol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("stacked", "fills", "copies"), [("filled", 1, 0), ("put", 2, 1)])
+def test_fills_and_inserts_in_the_body_move_too(stacked: str, fills: int, copies: int, threads: int) -> None:
+    """Each iteration fills a row of the stack, and may put a part of the row that it reads into it."""
+    put = """%few = tensor.extract_slice %row[4] [7] [1] : tensor<?xf32> to tensor<7xf32>
+  %put = tensor.insert_slice %few into %filled[2] [7] [1] : tensor<7xf32> into tensor<?xf32>
+"""
+    ops = f"""  %number = arith.constant 7.5 : f32
+  %room = tensor.empty(%n) : tensor<?xf32>
+  %filled = linalg.fill ins(%number : f32) outs(%room : tensor<?xf32>) -> tensor<?xf32>
+  {put if copies else ""}func.return %new, %{stacked}"""
+    body = text(PUT="more", STACKED="%more").replace("func.return %new, %more", ops)
+    schedule = schedule_of(body)
+    (loop,) = schedule.loops
+    assert [sum(isinstance(step, kind) for step in loop.steps) for kind in (FillStep, CopyStep)] == [fills, copies]
+    given = feeds(5, 70)
+    rows = np.full((5, 70), 7.5, np.float32)
+    if copies:
+        rows[:, 2:9] = given["x"][::-1, 4:11]
+    for _ in range(2):
+        out = Session(artifact(schedule, threads), threads=threads).run(given)
+        np.testing.assert_array_equal(out["y"], rows)
+        np.testing.assert_allclose(out["last"], expected(**given)[1], rtol=1e-4)
 
 
 def test_a_last_state_that_nobody_reads_has_no_copy() -> None:

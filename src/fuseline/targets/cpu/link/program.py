@@ -11,11 +11,13 @@ from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim
+from fuseline.program.box_rows import ROW_LOOPS, box_distance, box_rows
 from fuseline.program.schedule import (
     CopyStep,
     DispatchStep,
     FillStep,
     HostStep,
+    InsertStep,
     LoopStep,
     PackedConstants,
     PoisonStep,
@@ -25,6 +27,7 @@ from fuseline.program.schedule import (
     Step,
     bytes_of,
     element_bytes,
+    moved,
 )
 from fuseline.runtime import program as p
 from fuseline.runtime.artifact import Artifact
@@ -32,6 +35,7 @@ from fuseline.runtime.references import undetermined_sizes
 from fuseline.runtime.signatures import Signature
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.link.built_in_kernels import (
+    COPY_ROWS_SYMBOL,
     COPY_SYMBOL,
     COPY_WORKGROUP_BYTES,
     FILL_SYMBOLS,
@@ -129,7 +133,7 @@ def _signatures(
     return dict(found)
 
 
-Launched: TypeAlias = DispatchStep | CopyStep | FillStep | SizesStep
+Launched: TypeAlias = DispatchStep | CopyStep | FillStep | InsertStep | SizesStep
 StepT = TypeVar("StepT", bound=Step)
 
 
@@ -189,16 +193,34 @@ class _ProgramBuilder:
         if isinstance(step, SizesStep):
             yield _arm(self.built_in[SIZES_SYMBOL], [self._bound(step.target)], step.values, len(step.values))
         elif isinstance(step, CopyStep):
-            count = bytes_of(step.source)
-            cost = _ns(d.mul(count, 2), self.costs.memory_bytes_per_ns)
-            bound = [self._bound(step.source), self._bound(step.target)]
-            yield _arm(self.built_in[COPY_SYMBOL], bound, (count,), d.ceil_div(count, COPY_WORKGROUP_BYTES), cost)
+            yield self._copy(step.source, step.target)
+        elif isinstance(step, InsertStep):
+            yield self._insert(step)
         elif isinstance(step, FillStep):
             yield self._fill(step)
         elif step.executable not in self.kernels:
             raise FuselineError("E0901", f"no kernel was compiled for @{step.executable}")
         else:
             yield from (self._dispatch(launch) for launch in launches(step, self.kernels[step.executable]))
+
+    def _copy(self, source: Operand, target: Operand) -> p.Arm:
+        count = bytes_of(source)
+        bound = [self._bound(source), self._bound(target)]
+        grid = d.ceil_div(count, COPY_WORKGROUP_BYTES)
+        return _arm(self.built_in[COPY_SYMBOL], bound, (count,), grid, self._copied_ns(source))
+
+    def _insert(self, step: InsertStep) -> p.Arm:
+        source, element = step.source, element_bytes(step.target.dtype)
+        target = moved(step.target, box_distance(step.offsets, step.target.dims, element))
+        rows = box_rows(source.dims, step.target.dims, element)
+        loops = [*[(1, 0)] * (ROW_LOOPS - len(rows.loops)), *rows.loops]
+        counts, strides = zip(*loops, strict=True)
+        bound = [self._bound(source), self._bound(target)]
+        cost = self._copied_ns(source)
+        return _arm(self.built_in[COPY_ROWS_SYMBOL], bound, (rows.length, *counts, *strides), d.product(counts), cost)
+
+    def _copied_ns(self, source: Operand) -> Dim:
+        return _ns(d.mul(bytes_of(source), 2), self.costs.memory_bytes_per_ns)
 
     def _fill(self, step: FillStep) -> p.Arm:
         element, count = element_bytes(step.target.dtype), d.product(step.target.dims)

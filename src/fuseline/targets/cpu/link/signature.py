@@ -11,12 +11,14 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim, Symbol
 from fuseline.ir.dim_json import to_json
+from fuseline.program.box_rows import ROW_LOOPS
 from fuseline.runtime.abi import ALIGNMENT
 from fuseline.runtime.signatures import COUNT, Buffer, Signature, SizeBounds
 from fuseline.runtime.sizes import Size, size_from_json
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel, MemRef
 from fuseline.targets.cpu.link.built_in_kernels import (
+    COPY_ROWS_SYMBOL,
     COPY_SYMBOL,
     COPY_WORKGROUP_BYTES,
     FILL_SYMBOLS,
@@ -32,6 +34,17 @@ def _size(dim: Dim) -> Size:
     return size_from_json(to_json(dim))
 
 
+def _row_copying() -> Signature:
+    """The signature of the kernel that copies rows."""
+    length = d.symbol("bytes", 0)
+    counts, strides = ([d.symbol(f"{what}{i}", 0) for i in range(ROW_LOOPS)] for what in ("rows", "stride"))
+    ends = [d.mul(d.sub(count, 1), stride) for count, stride in zip(counts, strides, strict=True)]
+    rows = d.product(counts)
+    buffers = Buffer(_size(d.mul(rows, length))), Buffer(_size(d.sum_of([*ends, length])), written=True)
+    names = ["bytes", *(f"{what}{i}" for what in ("rows", "stride") for i in range(ROW_LOOPS))]
+    return Signature(tuple(map(SizeBounds, names)), buffers, _size(rows))
+
+
 def _filling(element: int) -> Signature:
     """The signature of the kernel that fills with elements of so many bytes."""
     written = Buffer(_size(d.mul(_FILLED, element)), written=True, alignment=element)
@@ -45,6 +58,7 @@ BUILT_IN: Mapping[str, Signature] = {
         (Buffer(_size(_COPIED)), Buffer(_size(_COPIED), written=True)),
         _size(d.ceil_div(_COPIED, COPY_WORKGROUP_BYTES)),
     ),
+    COPY_ROWS_SYMBOL: _row_copying(),
     **{symbol: _filling(element) for element, symbol in FILL_SYMBOLS.items()},
     SIZES_SYMBOL: Signature(None, (Buffer(_BYTES_OF_SIZES, written=True),), _COUNTED),
 }

@@ -39,6 +39,13 @@ def _recurrent() -> onnx.ModelProto:
     return onnx_model(text, w=_floats(1, 24, 5), r=_floats(1, 24, 6))
 
 
+def _filled() -> onnx.ModelProto:
+    """Bytes that are copied beside elements that are filled: no dispatch at all."""
+    text = """(float[n, 3] x) => (float[m, 3] y, float[n, 3] z) {
+        s = Shape(x) z = ConstantOfShape<value = float {-2.5}>(s) y = Concat<axis = 0>(x, z) }"""
+    return onnx_model(text)
+
+
 def _image() -> onnx.ModelProto:
     """Fixed sizes."""
     text = "(float[1, 3, 17, 13] x) => (float[1, 8, 17, 13] y) { t = Conv<pads = [1, 1, 1, 1]>(x, w) y = Relu(t) }"
@@ -61,7 +68,9 @@ def _run(folder: Path, weights: str, sizes: Sequence[int], arrays: Sequence[Any]
 
 @needs_c
 @pytest.mark.parametrize(
-    ("model", "sizes"), [(_network, [1, 5, 130]), (_recurrent, [1, 2, 23]), (_image, [])], ids=["rows", "loop", "fixed"]
+    ("model", "sizes"),
+    [(_network, [1, 5, 130]), (_recurrent, [1, 2, 23]), (_filled, [1, 7, 30000]), (_image, [])],
+    ids=["rows", "loop", "filled", "fixed"],
 )
 def test_outputs_are_those_of_python(model: Any, sizes: list[int], tmp_path: Path) -> None:
     program = fuseline.compile(model(), threads=1)

@@ -11,10 +11,31 @@ from fuseline.runtime.sizes import SizeEvaluator
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.isa.neon import MACHINE as NEON
 from fuseline.targets.cpu.kernel_ir.types import Function, Kernel
+from fuseline.targets.cpu.link.built_in_kernels import COPY_ROWS_SYMBOL
 from fuseline.targets.cpu.link.scheduler import scheduler_functions
 from fuseline.targets.cpu.link.signature import BUILT_IN
 from tests.kernel_ir.check_bounds import check_bounds
 from tests.unit.targets.cpu.link.threads import WORD, Table, Team, call
+
+_COUNTS = [(count,) for count in (0, 1, 63, 64, 65, 65536, 65537, 300031)]
+_ROWS = [
+    (12, 1, 1, 2, 0, 0, 20),
+    (1, 1, 3, 2, 0, 35, 7),
+    (77, 4, 3, 2, 5000, 1000, 100),
+    (64, 1, 1, 1, 0, 0, 0),
+    (0, 2, 2, 2, 4, 2, 1),
+    (5, 0, 3, 2, 100, 20, 6),
+    (5, 3, 2, 0, 100, 20, 6),
+    (513, 1, 1, 70000, 0, 0, 513),
+]
+"""Bytes of a row, rows of three loops, bytes between rows of each."""
+
+
+def _grid(kernel: Kernel, *sizes: int) -> int:
+    """The workgroups that the kernel's signature tells."""
+    signature = BUILT_IN[kernel.symbol]
+    assert signature.sizes is not None
+    return SizeEvaluator(dict(zip((size.name for size in signature.sizes), sizes, strict=True)))(signature.workgroups)
 
 
 @pytest.mark.parametrize("machine", [BASELINE, NEON], ids=["x86_64", "aarch64"])
@@ -22,10 +43,9 @@ def test_every_access_stays_in_its_structure(machine: Any) -> None:
     for part in scheduler_functions(machine):
         if isinstance(part, Function):
             assert check_bounds(part) == [], part.symbol
-        for count in (0, 1, 63, 64, 65, 65536, 65537, 300031) if isinstance(part, Kernel) else ():
-            size = (BUILT_IN[part.symbol].sizes or ())[0]
-            workgroups = SizeEvaluator({size.name: count})(BUILT_IN[part.symbol].workgroups)
-            assert check_bounds(part, (count,), workgroups) == [], part.symbol
+        else:
+            for sizes in _ROWS if part.symbol == COPY_ROWS_SYMBOL else _COUNTS:
+                assert check_bounds(part, sizes, _grid(part, *sizes)) == [], part.symbol
 
 
 @pytest.mark.parametrize(

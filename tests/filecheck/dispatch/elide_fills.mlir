@@ -191,3 +191,26 @@ func.func @many_loops(%x: tensor<2x2x2x2x2xf32>, %n: index) -> tensor<?x?x?x?x?x
   %r = tensor.insert_slice %x into %f[0, 0, 0, 0, 0] [2, 2, 2, 2, 2] [1, 1, 1, 1, 1] : tensor<2x2x2x2x2xf32> into tensor<?x?x?x?x?xf32>
   return %r : tensor<?x?x?x?x?xf32>
 }
+
+// -----
+
+// Rows of a large tensor that take most of it would be written twice; few rows, or those of a small one, are copied. Where they begin is fed: known inserts are pads.
+// CHECK-LABEL: func.func @most_of_it
+// CHECK: flow.dispatch.region
+// CHECK: tensor.insert_slice %x
+// CHECK-NOT: flow.dispatch.region
+// CHECK: tensor.insert_slice %y
+// CHECK: tensor.insert_slice %z
+// CHECK: func.return
+func.func @most_of_it(%x: tensor<1000x950xf32>, %y: tensor<1000x300xf32>, %z: tensor<10x9xf32>, %n: index {fuseline.name = "n", fuseline.upper_bound = 1 : i64})
+    -> (tensor<1001x1000xf32>, tensor<1001x1000xf32>, tensor<11x10xf32>) {
+  %c = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<1001x1000xf32>
+  %f = linalg.fill ins(%c : f32) outs(%e : tensor<1001x1000xf32>) -> tensor<1001x1000xf32>
+  %a = tensor.insert_slice %x into %f[%n, 7] [1000, 950] [1, 1] : tensor<1000x950xf32> into tensor<1001x1000xf32>
+  %b = tensor.insert_slice %y into %f[%n, 7] [1000, 300] [1, 1] : tensor<1000x300xf32> into tensor<1001x1000xf32>
+  %d = tensor.empty() : tensor<11x10xf32>
+  %g = linalg.fill ins(%c : f32) outs(%d : tensor<11x10xf32>) -> tensor<11x10xf32>
+  %h = tensor.insert_slice %z into %g[%n, 1] [10, 9] [1, 1] : tensor<10x9xf32> into tensor<11x10xf32>
+  return %a, %b, %h : tensor<1001x1000xf32>, tensor<1001x1000xf32>, tensor<11x10xf32>
+}

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.cost import num_bytes
 from fuseline.analysis.indexing_maps import is_permutation
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -35,12 +36,14 @@ from fuseline.dispatch.region_names import member_ids
 from fuseline.dispatch.result_boxes import returned, unreshaped
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.dim import upper_bound
 from fuseline.ir.fast.create import create_fill
 from fuseline.ir.fast.direct import erase, insert_before, ops_of, replace_uses
 from fuseline.ir.flow import DispatchRegionOp, ReturnOp
 from fuseline.ir.functions import functions
 from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.open_regions import dissolve
+from fuseline.program.box_rows import box_rows
 from fuseline.program.fills import elements_of, is_box_of_rows, is_fill_step, readers_of
 from fuseline.report.records import CompileRecord, Decision
 
@@ -56,7 +59,13 @@ class ElideFillsPass(ModulePass):
         assert isinstance(ctx, CompilerContext)
         blocks = [function.body.block for function in functions(op)]
         shapes = ShapeAnalysis(ctx.symbols)
-        regions = [region for block in blocks for region in _regions(block) if _only_fills(region, shapes)]
+        cached = ctx.target.costs.cached_bytes
+        regions = [
+            region
+            for block in blocks
+            for region in _regions(block)
+            if _only_fills(region, shapes) and not any(_writes_twice(op, shapes, cached) for op in _members(region))
+        ]
         ids = {name for region in regions for name in member_ids(region)}
         elided = [member for region in regions for member in _elide(region)]
         if elided:
@@ -123,6 +132,15 @@ def _is_insert(op: Operation, shapes: ShapeAnalysis) -> bool:
     if is_fill_step(dest):
         return True
     return isinstance(dest, Operation) and dest.parent is op.parent and _is_fill(dest)
+
+
+def _writes_twice(op: Operation, shapes: ShapeAnalysis, cached: int) -> bool:
+    """Whether rows are put into a fill of more bytes than the caches hold that take more than half of it: they would be
+    written twice, to memory (a box of 95 % took 1.1 to 2 of the time of the dispatch)."""
+    if not isinstance(op, tensor.InsertSliceOp) or not box_rows(shapes.dims(op.source), shapes.dims(op.dest), 1).loops:
+        return False
+    box, whole = upper_bound(num_bytes(op.source, shapes)), upper_bound(num_bytes(op.dest, shapes))
+    return box is not None and whole is not None and whole > cached and 2 * box > whole
 
 
 def _is_outside(value: SSAValue, reader: Operation) -> bool:

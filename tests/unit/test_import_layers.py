@@ -16,7 +16,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-_LOW = ("errors", "border", "buffers", "size_requirement", "weight_layouts", "report.records")
+_LOW = ("errors", "border", "buffers", "scalar_code", "size_requirement", "weight_layouts", "report.records")
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 _COMPILE = (*_HIGH, "compilation")
@@ -27,6 +27,7 @@ _DESCRIBED = ("targets.description_file", "targets.file_locations", "targets.dis
 ALLOWED: dict[str, tuple[str, ...]] = {
     "errors": (),
     "buffers": (),
+    "scalar_code": (),
     "size_requirement": (),
     "weight_layouts": ("errors",),
     "border": ("errors",),
@@ -36,8 +37,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "compile_options": ("arguments",),
     "report.records": (),
     "report": ("errors",),
-    "runtime": ("errors", "buffers", "size_requirement", "weight_layouts"),
-    "runtime.command": ("errors", "buffers", "size_requirement", "border", "runtime"),
+    "runtime": ("errors", "buffers", "scalar_code", "size_requirement", "weight_layouts"),
+    "runtime.command": ("errors", "buffers", "scalar_code", "size_requirement", "border", "runtime"),
     "ir": _LOW,
     "analysis": (*_LOW, "ir"),
     "dispatch": (*_LOW, "ir", "analysis"),
@@ -75,6 +76,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "errors": (),
     "buffers": (),
+    "scalar_code": (),
     "size_requirement": (),
     "weight_layouts": ("numpy",),
     # NumPy alone runs a program; ml_dtypes (bfloat16) and onnx (host ops) are imported only where a program needs them,

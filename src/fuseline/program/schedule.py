@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fuseline.buffers import BufferRef, Operand, TensorSpec
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.scalar_code import ScalarCode
 from fuseline.size_requirement import SizeRequirement
 from fuseline.weight_layouts import WeightSource
 
@@ -136,7 +137,8 @@ class HostStep(NamedTuple):
     one node.
 
     It may be the first to know a size: a symbol among the sizes of its results that no input has. `arena_bytes` is what
-    the arena must have once those are known (0: no more than before).
+    the arena must have once those are known (0: no more than before). With `code`, `operands` are what that reads, and
+    it says what the operator gets.
     """
 
     executor: str
@@ -147,6 +149,7 @@ class HostStep(NamedTuple):
     label: str = ""
     arena_bytes: Dim = 0
     nodes: tuple[str, ...] = ()
+    code: ScalarCode | None = None
 
 
 class SizesStep(NamedTuple):
@@ -211,6 +214,8 @@ def extents_of(step: Step) -> Sequence[Dim]:
         return step.values
     if isinstance(step, InsertStep):
         return step.offsets
+    if isinstance(step, HostStep):
+        return step.code.sizes if step.code is not None else []
     return [step.trips] if isinstance(step, LoopStep) else []
 
 

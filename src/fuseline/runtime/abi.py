@@ -27,7 +27,7 @@ from run to run).
 
 from __future__ import annotations
 
-FORMAT_VERSION = 11
+FORMAT_VERSION = 12
 """Version of the artifact file and of every layout in this module. Who raises it stores a file of the new one for
 docs/deploy.md's promise: `python -m tests.unit.runtime.stored.write`."""
 

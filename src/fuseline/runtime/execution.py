@@ -214,7 +214,7 @@ class Execution:
 
     def call(self, step: HostCall, values: Values) -> list[Any]:
         """What the host operator answers for the operands as they are now."""
-        return call_host(step, values, partial(self.view, values))
+        return call_host(step, values, partial(self.view, values), self._evaluate)
 
     def view(self, values: Values, tensor: Operand) -> Array:
         """The memory of a host call's operand or result as an array."""

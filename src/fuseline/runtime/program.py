@@ -16,6 +16,7 @@ from fuseline.runtime.abi import ALIGNMENT, MAX_THREADS
 from fuseline.runtime.requirements import requirements_from_json
 from fuseline.runtime.sizes import Size, size_from_json
 from fuseline.runtime.strict import LARGEST, flag, mapping, text, whole, within
+from fuseline.scalar_code import ScalarCode, code_from_json
 from fuseline.size_requirement import SizeRequirement
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ class HostCall(NamedTuple):
     An operand that is None was left out in the model. A result that is boxed and has a size is a number which becomes
     known as that size. A symbol that no input has and that is the whole of one of the results' sizes becomes known by
     this call (only the run tells, say, how many elements are not zero); `arena_bytes` is what the arena must have from
-    then on (0: no more than before).
+    then on (0: no more than before). With `code`, `inputs` are what that reads, and it says what the operator gets.
     """
 
     executor: str
@@ -80,6 +81,7 @@ class HostCall(NamedTuple):
     outputs: tuple[Operand | None, ...]
     label: str = ""
     arena_bytes: Size = 0
+    code: ScalarCode | None = None
 
 
 class Loop(NamedTuple):
@@ -199,13 +201,14 @@ _BUFFER = _record(BufferRef, _segment, whole, _SIZE)
 _LOOP_OFFSET = _record(LoopOffset, _SIZE, whole, flag, _optional(_BUFFER), _SIZE)
 _SPEC = _record(TensorSpec, text, text, _SIZES, _optional(whole), text)
 _OPERAND = _optional(_record(Operand, _BUFFER, _SIZES, text, _standing))
+_CODE = _optional(lambda data: code_from_json(data, size_from_json))
 _ARM = _record(Arm, whole, _each(_BUFFER), _SIZES, _SIZE, _SIZE, _each(_LOOP_OFFSET))
 _SCRATCH = _record(Scratch, _SIZE, _between(0, LARGEST))
 _COMMAND = _record(Command, _each(_ARM, 1), flag, _between(0, LARGEST), text, _optional(_SCRATCH))
 _STEPS: dict[str, Callable[[Any], Step]] = {
     "launch": _COMMAND,
     "loop": _record(Loop, _SIZE, _each(_COMMAND), flag, text),
-    "host": _record(HostCall, text, bytes.fromhex, _each(_OPERAND), _each(_OPERAND), text, _SIZE),
+    "host": _record(HostCall, text, bytes.fromhex, _each(_OPERAND), _each(_OPERAND), text, _SIZE, _CODE),
     "poison": _record(Poison, _each(_record(lambda *extent: extent, _SIZE, _SIZE)), flag),
 }
 _KINDS = {Command: "launch", Loop: "loop", HostCall: "host", Poison: "poison"}

@@ -6,6 +6,7 @@ What depends on sizes that only a run knows is checked then, by `fuseline.runtim
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from fuseline.errors import FuselineError
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.program import Arm, Command, HostCall, Loop, Poison, Program, Step
 from fuseline.runtime.sizes import Size, symbol_of, symbols_of
+from fuseline.scalar_code import DTYPES, check_code
 
 ENTRIES = ("run", "worker")
 """Offsets that every image must give: the scheduler's run entry and the workers' main function."""
@@ -104,6 +106,15 @@ def _check_call(call: HostCall) -> None:
     for tensor in call.outputs:
         if tensor is not None and tensor.buffer.segment in ("constant", "input"):
             raise ValueError(f"a result in {tensor.buffer.segment} {tensor.buffer.number}")
+    if call.code is not None:
+        check_code(call.code, [*map(_elements, call.inputs)], len(call.code.sizes))
+
+
+def _elements(tensor: Operand | None) -> int | None:
+    """How many elements a tensor of integers has; None for what is none, or of sizes that only the run knows."""
+    if tensor is None or is_boxed(tensor) or tensor.dtype not in DTYPES:
+        return None
+    return prod(tensor.dims) if all(isinstance(size, int) and size >= 0 for size in tensor.dims) else None
 
 
 def _check_dtype(name: str) -> None:
@@ -139,6 +150,7 @@ def undetermined_sizes(program: Program) -> Iterator[tuple[str, str]]:
     for step in program.steps:
         if isinstance(step, HostCall):
             yield from _unknown(_tensor_sizes(step.inputs), known, step.label)
+            yield from _unknown(step.code.sizes if step.code is not None else (), known, step.label)
             known |= {symbol_of(size) for tensor in step.outputs if tensor is not None for size in tensor.dims}
             yield from _unknown([*_tensor_sizes(step.outputs), step.arena_bytes], known, step.label)
         elif isinstance(step, Poison):

@@ -15,6 +15,8 @@ from fuseline.runtime.boxed import is_tensor_type, unbox
 from fuseline.runtime.learned_sizes import learn_sizes, told_shape
 from fuseline.runtime.ownership import Boxed, hand_out, lend
 from fuseline.runtime.program import HostCall, Program
+from fuseline.runtime.scalar_arithmetic import operands_of
+from fuseline.runtime.sizes import Size, SizeEvaluator
 
 Array = NDArray[Any]
 View: TypeAlias = Callable[[Operand], Array]
@@ -56,13 +58,19 @@ def _slots(side: Sequence[TensorSpec], values: Values) -> list[Boxed | None]:
     return [values.boxed[spec.slot] for spec in side if spec.slot is not None]
 
 
-def call_host(step: HostCall, values: Values, view: View) -> list[Any]:
-    """What the host operator answers for the operands as they are now (see `host.call` for what it raises)."""
+_NUMBERS = SizeEvaluator({})
+
+
+def call_host(step: HostCall, values: Values, view: View, evaluate: Callable[[Size], int] = _NUMBERS) -> list[Any]:
+    """What the host operator answers for the operands as they are now (see `host.call` for what it raises); `evaluate`
+    gives the sizes that it computes with."""
     memory = {tensor: view(tensor) for tensor in step.inputs if tensor is not None and not is_boxed(tensor)}
     operands = [
         tensor and (values.boxed[tensor.buffer.number] if is_boxed(tensor) else memory[tensor])
         for tensor in step.inputs
     ]
+    if step.code is not None:
+        operands = operands_of(step.code, operands, [evaluate(size) for size in step.code.sizes])
     call = host.Call(step.executor, step.node, step.label, [is_boxed(tensor) for tensor in step.outputs])
     return host.call(call, operands, list(memory.values()))
 

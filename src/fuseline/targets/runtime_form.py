@@ -51,7 +51,8 @@ def program_of(schedule: Schedule, steps: Sequence[Step]) -> Program:
 def host_call(step: HostStep, place: Callable[[BufferRef], BufferRef] | None = None) -> HostCall:
     """A host operator of a schedule; `place` as in `runtime_form`."""
     operands, results = runtime_form((step.operands, step.results), place)
-    return HostCall(step.executor, step.node, operands, results, step.label, runtime_size(step.arena_bytes))
+    code = runtime_form(step.code)
+    return HostCall(step.executor, step.node, operands, results, step.label, runtime_size(step.arena_bytes), code)
 
 
 def host_calls(schedule: Schedule) -> list[HostCall]:

@@ -71,11 +71,14 @@ def test_constants_are_mapped_on_page_boundaries(saved: Path) -> None:
 
 def test_symbolic_programs_and_host_calls_survive_json() -> None:
     from fuseline.runtime.program import Program
+    from fuseline.scalar_code import Computed, ScalarCode, ScalarOp
     from fuseline.size_requirement import SizeRequirement
 
     size = ("sum", ((4, "n", ("div", N, 2)), (3, ("max", N, 7)), (-1,)))
     tensor = Operand(BufferRef("arena", 0, size), (N, 3), "int64")
-    call = HostCall("onnx", b"\x00\xffnode", (tensor, None), (tensor,), "label")
+    ops = (ScalarOp("size", 64, (0,)), ScalarOp("constant", 8, (-3,)), ScalarOp("element", 1, (0, 2)))
+    code = ScalarCode(ops, (1, Computed("bool", (), (2,)), Computed("uint8", (1, 2), (1, 0))), (size,))
+    call = HostCall("onnx", b"\x00\xffnode", (tensor, None), (tensor,), "label", 0, code)
     program = Program(
         (TensorSpec("x", "float32", (N,)),), (), (call,), size, 64, 3, {"n": (1, None), "m": (2, 9)}, 5, 6
     )

@@ -16,6 +16,7 @@ from fuseline.runtime import Session, TensorSpec
 from fuseline.runtime.program import Arm, Command, HostCall, Loop, Program, Scratch
 from fuseline.runtime.references import check_references
 from fuseline.runtime.signatures import Buffer, CodeTable, Signature, SizeBounds, split_table, with_table
+from fuseline.scalar_code import Computed, ScalarCode, ScalarOp
 from tests.graphs.onnx_text import onnx_model
 
 N: Any = ("sum", ((1, "n"),))
@@ -224,6 +225,15 @@ def _arm(**more: Any) -> Command:
     return Command((Arm(**given),))
 
 
+def _code(op: tuple[str, int, tuple[int, ...]], **more: Any) -> ScalarCode:
+    return ScalarCode((ScalarOp(*op),), (Computed("int64", (), (0,)),), **more)
+
+
+def _computing(code: ScalarCode, dims: tuple[Any, ...] = (2, 2), dtype: str = "int32") -> Program:
+    """A program whose host call computes what its operator gets from four elements."""
+    return _program(HostCall("onnx", b"", (Operand(X, dims, dtype),), (Operand(Y, (N,), "float32"),), code=code))
+
+
 UNKNOWN: Any = ("sum", ((1, "m"),))
 WRONG: list[tuple[Program, str]] = [
     (_program(_arm(kernel=15)), "no kernel begins at 15"),
@@ -248,12 +258,21 @@ WRONG: list[tuple[Program, str]] = [
         "determines the size m",
     ),
     (_program(HostCall("onnx", b"", (Operand(X, (N,), "object"),), ())), "no type of numbers"),
+    (_computing(_code(("size", 64, (0,)), sizes=(UNKNOWN,))), "determines the size m"),
+    (_computing(_code(("size", 64, (1,)), sizes=(N,))), "1 is not in 0..0"),
+    (_computing(_code(("element", 32, (0, 4)))), "no element 4 of operand 0"),
+    (_computing(_code(("element", 32, (1, 0)))), "1 is not in 0..0"),
+    (_computing(_code(("element", 32, (0, 0))), dims=(N,)), "no element 0 of operand 0"),
+    (_computing(_code(("element", 32, (0, 0))), dtype="float32"), "no element 0 of operand 0"),
+    (_computing(_code(("element", 32, (0, 0)))._replace(operands=(1,))), "1 is not in 0..0"),
 ]
 
 
 @pytest.mark.parametrize(("program", "words"), WRONG)
 def test_loading_refuses_what_makes_no_sense(program: Program, words: str) -> None:
-    check_references(_program(_arm()), 64, {"run": 0, "worker": 8}, [], {16})
+    right = _computing(_code(("size", 64, (0,)), sizes=(N,))), _computing(_code(("element", 32, (0, 3))))
+    for fine in (_program(_arm()), *right):
+        check_references(fine, 64, {"run": 0, "worker": 8}, [], {16})
     with pytest.raises(ValueError, match=words):
         check_references(program, 64, {"run": 0, "worker": 8}, [], {16})
 

@@ -15,6 +15,7 @@ from fuseline.analysis.shapes import DIMS_ATTRIBUTE
 from fuseline.errors import FuselineError
 from fuseline.ir.declared_types import OPERANDS, RESULTS
 from fuseline.ir.dim_json import from_name
+from fuseline.ir.operand_code import CODE_ATTRIBUTE, code_of
 
 _TEXTS = ("fuseline.name", "fuseline.dtype", "fuseline.type")
 _DECLARED = ("", "uint8", "uint16", "uint32", "uint64")
@@ -22,10 +23,12 @@ _DECLARED = ("", "uint8", "uint16", "uint32", "uint64")
 
 def check_annotations(module: ModuleOp, path: str) -> None:
     """Raises FuselineError (E0302) for a `fuseline.dims` that does not name one size per dimension, for a name or type
-    that is no text, and for an operator of the host that is not in base64 or has no type for each of its values."""
+    that is no text, and for an operator of the host that is not in base64, has no type for each of its values or
+    computes what cannot be computed."""
     for op in module.walk():
         if isinstance(op, FuncOp):
             _check_host_node(op, f"{path}: @{op.sym_name.data}")
+            _check_code(op, f"{path}: @{op.sym_name.data}")
             _check_dtypes(op, OPERANDS, len(op.function_type.inputs), f"{path}: @{op.sym_name.data}")
             _check_dtypes(op, RESULTS, len(op.function_type.outputs), f"{path}: @{op.sym_name.data}")
             for attributes, type_ in _borders(op):
@@ -57,6 +60,13 @@ def _check_host_node(function: FuncOp, location: str) -> None:
         b64decode(node.data if isinstance(node, StringAttr) else "", validate=True)
     except ValueError as error:
         raise _wrong("fuseline.onnx_node", f"base64 ({error})", location) from error
+
+
+def _check_code(function: FuncOp, location: str) -> None:
+    try:
+        code_of(function)
+    except ValueError as error:
+        raise _wrong(CODE_ATTRIBUTE, f"code for the operands ({error})", location) from error
 
 
 def _check_dtypes(function: FuncOp, key: str, count: int, location: str) -> None:

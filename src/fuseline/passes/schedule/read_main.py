@@ -29,6 +29,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.declared_types import operand_dtypes, result_dtypes
 from fuseline.ir.flow import DispatchOp, ExecutableOp, HostType
+from fuseline.ir.operand_code import code_of
 from fuseline.ir.provenance import node_names, provenance
 from fuseline.passes.schedule.insert_steps import insert_steps
 from fuseline.passes.schedule.main_border import Described, arguments_of, results_of, spec_of
@@ -47,6 +48,7 @@ from fuseline.program.schedule import (
     Step,
     extents_of,
 )
+from fuseline.scalar_code import ScalarCode
 from fuseline.size_requirement import SizeRequirement
 
 Symbols: TypeAlias = Mapping[str, func.FuncOp | ExecutableOp]
@@ -274,15 +276,24 @@ class _Reader:
                 f"call of {op.callee.string_value()}, which is no host operator",
                 node=node_names(op),
             )
+        code = self._operand_code(op, callee)
+        given = zip(op.arguments, operand_dtypes(callee), strict=True)
+        read = [entry for entry in given if code is None or not isinstance(entry[0].type, IndexType)]
         reads, writes = (
-            tuple(self.buffers.operand(value, name) for value, name in zip(side, names, strict=True))
-            for side, names in ((op.arguments, operand_dtypes(callee)), (op.res, result_dtypes(callee)))
+            tuple(self.buffers.operand(value, name) for value, name in side)
+            for side in (read, zip(op.res, result_dtypes(callee), strict=True))
         )
         nodes = provenance(op)
         label = ", ".join(nodes) or kind.data
         executor = callee.attributes.get("fuseline.executor")
         name = executor.data if isinstance(executor, StringAttr) else HOST_EXECUTOR
-        self._add(HostStep(name, base64.b64decode(text.data), reads, writes, 0, label, nodes=nodes), op)
+        self._add(HostStep(name, base64.b64decode(text.data), reads, writes, 0, label, nodes=nodes, code=code), op)
+
+    def _operand_code(self, op: func.CallOp, callee: func.FuncOp) -> ScalarCode | None:
+        """What the step computes of its operands; the index values among them are its sizes."""
+        code = code_of(callee)
+        indices = [value for value in op.arguments if isinstance(value.type, IndexType)]
+        return None if code is None else code._replace(sizes=tuple(self.shapes.index(value) for value in indices))
 
 
 def _computes_nothing(op: Operation) -> bool:

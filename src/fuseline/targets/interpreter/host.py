@@ -14,8 +14,10 @@ from xdsl.ir import Attribute
 from fuseline.errors import FuselineError
 from fuseline.ir.build import numpy_dtype
 from fuseline.ir.flow import HostType
+from fuseline.ir.operand_code import code_of
 from fuseline.ir.provenance import node_names
 from fuseline.runtime import host
+from fuseline.runtime.scalar_arithmetic import operands_of
 
 HOST_EXECUTOR = "onnx"
 """Who runs operators that name nobody else: what a higher layer registers for ONNX nodes."""
@@ -29,14 +31,25 @@ def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
         raise FuselineError(
             "E0305", f"@{declaration.sym_name.data} has no fuseline.onnx_node", node=declaration.sym_name.data
         )
-    operands = [
-        _declared(operand, type_) for operand, type_ in zip(operands, declaration.function_type.inputs, strict=True)
-    ]
+    types = declaration.function_type.inputs
+    operands = _given(declaration, [_declared(operand, type_) for operand, type_ in zip(operands, types, strict=True)])
     label = node_names(declaration) or declaration.sym_name.data
     boxed = [isinstance(type_, HostType | IndexType) for type_ in declaration.function_type.outputs]
     name = declaration.attributes.get("fuseline.executor")
     executor = name.data if isinstance(name, StringAttr) else HOST_EXECUTOR
     return host.call(host.Call(executor, base64.b64decode(node.data), label, boxed), operands, ())
+
+
+def _given(declaration: FuncOp, operands: list[Any]) -> list[Any]:
+    """What the operator gets: the operands, or what its declaration computes of them."""
+    code = code_of(declaration)
+    if code is None:
+        return operands
+    is_size = [isinstance(type_, IndexType) for type_ in declaration.function_type.inputs]
+    tensors, sizes = (
+        [x for x, index in zip(operands, is_size, strict=True) if index == want] for want in (False, True)
+    )
+    return operands_of(code, tensors, sizes)
 
 
 def _declared(operand: Any, type_: Attribute) -> Any:

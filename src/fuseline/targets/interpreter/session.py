@@ -111,7 +111,7 @@ class InterpretedSession:
         elif isinstance(step, SizesStep):
             memory.write([step.target], [np.array([memory.evaluate(value) for value in step.values], np.int64)])
         elif isinstance(step, HostCall):
-            memory.keep(step, call_host(step, memory.values, memory.view))
+            memory.keep(step, call_host(step, memory.values, memory.view, memory.evaluate))
         elif isinstance(step, PoisonStep):
             poison(memory.arena, [(memory.evaluate(offset), memory.evaluate(length)) for offset, length in step.live])
         elif isinstance(step, DispatchStep):

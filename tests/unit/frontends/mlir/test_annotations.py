@@ -24,7 +24,7 @@ def test_what_the_compiler_writes() -> None:
     _check(
         argument='fuseline.name = "x", fuseline.dtype = "uint8", fuseline.dims = ["n", "3"]',
         result='fuseline.name = "y"',
-        declared='fuseline.onnx_node = "aGVsbG8=", fuseline.executor = "onnx"',
+        declared='fuseline.onnx_node = "aGVsbG8=", fuseline.executor = "onnx", fuseline.operand_code = ["= 0"]',
         call='fuseline.dims = [["n", "3"]]',
     )
     _check()
@@ -59,6 +59,8 @@ def test_a_name_that_is_no_text(key: str, position: str) -> None:
         ('fuseline.onnx_node = "ä"', "must be base64"),
         ("fuseline.onnx_node = 3 : i64", "fuseline.onnx_node must be a text"),
         ("fuseline.executor = 3 : i64", "fuseline.executor must be a text"),
+        ('fuseline.operand_code = "constant i8 3"', "fuseline.operand_code must be code for the operands"),
+        ('fuseline.operand_code = ["element i8 0 0", "= int8 [] 0"]', "no element 0 of operand 0"),
     ],
 )
 def test_an_operator_of_the_host_that_cannot_be_read(declared: str, message: str) -> None:

@@ -1,0 +1,125 @@
+"""Integers that a host step computes by itself before its operator runs: the values that the compiler's schedule and
+the runtime's program share.
+
+A size that is clamped, say, is a few operations on one number. They are code of the step that learns the size, one
+operation after the other; each names those before it by number:
+
+    0  element 0 0      bits 32       element 0 of tensor 0 that the step reads
+    1  constant 9       bits 32
+    2  minsi 0 1        bits 32
+    3  extsi 2          bits 64
+    operands: [Computed("int64", (), (3,))]
+
+Numbers are bits without a sign, as in the IR; operations read them with or without one (`maxsi`, `maxui`) and wrap
+around. Named tuples, not dataclasses: the runtime imports this module, and making a dataclass takes 1 ms of import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+Extent: TypeAlias = Any
+"""A size in its schedule's or its program's form."""
+
+WIDTHS = (1, 8, 16, 32, 64)
+"""Bits that a number may have."""
+
+LEAVES = {"element": 2, "size": 1, "constant": 1}
+"""What reads: an element (number of the tensor, and which element of it, row-major), a size (its number), a number."""
+
+COMPARISONS = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+"""By the number of `arith.cmpi`'s predicate."""
+
+_TWO = """addi subi muli divsi divui remsi remui floordivsi ceildivsi ceildivui andi ori xori shli shrsi shrui maxsi
+maxui minsi minui ipowi""".split()
+_ONE = "extsi extui trunci index_cast index_castui bitcast absi ctlz cttz ctpop".split()
+
+ARITY = {**LEAVES, **dict.fromkeys((*_TWO, *COMPARISONS), 2), **dict.fromkeys(_ONE, 1), "select": 3}
+"""How many operands each operation has. Those that are no leaves are operations of `arith` and `math`, by name."""
+
+DTYPES = {"bool": 1, **{f"{sign}int{bits}": bits for sign in ("", "u") for bits in WIDTHS[1:]}}
+"""NumPy names of what operands are made of, and the bits of an element."""
+
+
+class ScalarOp(NamedTuple):
+    """One operation: its name, the bits of its result, and its operands: numbers of operations before it, or what
+    `LEAVES` says."""
+
+    name: str
+    bits: int
+    operands: tuple[int, ...]
+
+
+class Computed(NamedTuple):
+    """An operand that is computed: NumPy dtype name, sizes, and the number of the operation that makes each element."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    elements: tuple[int, ...]
+
+
+class ScalarCode(NamedTuple):
+    """`ops` in order, and what the operator gets: a tensor that the step reads, by number, or a computed one. `sizes`
+    are those that ops read."""
+
+    ops: tuple[ScalarOp, ...]
+    operands: tuple[int | Computed, ...]
+    sizes: tuple[Extent, ...] = ()
+
+
+def code_from_json(data: Any, size: Callable[[Any], Extent]) -> ScalarCode:
+    """The code behind parsed JSON, in which a named tuple is the list of its fields; `size` reads one size. Raises
+    ValueError or TypeError for what is none."""
+    ops, operands, sizes = data
+    return ScalarCode(
+        tuple([_op(item, number) for number, item in enumerate(ops)]),
+        tuple([_operand(item, len(ops)) for item in operands]),
+        tuple([size(item) for item in sizes]),
+    )
+
+
+def check_code(code: ScalarCode, elements: Sequence[int | None], sizes: int) -> None:
+    """Raise ValueError where `code` reads what is not there. `elements`: how many each tensor has that the step reads
+    (None: not known, or no tensor); `sizes`: how many there are."""
+    for name, _, operands in code.ops:
+        if name == "size":
+            _number(operands[0], sizes)
+        elif name == "element":
+            found = elements[_number(operands[0], len(elements))]
+            if found is None or operands[1] >= found:
+                raise ValueError(f"no element {operands[1]} of operand {operands[0]}")
+    for operand in code.operands:
+        if isinstance(operand, int):
+            _number(operand, len(elements))
+
+
+def _op(data: Any, number: int) -> ScalarOp:
+    """Operation `number` of its code."""
+    name, bits, operands = data
+    if type(name) is not str or ARITY.get(name) != len(operands) or bits not in WIDTHS or type(bits) is not int:
+        raise ValueError(f"no operation on numbers: {data!r:.60}")
+    most = 1 << 63 if name in LEAVES else number
+    least = -most if name == "constant" else 0
+    return ScalarOp(name, bits, tuple([_number(operand, most, least) for operand in operands]))
+
+
+def _operand(data: Any, ops: int) -> int | Computed:
+    if type(data) is int:
+        return _number(data, 1 << 31)
+    dtype, shape, elements = data
+    if type(dtype) is not str or dtype not in DTYPES:
+        raise ValueError(f"{dtype!r:.60} is no type of integers")
+    found = Computed(
+        dtype, tuple([_number(size, 1 << 31) for size in shape]), tuple([_number(i, ops) for i in elements])
+    )
+    if prod(found.shape) != len(found.elements):
+        raise ValueError(f"{len(found.elements)} elements of shape {found.shape}")
+    return found
+
+
+def _number(data: Any, end: int, start: int = 0) -> int:
+    if type(data) is not int or not start <= data < end:
+        raise ValueError(f"{data!r:.60} is not in {start}..{end - 1}")
+    return data

@@ -80,6 +80,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "dead-code",
     ),
     "fusion": (
+        "compute-sizes-on-host",
         "materialize-fills",
         "clone-reads",
         "form-dispatch-regions",

@@ -1,0 +1,321 @@
+"""Integers that are computed from few others, as code of a host step: from an element of a tensor back to what lies in
+memory, through everything that scalars can say.
+
+    %t = tensor.extract_slice %p[1] [1] [1]                            0  element 0 1
+    %r = linalg.generic ins(%t) { minsi %in, 9 }          =>           1  constant 9
+    tensor.concat(%r, dense<3>)                                        2  minsi 0 1
+                                                                       3  constant 3       elements: 2, 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any
+
+from xdsl.dialects import arith, linalg, math, tensor
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fuseline.analysis.evaluation.constants import integers_of
+from fuseline.analysis.moves import MOVES, Source, sources
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import StructuredOp, is_constant, is_generic
+from fuseline.analysis.views import base_of, is_fed
+from fuseline.ir import dim as d
+from fuseline.ir.build import element_of, numpy_dtype, shape_of
+from fuseline.ir.dim import Dim
+from fuseline.ir.fast import attributes
+from fuseline.ir.fast.direct import operands_of
+from fuseline.ir.scalar_ops import IndexCastUIOp
+from fuseline.scalar_code import COMPARISONS, WIDTHS, Computed, ScalarOp
+
+MOST_ELEMENTS = 16
+"""Elements of a tensor that is looked into: twice the rank of all but odd tensors, which is what a Pad takes."""
+
+_NAMED: dict[type[Operation], str] = {
+    op: op.name.partition(".")[2]
+    for op in (
+        arith.AddiOp,
+        arith.SubiOp,
+        arith.MuliOp,
+        arith.DivSIOp,
+        arith.DivUIOp,
+        arith.RemSIOp,
+        arith.RemUIOp,
+        arith.FloorDivSIOp,
+        arith.CeilDivSIOp,
+        arith.CeilDivUIOp,
+        arith.AndIOp,
+        arith.OrIOp,
+        arith.XOrIOp,
+        arith.ShLIOp,
+        arith.ShRSIOp,
+        arith.ShRUIOp,
+        arith.MaxSIOp,
+        arith.MaxUIOp,
+        arith.MinSIOp,
+        arith.MinUIOp,
+        arith.SelectOp,
+        arith.ExtSIOp,
+        arith.ExtUIOp,
+        arith.TruncIOp,
+        arith.IndexCastOp,
+        IndexCastUIOp,
+        arith.BitcastOp,
+        math.AbsIOp,
+        math.IPowIOp,
+        math.CountLeadingZerosOp,
+        math.CountTrailingZerosOp,
+        math.CtPopOp,
+    )
+}
+"""The operations of scalar code that are ops of one name; comparisons have that of their predicate."""
+
+
+def bits_of(type_: Attribute) -> int | None:
+    """The bits of an integer that scalar code computes with; None for any other type."""
+    if isinstance(type_, IndexType):
+        return 64
+    width = type_.width.data if isinstance(type_, IntegerType) else 0
+    return width if width in WIDTHS else None
+
+
+class _Coordinates:
+    """Coordinates that are sizes, numbers for the most part (see `moves.Coordinates`)."""
+
+    def number(self, value: Dim) -> Dim:
+        """A coordinate that is the same everywhere."""
+        return value
+
+    def moved(self, at: Dim, stride: Dim, offset: Dim) -> Dim:
+        """`stride * at + offset`."""
+        return d.add(d.mul(at, stride), offset)
+
+    def linearized(self, at: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
+        """The row-major index of `at` in a shape of `sizes`."""
+        flat: Dim = 0
+        for coordinate, size in zip(at, sizes, strict=True):
+            flat = d.add(d.mul(flat, size), coordinate)
+        return flat
+
+    def delinearized(self, at: Dim, sizes: Sequence[Dim]) -> list[Dim] | None:
+        """The coordinates of row-major index `at`; None where one is no number."""
+        found: list[Dim] = []
+        for size in reversed(sizes):
+            if not isinstance(at, int) or not isinstance(size, int) or size == 0:
+                return None
+            found.append(at % size)
+            at //= size
+        return found[::-1]
+
+
+_COORDINATES = _Coordinates()
+
+
+@dataclass(frozen=True)
+class _Point:
+    """One iteration of a structured op without reductions."""
+
+    view: StructuredOp
+    loops: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class ScalarChains:
+    """Code for what one host step gets. `tensors` and `sizes` are what its operations read, by number.
+
+    Args:
+        shapes: the sizes of the function. resources: the constants that the program has beside its text.
+    """
+
+    shapes: ShapeAnalysis
+    resources: Mapping[str, Any]
+    ops: list[ScalarOp] = field(default_factory=list[ScalarOp])
+    tensors: list[SSAValue] = field(default_factory=list[SSAValue])
+    sizes: list[SSAValue] = field(default_factory=list[SSAValue])
+    _numbers: dict[ScalarOp, int] = field(default_factory=dict[ScalarOp, int])
+    _known: dict[tuple[SSAValue, tuple[Dim, ...]], int | None] = field(
+        default_factory=dict[tuple[SSAValue, tuple[Dim, ...]], int | None]
+    )
+
+    def computed(self, value: SSAValue, dtype: str | None = None) -> Computed | None:
+        """`value` as an operand that is computed, its elements of NumPy type `dtype` (default: that of the IR); None
+        for what lies in memory already, and for what is no tensor of few integers that others make."""
+        if not _is_few_integers(value) or _needs_no_step(value):
+            return None
+        shape = shape_of(value)
+        elements = [self.element(value, at) for at in product(*map(range, shape))]
+        if any(number is None or self._reads(number, value) for number in elements):
+            return None
+        known = tuple([number for number in elements if number is not None])
+        return Computed(dtype or numpy_dtype(element_of(value)).name, shape, known)
+
+    def _reads(self, number: int, value: SSAValue) -> bool:
+        """Whether an operation is a read of `value`."""
+        name, _, operands = self.ops[number]
+        return name == "element" and self.tensors[operands[0]] is value
+
+    # elements ---------------------------------------------------------------------------------------------------------
+
+    def element(self, value: SSAValue, at: tuple[Dim, ...]) -> int | None:
+        """The number of the operation that makes element `at` of a tensor; None where there is no way to say it."""
+        key = value, at
+        if key not in self._known:
+            inside = self._inside(value, at)
+            self._known[key] = self._read(value, at) if inside is None else inside
+        return self._known[key]
+
+    def _inside(self, value: SSAValue, at: tuple[Dim, ...]) -> int | None:
+        """The element as what makes it computes it."""
+        place = [coordinate for coordinate in at if isinstance(coordinate, int)]
+        bits = bits_of(element_of(value))
+        if bits is None or type(value) is not OpResult or len(place) < len(at):
+            return None
+        op = value.op
+        if type(op) is arith.ConstantOp:
+            array = integers_of(op.value, self.resources)
+            return None if array is None else self._add("constant", bits, int(array.reshape(shape_of(value))[*place]))
+        if type(op) is linalg.ops.FillOp:
+            return self.scalar(op.inputs[0], None)
+        if not _is_few_integers(value):
+            return None
+        if type(op) is tensor.FromElementsOp:
+            return self.scalar(operands_of(op)[_flat(place, shape_of(value))], None)
+        return self._moved(op, place) if type(op) in MOVES else self._generic(value, place)
+
+    def _moved(self, op: Operation, place: Sequence[int]) -> int | None:
+        """The element where an op that moves data takes it from; None beside everything (the border of a pad)."""
+        for source in sources(op, place, self.shapes, _COORDINATES) or ():
+            inside = _holds(source)
+            if inside is None:
+                return None
+            if inside:
+                return self.element(source.value, source.at)
+        return None
+
+    def _generic(self, value: OpResult, place: Sequence[int]) -> int | None:
+        op = value.op
+        if not is_generic(op):
+            return None
+        view = StructuredOp(op)
+        loops = _loops_at(view, value.index, place)
+        end = view.body.last_op
+        return None if loops is None or end is None else self.scalar(operands_of(end)[value.index], _Point(view, loops))
+
+    def _read(self, value: SSAValue, at: tuple[Dim, ...]) -> int | None:
+        """The element as one of a tensor in memory: an argument, a part of one, or what is computed as it is."""
+        moved = type(value) is OpResult and type(value.op) in (*MOVES, tensor.EmptyOp)
+        place = [coordinate for coordinate in at if isinstance(coordinate, int)]
+        bits = bits_of(element_of(value))
+        if bits is None or not _is_few_integers(value) or len(place) < len(at):
+            return None
+        if moved and not is_fed(base_of(value)):
+            return None  # the computed tensor would lie in memory as a whole, for the sake of an element
+        shape = shape_of(value)
+        if not all(0 <= coordinate < size for coordinate, size in zip(place, shape, strict=True)):
+            return None
+        return self._add("element", bits, _numbered(self.tensors, value), _flat(place, shape))
+
+    # scalars ----------------------------------------------------------------------------------------------------------
+
+    def scalar(self, value: SSAValue, point: _Point | None) -> int | None:
+        """The number of the operation that makes a scalar, in the body of an op at `point` or outside of all."""
+        bits = bits_of(value.type)
+        if bits is None:
+            return None
+        inside = point if point is not None and _block_of(value) is point.view.body else None
+        if isinstance(value, BlockArgument) and inside is not None:
+            view = inside.view
+            map_ = [*view.input_maps, *view.output_maps][value.index]
+            return self.element(view.operands[value.index], tuple(map_.eval(inside.loops, ())))
+        op = value.owner
+        if isinstance(op, arith.ConstantOp):
+            return self._add("constant", bits, op.value.value.data) if isinstance(op.value, IntegerAttr) else None
+        if inside is None and isinstance(value.type, IndexType):
+            return self._add("size", bits, _numbered(self.sizes, value))
+        return self._computed(op, point, bits) if isinstance(op, Operation) else None
+
+    def _computed(self, op: Operation, point: _Point | None, bits: int) -> int | None:
+        if isinstance(op, linalg.ops.IndexOp) and point is not None:
+            return self._add("constant", bits, point.loops[op.dim.value.data])
+        operands = [
+            self.scalar(operand, point) for operand in operands_of(op) if not isinstance(operand.type, TensorType)
+        ]
+        known = [operand for operand in operands if operand is not None]
+        if len(known) < len(operands):
+            return None
+        if isinstance(op, tensor.ExtractOp):
+            at = [self.ops[number] for number in known]
+            return self.element(op.tensor, tuple([one.operands[0] for one in at])) if _are_numbers(at) else None
+        if isinstance(op, arith.CmpiOp):
+            return self._add(COMPARISONS[op.predicate.value.data], bits, *known)
+        return self._add(_NAMED[type(op)], bits, *known) if type(op) in _NAMED else None
+
+    def _add(self, name: str, bits: int, *operands: int) -> int:
+        op = ScalarOp(name, bits, operands)
+        if op not in self._numbers:
+            self._numbers[op] = len(self.ops)
+            self.ops.append(op)
+        return self._numbers[op]
+
+
+def _numbered(values: list[SSAValue], value: SSAValue) -> int:
+    """The number of `value` among `values`, to which it belongs from now on."""
+    if value not in values:
+        values.append(value)
+    return values.index(value)
+
+
+def _is_few_integers(value: SSAValue) -> bool:
+    if not isinstance(value.type, TensorType) or not attributes.is_static(value.type):
+        return False
+    return bits_of(element_of(value)) is not None and 0 < prod(shape_of(value)) <= MOST_ELEMENTS
+
+
+def _needs_no_step(value: SSAValue) -> bool:
+    """Whether `value` lies in memory without anything being launched for it: what is fed, parts of it, constants, what
+    functions answer."""
+    op = value.owner
+    if not isinstance(op, Operation) or is_constant(value) or is_fed(base_of(value)):
+        return True
+    return type(op) not in MOVES and not is_generic(op) and not isinstance(op, tensor.FromElementsOp)
+
+
+def _holds(source: Source[Dim]) -> bool | None:
+    """Whether the element is one of this source; None where only the run knows."""
+    for guard in source.guards:
+        if not isinstance(guard.coordinate, int) or not isinstance(guard.size, int):
+            return None
+        if not 0 <= guard.coordinate < guard.size:
+            return False
+    return True
+
+
+def _loops_at(view: StructuredOp, result: int, place: Sequence[int]) -> tuple[int, ...] | None:
+    """The iteration that makes element `place` of a result; None where it is not the only one."""
+    loops: dict[int, int] = {}
+    for expr, coordinate in zip(view.output_maps[result].results, place, strict=True):
+        if isinstance(expr, AffineDimExpr):
+            loops[expr.position] = coordinate
+    return tuple([loops[i] for i in range(view.rank)]) if len(loops) == view.rank and not view.reduction else None
+
+
+def _block_of(value: SSAValue) -> Block | None:
+    owner = value.owner
+    return owner.parent if isinstance(owner, Operation) else owner
+
+
+def _are_numbers(ops: Sequence[ScalarOp]) -> bool:
+    return all(op.name == "constant" for op in ops)
+
+
+def _flat(place: Sequence[int], shape: Sequence[int]) -> int:
+    """The row-major number of an element."""
+    flat = 0
+    for coordinate, size in zip(place, shape, strict=True):
+        flat = flat * size + coordinate
+    return flat

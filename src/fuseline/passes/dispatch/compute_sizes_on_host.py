@@ -8,19 +8,22 @@ No dispatch is launched for them, and they lie in no memory: the run waits for t
 any number of ops on few integers (`scalar_chains.py`), down to arguments, constants, sizes, and results that need a
 dispatch of their own. Who reads the same numbers as data keeps the ops: twice they cost a few operations, while what a
 host step reads is stored by a dispatch before it, which none of those that read it as data can then be part of.
+
+What follows a dispatch moves only where nobody else reads it or the result before it, and where it follows one alone:
+it would be that dispatch's epilogue, and what is made of two results may be what makes them one dispatch.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, IndexType, ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.shapes import DIMS_ATTRIBUTE, ShapeAnalysis, argument_attribute
@@ -28,23 +31,25 @@ from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.declared_types import declare_dtypes, operand_dtypes, result_dtypes
 from fuseline.ir.dim_json import from_name
-from fuseline.ir.fast.direct import ops_of, set_operands
+from fuseline.ir.fast.direct import ops_of, set_operands, users_of_value
 from fuseline.ir.functions import functions
 from fuseline.ir.operand_code import CODE_ATTRIBUTE, declare_code
 from fuseline.passes.cleanup.dead_code import remove_dead
 from fuseline.passes.cleanup.elimination import record_eliminated
-from fuseline.passes.dispatch.scalar_chains import ScalarChains
+from fuseline.passes.dispatch.scalar_chains import MadeOf, ScalarChains
 from fuseline.scalar_code import LEAVES, Computed, ScalarCode, ScalarOp
 
 MOST_OPS = 64
-"""Operations that a host step computes, at about 0.5 us each; what takes more stays a dispatch."""
+"""Operations that a host step computes, at about 0.5 us each; where it takes more they stay a dispatch."""
 
 
 @dataclass(frozen=True)
 class ComputeSizesOnHostPass(ModulePass):
-    """Has no options."""
+    """Options: `most_ops` is how many operations a host step computes at the most."""
 
     name = "compute-sizes-on-host"
+
+    most_ops: int = MOST_OPS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the calls that make sizes known; nodes that vanish are recorded."""
@@ -52,7 +57,7 @@ class ComputeSizesOnHostPass(ModulePass):
         declared = {item.sym_name.data: item for item in op.ops if isinstance(item, FuncOp) and item.is_declaration}
         calls = Counter(inner.callee.string_value() for inner in op.walk() if isinstance(inner, CallOp))
         found = [
-            _compute(call, declared[name], ctx)
+            _compute(call, declared[name], ctx, self.most_ops)
             for function in functions(op)
             for call in list(_learning_calls(function))
             if (name := call.callee.string_value()) in declared and calls[name] == 1
@@ -85,7 +90,7 @@ def _symbols(names: Any) -> set[str]:
     return {name for entry in names.data for name in _symbols(entry)} if isinstance(names, ArrayAttr) else set()
 
 
-def _compute(call: CallOp, callee: FuncOp, ctx: CompilerContext) -> bool:
+def _compute(call: CallOp, callee: FuncOp, ctx: CompilerContext, most_ops: int) -> bool:
     """Let `callee` compute what it can of what it is given; whether that is anything."""
     operands = list(call.arguments)
     if "fuseline.host_op" not in callee.attributes or CODE_ATTRIBUTE in callee.attributes:
@@ -95,12 +100,26 @@ def _compute(call: CallOp, callee: FuncOp, ctx: CompilerContext) -> bool:
     chains = ScalarChains(ShapeAnalysis(ctx.symbols), ctx.resources)
     dtypes = operand_dtypes(callee)
     computed = [chains.computed(operand, dtype) for operand, dtype in zip(operands, dtypes, strict=True)]
+    made_of = {operand: chains.made_of(operand) for operand, one in zip(operands, computed, strict=True) if one}
+    inside = {call}.union(*(one.ops for one in made_of.values()))
+    stays = {operand for operand, one in made_of.items() if not _may_move(one, inside)}
+    computed = [None if operand in stays else one for operand, one in zip(operands, computed, strict=True)]
     reads = _Reads.of(chains, operands, computed)
-    if not any(computed) or reads.work > MOST_OPS:
+    if not any(computed) or reads.work > most_ops:
         return False
     _redeclare(callee, reads, {operand: dtype for operand, dtype in zip(operands, dtypes, strict=True)})
     set_operands(call, [*reads.tensors, *reads.sizes])
     return True
+
+
+def _may_move(what: MadeOf, inside: Set[Operation]) -> bool:
+    """Whether no dispatch can be the worse for it: there is none before, or one that keeps its results for the ops
+    `inside`."""
+    dispatches = {result.owner for result in what.launched}
+    read = [*what.launched, *(value for op in what.ops for value in op.results)]
+    return not dispatches or (
+        len(dispatches) == 1 and all(user in inside for value in read for user in users_of_value(value))
+    )
 
 
 @dataclass(frozen=True)

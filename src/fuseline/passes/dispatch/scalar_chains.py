@@ -17,13 +17,14 @@ from typing import Any
 
 from xdsl.dialects import arith, linalg, math, tensor
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.evaluation.constants import integers_of
 from fuseline.analysis.moves import MOVES, Source, sources
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, is_constant, is_generic
+from fuseline.analysis.structured import StructuredOp, is_constant, is_generic, tensor_operands
 from fuseline.analysis.views import base_of, is_fed
 from fuseline.ir import dim as d
 from fuseline.ir.build import element_of, numpy_dtype, shape_of
@@ -35,6 +36,9 @@ from fuseline.scalar_code import COMPARISONS, WIDTHS, Computed, ScalarOp
 
 MOST_ELEMENTS = 16
 """Elements of a tensor that is looked into: twice the rank of all but odd tensors, which is what a Pad takes."""
+
+_FREE = (arith.ConstantOp, tensor.EmptyOp, linalg.ops.FillOp)
+"""Of no dispatch, and cloned for each reader."""
 
 _NAMED: dict[type[Operation], str] = {
     op: op.name.partition(".")[2]
@@ -124,6 +128,15 @@ class _Point:
     loops: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class MadeOf:
+    """What an operand that is computed is made of: the `ops` that code stands for, and results that something is
+    launched for."""
+
+    ops: list[Operation]
+    launched: list[SSAValue]
+
+
 @dataclass(eq=False)
 class ScalarChains:
     """Code for what one host step gets. `tensors` and `sizes` are what its operations read, by number.
@@ -158,6 +171,22 @@ class ScalarChains:
         """Whether an operation is a read of `value`."""
         name, _, operands = self.ops[number]
         return name == "element" and self.tensors[operands[0]] is value
+
+    def made_of(self, value: SSAValue) -> MadeOf:
+        """What makes the computed operand `value`."""
+        found, seen, pending = MadeOf([], []), set[SSAValue](), [value]
+        while pending:
+            one = pending.pop()
+            op = one.owner
+            if one in seen or not isinstance(op, Operation) or type(op) in _FREE:
+                continue
+            seen.add(one)
+            if one not in self.tensors:
+                found.ops.append(op)
+                pending += tensor_operands(op)
+            elif not _needs_no_step(one):
+                found.launched.append(one)
+        return found
 
     # elements ---------------------------------------------------------------------------------------------------------
 
@@ -278,11 +307,9 @@ def _is_few_integers(value: SSAValue) -> bool:
 
 def _needs_no_step(value: SSAValue) -> bool:
     """Whether `value` lies in memory without anything being launched for it: what is fed, parts of it, constants, what
-    functions answer."""
+    host operators and loops answer."""
     op = value.owner
-    if not isinstance(op, Operation) or is_constant(value) or is_fed(base_of(value)):
-        return True
-    return type(op) not in MOVES and not is_generic(op) and not isinstance(op, tensor.FromElementsOp)
+    return not isinstance(op, Operation) or isinstance(op, CallOp) or is_constant(value) or is_fed(base_of(value))
 
 
 def _holds(source: Source[Dim]) -> bool | None:

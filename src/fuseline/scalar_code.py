@@ -34,9 +34,15 @@ COMPARISONS = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge
 
 _TWO = """addi subi muli divsi divui remsi remui floordivsi ceildivsi ceildivui andi ori xori shli shrsi shrui maxsi
 maxui minsi minui ipowi""".split()
-_ONE = "extsi extui trunci index_cast index_castui bitcast absi ctlz cttz ctpop".split()
+_ONE = "bitcast absi ctlz cttz ctpop".split()
+_CONVERSIONS = "extsi extui trunci index_cast index_castui".split()
 
-ARITY = {**LEAVES, **dict.fromkeys((*_TWO, *COMPARISONS), 2), **dict.fromkeys(_ONE, 1), "select": 3}
+ARITY = {
+    **LEAVES,
+    **dict.fromkeys((*_TWO, *COMPARISONS), 2),
+    **dict.fromkeys((*_ONE, *_CONVERSIONS), 1),
+    "select": 3,
+}
 """How many operands each operation has. Those that are no leaves are operations of `arith` and `math`, by name."""
 
 DTYPES = {"bool": 1, **{f"{sign}int{bits}": bits for sign in ("", "u") for bits in WIDTHS[1:]}}
@@ -73,11 +79,23 @@ def code_from_json(data: Any, size: Callable[[Any], Extent]) -> ScalarCode:
     """The code behind parsed JSON, in which a named tuple is the list of its fields; `size` reads one size. Raises
     ValueError or TypeError for what is none."""
     ops, operands, sizes = data
+    read = [_op(item, number) for number, item in enumerate(ops)]
+    bits = [op.bits for op in read]
+    for op in read:
+        if op.name not in LEAVES and not _fits(op, [bits[operand] for operand in op.operands]):
+            raise ValueError(f"{op.name} of {op.bits} bits does not fit its operands")
     return ScalarCode(
-        tuple([_op(item, number) for number, item in enumerate(ops)]),
-        tuple([_operand(item, len(ops)) for item in operands]),
-        tuple([size(item) for item in sizes]),
+        tuple(read), tuple([_operand(item, bits) for item in operands]), tuple([size(item) for item in sizes])
     )
+
+
+def _fits(op: ScalarOp, given: list[int]) -> bool:
+    """Whether an operation of operands of `given` bits has results of its own."""
+    if op.name in COMPARISONS:
+        return op.bits == 1 and given[0] == given[1]
+    if op.name == "select":
+        return given == [1, op.bits, op.bits]
+    return op.name in _CONVERSIONS or set(given) == {op.bits}
 
 
 def check_code(code: ScalarCode, elements: Sequence[int | None], sizes: int) -> None:
@@ -105,18 +123,19 @@ def _op(data: Any, number: int) -> ScalarOp:
     return ScalarOp(name, bits, tuple([_number(operand, most, least) for operand in operands]))
 
 
-def _operand(data: Any, ops: int) -> int | Computed:
+def _operand(data: Any, bits: Sequence[int]) -> int | Computed:
+    """What an operator gets of code whose operations have results of these `bits`."""
     if type(data) is int:
         return _number(data, 1 << 31)
     dtype, shape, elements = data
     if type(dtype) is not str or dtype not in DTYPES:
         raise ValueError(f"{dtype!r:.60} is no type of integers")
-    found = Computed(
-        dtype, tuple([_number(size, 1 << 31) for size in shape]), tuple([_number(i, ops) for i in elements])
+    sizes, numbers = (
+        [_number(item, end) for item in items] for items, end in ((shape, 1 << 31), (elements, len(bits)))
     )
-    if prod(found.shape) != len(found.elements):
-        raise ValueError(f"{len(found.elements)} elements of shape {found.shape}")
-    return found
+    if prod(sizes) != len(numbers) or any(bits[number] != DTYPES[dtype] for number in numbers):
+        raise ValueError(f"{len(numbers)} elements, or of other bits, for {dtype} of shape {sizes}")
+    return Computed(dtype, tuple(sizes), tuple(numbers))
 
 
 def _number(data: Any, end: int, start: int = 0) -> int:

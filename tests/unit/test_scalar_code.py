@@ -34,9 +34,21 @@ def test_an_operation_that_is_none(op: Any) -> None:
         _read([*OPS, op])
 
 
+@pytest.mark.parametrize("op", [
+    ["addi", 64, [0, 1]], ["addi", 32, [0, 2]], ["slt", 32, [0, 1]], ["slt", 1, [0, 2]], ["absi", 16, [0]],
+    ["select", 32, [0, 0, 1]], ["select", 64, [5, 0, 1]], ["select", 32, [5, 0, 2]],
+])  # fmt: skip
+def test_an_operation_whose_bits_are_not_those_of_its_operands(op: Any) -> None:
+    right = [["eq", 1, [0, 1]], ["select", 32, [5, 0, 1]], ["trunci", 8, [2]], ["extui", 64, [0]]]
+    assert len(_read([*OPS, *right]).ops) == 9
+    with pytest.raises(ValueError, match="does not fit its operands"):
+        _read([*OPS, right[0], op])
+
+
 @pytest.mark.parametrize("operand", [
     -1, True, None, "x", ["float32", [], [4]], ["object", [], [4]], ["int64", [2], [4]], ["int64", [-1], []],
-    ["int64", [], [5]], ["int64", [], [-1]], ["int64", [], ["4"]], [8, [], [4]], ["int64", []],
+    ["int64", [], [5]], ["int64", [], [3]], ["bool", [], [4]], ["int64", [], [-1]], ["int64", [], ["4"]],
+    [8, [], [4]], ["int64", []],
 ])  # fmt: skip
 def test_an_operand_that_is_none(operand: Any) -> None:
     with pytest.raises((ValueError, TypeError)):

@@ -1,81 +1,145 @@
 """What code of a host step (`fuseline.scalar_code`) computes: integers of 1 to 64 bits, as kernels compute them.
 
-Numbers are kept as bits without a sign; those of an operation that has one are read as signed. Where kernels define
-what MLIR leaves open, this does the same: what is divided by 0 is itself, with a remainder of 0, and so is the lowest
-number divided by -1; a shift by the width or more makes 0.
+Numbers are kept with a sign, truth as -1; operations that have none take the bits. Where kernels define what MLIR
+leaves open, this does the same: what is divided by 0 is itself, with a remainder of 0, and so is the lowest number
+divided by -1; a shift by the width or more makes 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fuseline.scalar_code import DTYPES, Computed, ScalarCode
+from fuseline.scalar_code import DTYPES, LEAVES, Computed, ScalarCode, ScalarOp
 
-Binary: TypeAlias = Callable[[int, int, int], int]
-"""The result for two numbers and their bits; what lies beyond the bits of the result is dropped."""
+Rule: TypeAlias = Callable[[int, int, int], int]
+"""The result for as many numbers as the operation has operands; the rest repeats the first."""
+
+Maker: TypeAlias = Callable[[int, int], Rule]
+"""The rule for the bits of the first operand and those of the result."""
 
 
 def operands_of(code: ScalarCode, inputs: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
-    """The operands of a host operator: those of `inputs` that it gets, and what `code` computes of them and of
-    `sizes`."""
-    numbers = _numbers(code, inputs, sizes)
-    return [inputs[operand] if isinstance(operand, int) else _array(operand, numbers) for operand in code.operands]
+    """The operands of a host operator: those of `inputs` (arrays, where code reads them) that it gets, and what `code`
+    computes of them and of `sizes`."""
+    prepared = _prepared(code)
+    numbers = prepared.numbers(inputs, sizes)
+    return [inputs[one] if isinstance(one, int) else one.array(numbers) for one in prepared.operands]
 
 
-def _array(operand: Computed, numbers: Sequence[int]) -> Any:
-    values = np.array([numbers[i] for i in operand.elements], f"uint{max(DTYPES[operand.dtype], 8)}")
-    return values.view(operand.dtype).reshape(operand.shape)
+class _Room(NamedTuple):
+    """What a computed operand is stored as: `signed` is its dtype with a sign, which its numbers have."""
 
+    signed: np.dtype[Any]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    elements: tuple[int, ...]
 
-def _numbers(code: ScalarCode, inputs: Sequence[Any], sizes: Sequence[int]) -> list[int]:
-    """The bits of each operation's result."""
-    found: list[int] = []
-    for name, bits, operands in code.ops:
-        if name == "constant":
-            value = operands[0]
-        elif name == "element":
-            value = int(np.asarray(inputs[operands[0]]).reshape(-1)[operands[1]])
-        elif name == "size":
-            value = int(sizes[operands[0]])
+    def array(self, numbers: Sequence[int]) -> Any:
+        signed, dtype, shape, elements = self
+        if not shape:
+            array = np.array(numbers[elements[0]], signed)
         else:
-            value = _result(name, [found[i] for i in operands], code.ops[operands[0]].bits)
-        found.append(value & ((1 << bits) - 1))
+            array = np.array([numbers[i] for i in elements], signed).reshape(shape)
+        return array if dtype is signed else array != 0 if dtype.kind == "b" else array.view(dtype)
+
+
+def _room(operand: Computed) -> _Room:
+    signed = np.dtype(f"int{max(DTYPES[operand.dtype], 8)}")
+    return _Room(signed, np.dtype(operand.dtype), operand.shape, operand.elements)
+
+
+class _Prepared:
+    """Code as it is run: leaves first, the numbers among them once and for all."""
+
+    def __init__(self, code: ScalarCode) -> None:
+        self.code = code
+        self.operands = [operand if isinstance(operand, int) else _room(operand) for operand in code.operands]
+        ops = list(enumerate(code.ops))
+        self._known = [_signed(op.operands[0], op.bits) if op.name == "constant" else 0 for op in code.ops]
+        self._elements = [(i, *op.operands, _half(op.bits)) for i, op in ops if op.name == "element"]
+        self._sizes = [(i, *op.operands, _half(op.bits)) for i, op in ops if op.name == "size"]
+        self._steps = [_step(i, op, code) for i, op in ops if op.name not in LEAVES]
+
+    def numbers(self, inputs: Sequence[Any], sizes: Sequence[int]) -> list[int]:
+        """The result of each operation."""
+        found = self._known.copy()
+        for number, which, position, half in self._elements:
+            found[number] = ((inputs[which].item(position) + half) & (2 * half - 1)) - half
+        for number, which, half in self._sizes:
+            found[number] = ((sizes[which] + half) & (2 * half - 1)) - half
+        for number, rule, a, b, c in self._steps:
+            found[number] = rule(found[a], found[b], found[c])
+        return found
+
+
+_MOST_PREPARED = 256
+_by_identity: dict[int, _Prepared] = {}
+
+
+def _prepared(code: ScalarCode) -> _Prepared:
+    """`code` prepared, or as it was the last time: told by identity, since hashing it takes longer than running it."""
+    found = _by_identity.get(id(code))
+    if found is None or found.code is not code:
+        if len(_by_identity) >= _MOST_PREPARED:
+            _by_identity.clear()
+        found = _by_identity[id(code)] = _Prepared(code)
     return found
 
 
-def _result(name: str, values: Sequence[int], bits: int) -> int:
-    """An operation on `values`, the first of them of `bits`."""
-    if name == "select":
-        return values[1] if values[0] else values[2]
-    if name in _ON_ONE:
-        return _ON_ONE[name](values[0], bits)
-    return _ON_TWO[name](values[0], values[1], bits)
+def _step(number: int, op: ScalarOp, code: ScalarCode) -> tuple[int, Rule, int, int, int]:
+    """Operation `number` of `code`: that, its rule, and the numbers of its operands."""
+    a, b, c = (*op.operands, *op.operands[:1] * 2)[:3]
+    return number, _MAKERS[op.name](code.ops[a].bits, op.bits), a, b, c
+
+
+def _half(bits: int) -> int:
+    return 1 << (bits - 1)
 
 
 def _signed(value: int, bits: int) -> int:
-    return value - (1 << bits) if value >> (bits - 1) else value
+    """The number that the low `bits` of `value` are."""
+    return ((value + _half(bits)) & ((1 << bits) - 1)) - _half(bits)
 
 
-# two numbers ----------------------------------------------------------------------------------------------------------
+# rules ----------------------------------------------------------------------------------------------------------------
 
 
-def _with_signs(function: Callable[[int, int], int]) -> Binary:
-    return lambda a, b, bits: function(_signed(a, bits), _signed(b, bits))
+def _always(rule: Rule) -> Maker:
+    """Results that cannot leave their type."""
+    return lambda given, bits: rule
 
 
-def _divided(function: Callable[[int, int], int], *, signed: bool) -> Binary:
-    """A division by 1 where there is no quotient."""
+def _wrapping(function: Callable[[int, int], int]) -> Maker:
+    """Results of which only the low bits stay."""
 
-    def rule(a: int, b: int, bits: int) -> int:
-        if signed:
-            a, b = _signed(a, bits), _signed(b, bits)
-        overflows = signed and b == -1 and a == -(1 << (bits - 1))
-        return function(a, 1 if b == 0 or overflows else b)
+    def made(given: int, bits: int) -> Rule:
+        half, mask = _half(bits), (1 << bits) - 1
+        return lambda a, b, c: ((function(a, b) + half) & mask) - half
 
-    return rule
+    return made
+
+
+def _without_signs(function: Callable[[int, int], int]) -> Maker:
+    """Of the bits of two numbers."""
+
+    def made(given: int, bits: int) -> Rule:
+        mask, half, kept = (1 << given) - 1, _half(bits), (1 << bits) - 1
+        return lambda a, b, c: ((function(a & mask, b & mask) + half) & kept) - half
+
+    return made
+
+
+def _divided(function: Callable[[int, int], int]) -> Maker:
+    """A division of signed numbers, by 1 where there is no quotient."""
+
+    def made(given: int, bits: int) -> Rule:
+        lowest = -_half(given)
+        return lambda a, b, c: function(a, 1 if b == 0 or (b == -1 and a == lowest) else b)
+
+    return made
 
 
 def _quotient(a: int, b: int) -> int:
@@ -83,70 +147,71 @@ def _quotient(a: int, b: int) -> int:
     return -(-a // b) if (a < 0) != (b < 0) else a // b
 
 
-def _shift(function: Callable[[int, int], int], *, signed: bool = False) -> Binary:
-    return lambda a, b, bits: function(_signed(a, bits) if signed else a, b) if b < bits else 0
+def _shift(function: Callable[[int, int], int], *, signed: bool = False) -> Maker:
+    def made(given: int, bits: int) -> Rule:
+        mask = (1 << given) - 1
+        return lambda a, b, c: _signed(function(a if signed else a & mask, b), bits) if 0 <= b < given else 0
+
+    return made
 
 
-def _power(a: int, b: int, bits: int) -> int:
+def _power(given: int, bits: int) -> Rule:
     """A negative exponent makes the quotient 1 / a ** -b, rounded toward 0; of 0, which has none, 0."""
-    base, exponent = _signed(a, bits), _signed(b, bits)
-    if exponent >= 0:
-        return pow(base, exponent, 1 << bits)
-    return (base if exponent % 2 else 1) if base in (1, -1) else 0
+
+    def rule(a: int, b: int, c: int) -> int:
+        if b >= 0:
+            return _signed(pow(a, b, 1 << bits), bits)
+        return (a if b % 2 else 1) if a in (1, -1) else 0
+
+    return rule
 
 
-_ON_TWO: dict[str, Binary] = {
-    "addi": lambda a, b, bits: a + b,
-    "subi": lambda a, b, bits: a - b,
-    "muli": lambda a, b, bits: a * b,
-    "andi": lambda a, b, bits: a & b,
-    "ori": lambda a, b, bits: a | b,
-    "xori": lambda a, b, bits: a ^ b,
-    "divsi": _divided(_quotient, signed=True),
-    "remsi": _divided(lambda a, b: a - b * _quotient(a, b), signed=True),
-    "floordivsi": _divided(lambda a, b: a // b, signed=True),
-    "ceildivsi": _divided(lambda a, b: -(-a // b), signed=True),
-    "divui": _divided(lambda a, b: a // b, signed=False),
-    "remui": _divided(lambda a, b: a % b, signed=False),
-    "ceildivui": _divided(lambda a, b: -(-a // b), signed=False),
+def _counted(count: Callable[[int, int], int]) -> Maker:
+    """A number of bits."""
+    return lambda given, bits: lambda a, b, c: _signed(count(a & ((1 << given) - 1), given), bits)
+
+
+_MAKERS: dict[str, Maker] = {
+    "addi": _wrapping(lambda a, b: a + b),
+    "subi": _wrapping(lambda a, b: a - b),
+    "muli": _wrapping(lambda a, b: a * b),
+    "andi": _always(lambda a, b, c: a & b),
+    "ori": _always(lambda a, b, c: a | b),
+    "xori": _always(lambda a, b, c: a ^ b),
+    "divsi": _divided(_quotient),
+    "remsi": _divided(lambda a, b: a - b * _quotient(a, b)),
+    "floordivsi": _divided(lambda a, b: a // b),
+    "ceildivsi": _divided(lambda a, b: -(-a // b)),
+    "divui": _without_signs(lambda a, b: a // (b or 1)),
+    "remui": _without_signs(lambda a, b: a % (b or 1)),
+    "ceildivui": _without_signs(lambda a, b: -(-a // (b or 1))),
     "shli": _shift(lambda a, b: a << b),
     "shrui": _shift(lambda a, b: a >> b),
     "shrsi": _shift(lambda a, b: a >> b, signed=True),
-    "maxsi": _with_signs(max),
-    "minsi": _with_signs(min),
-    "maxui": lambda a, b, bits: max(a, b),
-    "minui": lambda a, b, bits: min(a, b),
+    "maxsi": _always(lambda a, b, c: a if a > b else b),
+    "minsi": _always(lambda a, b, c: a if a < b else b),
+    "maxui": _without_signs(max),
+    "minui": _without_signs(min),
     "ipowi": _power,
-    "eq": lambda a, b, bits: a == b,
-    "ne": lambda a, b, bits: a != b,
-    "slt": _with_signs(lambda a, b: a < b),
-    "sle": _with_signs(lambda a, b: a <= b),
-    "sgt": _with_signs(lambda a, b: a > b),
-    "sge": _with_signs(lambda a, b: a >= b),
-    "ult": lambda a, b, bits: a < b,
-    "ule": lambda a, b, bits: a <= b,
-    "ugt": lambda a, b, bits: a > b,
-    "uge": lambda a, b, bits: a >= b,
-}
-
-# one number -----------------------------------------------------------------------------------------------------------
-
-
-def _same(a: int, bits: int) -> int:
-    """Bits that are added are 0."""
-    del bits
-    return a
-
-
-_ON_ONE: dict[str, Callable[[int, int], int]] = {
-    "extsi": _signed,
-    "index_cast": _signed,
-    "extui": _same,
-    "index_castui": _same,
-    "trunci": _same,
-    "bitcast": _same,
-    "absi": lambda a, bits: abs(_signed(a, bits)),
-    "ctlz": lambda a, bits: bits - a.bit_length(),
-    "cttz": lambda a, bits: (a & -a).bit_length() - 1 if a else bits,
-    "ctpop": lambda a, bits: a.bit_count(),
+    "select": _always(lambda a, b, c: b if a else c),
+    "eq": _always(lambda a, b, c: -(a == b)),
+    "ne": _always(lambda a, b, c: -(a != b)),
+    "slt": _always(lambda a, b, c: -(a < b)),
+    "sle": _always(lambda a, b, c: -(a <= b)),
+    "sgt": _always(lambda a, b, c: -(a > b)),
+    "sge": _always(lambda a, b, c: -(a >= b)),
+    "ult": _without_signs(lambda a, b: a < b),
+    "ule": _without_signs(lambda a, b: a <= b),
+    "ugt": _without_signs(lambda a, b: a > b),
+    "uge": _without_signs(lambda a, b: a >= b),
+    "extsi": _wrapping(lambda a, b: a),
+    "index_cast": _wrapping(lambda a, b: a),
+    "trunci": _wrapping(lambda a, b: a),
+    "bitcast": _wrapping(lambda a, b: a),
+    "extui": _without_signs(lambda a, b: a),
+    "index_castui": _without_signs(lambda a, b: a),
+    "absi": _wrapping(lambda a, b: abs(a)),
+    "ctlz": _counted(lambda a, bits: bits - a.bit_length()),
+    "cttz": _counted(lambda a, bits: (a & -a).bit_length() - 1 if a else bits),
+    "ctpop": _counted(lambda a, bits: a.bit_count()),
 }

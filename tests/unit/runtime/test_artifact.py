@@ -77,7 +77,7 @@ def test_symbolic_programs_and_host_calls_survive_json() -> None:
     size = ("sum", ((4, "n", ("div", N, 2)), (3, ("max", N, 7)), (-1,)))
     tensor = Operand(BufferRef("arena", 0, size), (N, 3), "int64")
     ops = (ScalarOp("size", 64, (0,)), ScalarOp("constant", 8, (-3,)), ScalarOp("element", 1, (0, 2)))
-    code = ScalarCode(ops, (1, Computed("bool", (), (2,)), Computed("uint8", (1, 2), (1, 0))), (size,))
+    code = ScalarCode(ops, (1, Computed("bool", (), (2,)), Computed("uint8", (1, 2), (1, 1))), (size,))
     call = HostCall("onnx", b"\x00\xffnode", (tensor, None), (tensor,), "label", 0, code)
     program = Program(
         (TensorSpec("x", "float32", (N,)),), (), (call,), size, 64, 3, {"n": (1, None), "m": (2, 9)}, 5, 6

@@ -66,7 +66,7 @@ def _program(body: Mapping[str, tuple[str, str]], given: str, count: int) -> str
 def _computed(name: str, bits: int, given: int, pairs: Sequence[tuple[Any, Any]]) -> list[int]:
     """What host steps make of each pair, as bits."""
     leaves = [ScalarOp("element", given, (0, 0)), ScalarOp("element", given, (1, 0))]
-    op, result = ScalarOp(name, bits, (0, 1)[: ARITY[name]]), Computed(f"uint{max(bits, 8)}", (), (2,))
+    op, result = ScalarOp(name, bits, (0, 1)[: ARITY[name]]), Computed("bool" if bits == 1 else f"uint{bits}", (), (2,))
     code = ScalarCode((*leaves, op), (result,))
     return [int(operands_of(code, pair, ())[0]) for pair in pairs]
 

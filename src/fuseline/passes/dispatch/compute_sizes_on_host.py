@@ -39,8 +39,8 @@ from fuseline.passes.cleanup.elimination import record_eliminated
 from fuseline.passes.dispatch.scalar_chains import MadeOf, ScalarChains
 from fuseline.scalar_code import LEAVES, Computed, ScalarCode, ScalarOp
 
-MOST_OPS = 64
-"""Operations that a host step computes, at about 0.5 us each; where it takes more they stay a dispatch."""
+MOST_OPS = 32
+"""Operations that a host step computes, at some 0.2 us each; where it takes more they stay a dispatch."""
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,30 @@ assert (fuseline.load(sys.argv[1]).run_async({"x": x}).result()["y"] == want).al
     assert done.returncode == 0, done.stderr
 
 
+def test_a_number_that_is_clamped_to_an_offset(folder: Path, tmp_path: Path) -> None:
+    """Computed by the host step, without the compiler."""
+    text = """func.func @main(%x: tensor<9xf32>, %p: i32) -> tensor<4xf32> {
+  %low = arith.constant 0 : i32
+  %high = arith.constant 5 : i32
+  %most = arith.minsi %p, %high : i32
+  %at = arith.maxsi %most, %low : i32
+  %i = arith.index_cast %at : i32 to index
+  %r = tensor.extract_slice %x[%i] [4] [1] : tensor<9xf32> to tensor<4xf32>
+  return %r : tensor<4xf32>
+}"""
+    (tmp_path / "m.mlir").write_text(text)
+    fuseline.compile(tmp_path / "m.mlir", threads=1).save(tmp_path / "m.fuse")
+    code = """
+import numpy as np
+x = np.arange(9, dtype=np.float32)
+for number, at in ((3, 3), (-2, 0), (99, 5)):
+    (found,) = fuseline.load(sys.argv[1]).run({"x": x, "p": np.int32(number)}).values()
+    assert (found == x[at:at + 4]).all()
+"""
+    done = _alone(folder, code, tmp_path / "m.fuse")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("words", [["compile", "m.onnx"], ["stats", "m.fuse"], ["run", "m.onnx"], []])
 def test_everything_else_says_what_to_install(words: list[str], folder: Path) -> None:
     done = _alone(folder, _SCRIPT, *words)

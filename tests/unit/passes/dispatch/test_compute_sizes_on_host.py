@@ -215,12 +215,36 @@ _ONNX = {
         "q = Neg(p) a = Where(c, p, q) d = Max(a, one1) r, i = TopK(x, d)",
         [{"p": [3], "c": [True]}, {"p": [-4], "c": [False]}, {"p": [-4], "c": [True]}],
     ),
+    "bytes": (
+        "uint8[1] p",
+        "a = Add(p, seven1) b = Cast<to=7>(a) r = Tile(x, b)",
+        [{"p": [1]}, {"p": [250]}, {"p": [249]}],
+    ),
+    "mask": (
+        "int64[4] p",
+        "a = Greater(p, one1) r = Compress(x, a)",
+        [{"p": [1, 3, 4, 0]}, {"p": [0, 0, 0, 0]}],
+    ),
+    "branch": (
+        "int64 p",
+        """a = Mul(p, three) c = Greater(a, three) r = If(c) <
+            then_branch = t () => (u) { s = Unsqueeze(a, zero1) u = Tile(x, s) },
+            else_branch = e () => (v) { v = Neg(x) }>""",
+        [{"p": 1}, {"p": 2}, {"p": -2}],
+    ),
+    "trips": (
+        "int64 p",
+        """a = Add(p, one) t = Cast<to=9>(one) l, r = Loop(a, t, x) <
+            body = b (int64 i, bool c, float[n] s) => (bool d, float[n] u, float[n] v) {
+                d = Identity(c) u = Add(s, s) v = Identity(u) }>""",
+        [{"p": 1}, {"p": 3}],
+    ),
 }
 """What is fed beside `x`, a result `r` whose sizes follow from it, and feeds."""
 
 _CONSTANTS = {
     "zero": np.int64(0), "one": np.int64(1), "three": np.int64(3), "zero1": [0], "one1": [1], "two1": [2], "ten1": [10],
-    "last1": [-1], "two2": [2, 3], "one1f": np.ones(1, np.float32),
+    "last1": [-1], "seven1": np.array([7], np.uint8), "two2": [2, 3], "one1f": np.ones(1, np.float32),
 }  # fmt: skip
 
 

@@ -9,13 +9,13 @@ memory, through everything that scalars can say.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Any
 
-from xdsl.dialects import arith, linalg, math, tensor
+from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, TensorType
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
@@ -26,13 +26,12 @@ from fuseline.analysis.moves import MOVES, Source, sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_constant, is_generic, tensor_operands
 from fuseline.analysis.views import base_of, is_fed
-from fuseline.ir import dim as d
 from fuseline.ir.build import element_of, numpy_dtype, shape_of
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import operands_of
-from fuseline.ir.scalar_ops import IndexCastUIOp
-from fuseline.scalar_code import COMPARISONS, WIDTHS, Computed, ScalarOp
+from fuseline.passes.dispatch.size_coordinates import SizeCoordinates
+from fuseline.scalar_code import ARITY, COMPARISONS, LEAVES, WIDTHS, Computed, ScalarOp
 
 MOST_ELEMENTS = 16
 """Elements of a tensor that is looked into: twice the rank of all but odd tensors, which is what a Pad takes."""
@@ -40,44 +39,12 @@ MOST_ELEMENTS = 16
 _FREE = (arith.ConstantOp, tensor.EmptyOp, linalg.ops.FillOp)
 """Of no dispatch, and cloned for each reader."""
 
-_NAMED: dict[type[Operation], str] = {
-    op: op.name.partition(".")[2]
-    for op in (
-        arith.AddiOp,
-        arith.SubiOp,
-        arith.MuliOp,
-        arith.DivSIOp,
-        arith.DivUIOp,
-        arith.RemSIOp,
-        arith.RemUIOp,
-        arith.FloorDivSIOp,
-        arith.CeilDivSIOp,
-        arith.CeilDivUIOp,
-        arith.AndIOp,
-        arith.OrIOp,
-        arith.XOrIOp,
-        arith.ShLIOp,
-        arith.ShRSIOp,
-        arith.ShRUIOp,
-        arith.MaxSIOp,
-        arith.MaxUIOp,
-        arith.MinSIOp,
-        arith.MinUIOp,
-        arith.SelectOp,
-        arith.ExtSIOp,
-        arith.ExtUIOp,
-        arith.TruncIOp,
-        arith.IndexCastOp,
-        IndexCastUIOp,
-        arith.BitcastOp,
-        math.AbsIOp,
-        math.IPowIOp,
-        math.CountLeadingZerosOp,
-        math.CountTrailingZerosOp,
-        math.CtPopOp,
-    )
-}
-"""The operations of scalar code that are ops of one name; comparisons have that of their predicate."""
+_OPERATIONS = ARITY.keys() - LEAVES.keys() - set(COMPARISONS)
+"""Those that scalar code calls as `arith` and `math` do; comparisons have the names of their predicates."""
+
+
+MOST_DEPTH = 100
+"""Ops in a row that are followed, tensor ops and those in their bodies: more than code may have, and Python can."""
 
 
 def bits_of(type_: Attribute) -> int | None:
@@ -88,44 +55,13 @@ def bits_of(type_: Attribute) -> int | None:
     return width if width in WIDTHS else None
 
 
-class _Coordinates:
-    """Coordinates that are sizes, numbers for the most part (see `moves.Coordinates`)."""
-
-    def number(self, value: Dim) -> Dim:
-        """A coordinate that is the same everywhere."""
-        return value
-
-    def moved(self, at: Dim, stride: Dim, offset: Dim) -> Dim:
-        """`stride * at + offset`."""
-        return d.add(d.mul(at, stride), offset)
-
-    def linearized(self, at: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
-        """The row-major index of `at` in a shape of `sizes`."""
-        flat: Dim = 0
-        for coordinate, size in zip(at, sizes, strict=True):
-            flat = d.add(d.mul(flat, size), coordinate)
-        return flat
-
-    def delinearized(self, at: Dim, sizes: Sequence[Dim]) -> list[Dim] | None:
-        """The coordinates of row-major index `at`; None where one is no number."""
-        found: list[Dim] = []
-        for size in reversed(sizes):
-            if not isinstance(at, int) or not isinstance(size, int) or size == 0:
-                return None
-            found.append(at % size)
-            at //= size
-        return found[::-1]
-
-
-_COORDINATES = _Coordinates()
-
-
 @dataclass(frozen=True)
 class _Point:
-    """One iteration of a structured op without reductions."""
+    """One iteration of a structured op without reductions, and what is known of the scalars in it."""
 
     view: StructuredOp
     loops: tuple[int, ...]
+    known: dict[SSAValue, int | None] = field(default_factory=dict[SSAValue, int | None])
 
 
 @dataclass(frozen=True)
@@ -150,6 +86,8 @@ class ScalarChains:
     ops: list[ScalarOp] = field(default_factory=list[ScalarOp])
     tensors: list[SSAValue] = field(default_factory=list[SSAValue])
     sizes: list[SSAValue] = field(default_factory=list[SSAValue])
+    _depth: int = 0
+    _outside: dict[SSAValue, int | None] = field(default_factory=dict[SSAValue, int | None])
     _numbers: dict[ScalarOp, int] = field(default_factory=dict[ScalarOp, int])
     _known: dict[tuple[SSAValue, tuple[Dim, ...]], int | None] = field(
         default_factory=dict[tuple[SSAValue, tuple[Dim, ...]], int | None]
@@ -194,9 +132,18 @@ class ScalarChains:
         """The number of the operation that makes element `at` of a tensor; None where there is no way to say it."""
         key = value, at
         if key not in self._known:
-            inside = self._inside(value, at)
+            inside = self._deeper(lambda: self._inside(value, at))
             self._known[key] = self._read(value, at) if inside is None else inside
         return self._known[key]
+
+    def _deeper(self, look: Callable[[], int | None]) -> int | None:
+        """What `look` finds one step further back, None where that is too far."""
+        if self._depth >= MOST_DEPTH:
+            return None
+        self._depth += 1
+        found = look()
+        self._depth -= 1
+        return found
 
     def _inside(self, value: SSAValue, at: tuple[Dim, ...]) -> int | None:
         """The element as what makes it computes it."""
@@ -218,7 +165,7 @@ class ScalarChains:
 
     def _moved(self, op: Operation, place: Sequence[int]) -> int | None:
         """The element where an op that moves data takes it from; None beside everything (the border of a pad)."""
-        for source in sources(op, place, self.shapes, _COORDINATES) or ():
+        for source in sources(op, place, self.shapes, SizeCoordinates()) or ():
             inside = _holds(source)
             if inside is None:
                 return None
@@ -266,7 +213,10 @@ class ScalarChains:
             return self._add("constant", bits, op.value.value.data) if isinstance(op.value, IntegerAttr) else None
         if inside is None and isinstance(value.type, IndexType):
             return self._add("size", bits, _numbered(self.sizes, value))
-        return self._computed(op, point, bits) if isinstance(op, Operation) else None
+        known = self._outside if inside is None else inside.known
+        if value not in known:
+            known[value] = self._deeper(lambda: self._computed(op, point, bits)) if isinstance(op, Operation) else None
+        return known[value]
 
     def _computed(self, op: Operation, point: _Point | None, bits: int) -> int | None:
         if isinstance(op, linalg.ops.IndexOp) and point is not None:
@@ -282,7 +232,8 @@ class ScalarChains:
             return self.element(op.tensor, tuple([one.operands[0] for one in at])) if _are_numbers(at) else None
         if isinstance(op, arith.CmpiOp):
             return self._add(COMPARISONS[op.predicate.value.data], bits, *known)
-        return self._add(_NAMED[type(op)], bits, *known) if type(op) in _NAMED else None
+        dialect, _, name = op.name.partition(".")
+        return self._add(name, bits, *known) if dialect in ("arith", "math") and name in _OPERATIONS else None
 
     def _add(self, name: str, bits: int, *operands: int) -> int:
         op = ScalarOp(name, bits, operands)

@@ -41,6 +41,13 @@ def _line(name: str, bits: int) -> str:
     return f"{dialect}.{name} %a, %b : i{bits}" if ARITY[name] == 2 else f"{dialect}.{name} %a : i{bits}"
 
 
+def _cast(name: str, given: int, bits: int) -> str:
+    """A conversion of `%a`; those of indices go by way of one."""
+    if not name.startswith("index"):
+        return f"arith.{name} %a : i{given} to i{bits}"
+    return f"arith.index_cast %i_{name} : index to i{bits}"
+
+
 def _program(body: Mapping[str, tuple[str, str]], given: str, count: int) -> str:
     """MLIR that answers, for each name, what its line makes of two rows, in its type."""
     rows = [f"tensor<{count}x{type_}>" for _, type_ in body.values()]
@@ -56,6 +63,8 @@ def _program(body: Mapping[str, tuple[str, str]], given: str, count: int) -> str
   %r:{len(rows)} = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
       ins(%x, %y : tensor<{count}x{given}>, tensor<{count}x{given}>) outs({spaces} : {text}) {{
   ^bb0(%a: {given}, %b: {given}, {outs}):
+    %i_index_cast = arith.index_cast %a : {given} to index
+    %i_index_castui = arith.index_castui %a : {given} to index
 {lines}
     linalg.yield {results} : {types}
   }} -> ({text})
@@ -98,9 +107,12 @@ _WIDENED = [(1, 8), (1, 64), (8, 16), (8, 64), (16, 32), (32, 64)]
 @pytest.mark.parametrize(("narrow", "wide"), _WIDENED)
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
 def test_conversions_are_those_of_kernels(narrow: int, wide: int, target: str, tmp_path: Path) -> None:
-    for given, bits, names in ((narrow, wide, ("extsi", "extui")), (wide, narrow, ("trunci",))):
+    for given, bits, names in (
+        (narrow, wide, ("extsi", "extui", "index_cast", "index_castui")),
+        (wide, narrow, ("trunci", "index_cast")),
+    ):
         a, b = (np.array([False, True]),) * 2 if given == 1 else _numbers(given)
-        body = {name: (f"arith.{name} %a : i{given} to i{bits}", f"i{bits}") for name in names}
+        body = {name: (_cast(name, given, bits), f"i{bits}") for name in names}
         path = tmp_path / f"m{given}.mlir"
         path.write_text(_program(body, f"i{given}", a.size))
         answers = fuseline.compile(path, target=target, threads=1).run({"x": a, "y": b}).values()

@@ -274,18 +274,27 @@ _RULES: dict[type[Operation], Rule] = {
     math.CtPopOp: _plain("count_ones"),
 }
 
+
+def _sign_extended(k: KernelBuilder, a: Value, dtype: str) -> Any:
+    """An integer in another width; truth is -1."""
+    return k.sub(k.const(0, dtype, a.type.lanes), k.cast(a, dtype)) if a.type.dtype == "i1" else k.cast(a, dtype)
+
+
+def _truncated(k: KernelBuilder, a: Value, dtype: str) -> Any:
+    """The low bits."""
+    return k.cast(k.bitand(a, k.const(1, *a.type)), dtype) if dtype == "i1" else k.cast(a, dtype)
+
+
 _CONVERSIONS: dict[type[Operation], Callable[[KernelBuilder, Value, str], Any]] = {
     arith.ExtFOp: lambda k, a, t: k.cast(a, t),
     arith.TruncFOp: lambda k, a, t: k.cast(a, t),
-    arith.ExtSIOp: lambda k, a, t: (
-        k.sub(k.const(0, t, a.type.lanes), k.cast(a, t)) if a.type.dtype == "i1" else k.cast(a, t)
-    ),
+    arith.ExtSIOp: _sign_extended,
     arith.ExtUIOp: lambda k, a, t: k.cast(a, t, unsigned=True),
-    arith.TruncIOp: lambda k, a, t: k.cast(k.bitand(a, k.const(1, *a.type)), t) if t == "i1" else k.cast(a, t),
+    arith.TruncIOp: _truncated,
     arith.SIToFPOp: lambda k, a, t: k.neg(k.cast(a, t)) if a.type.dtype == "i1" else k.cast(a, t),
     arith.UIToFPOp: lambda k, a, t: k.cast(a, t, unsigned=True),
     arith.FPToSIOp: lambda k, a, t: k.cast(a, t),
     arith.FPToUIOp: lambda k, a, t: k.cast(a, t, unsigned=True),
-    arith.IndexCastOp: lambda k, a, t: k.cast(a, t),
+    arith.IndexCastOp: lambda k, a, t: _truncated(k, a, t) if t == "i1" else _sign_extended(k, a, t),
     arith.BitcastOp: lambda k, a, t: k.bitcast(a, t),
 }

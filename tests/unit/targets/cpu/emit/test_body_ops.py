@@ -197,6 +197,8 @@ def test_floats_with_what_is_no_number(kind: Any, function: Callable[[Array, Arr
         (arith.UIToFPOp, i8, f32, lambda a: a.view(np.uint8).astype(np.float32)),
         (arith.SIToFPOp, i16, f64, lambda a: a.astype(np.float64)),
         (arith.IndexCastOp, i8, IndexType(), lambda a: a.astype(np.int64)),
+        (arith.IndexCastOp, i1, IndexType(), lambda a: -a.astype(np.int64)),
+        (arith.IndexCastOp, i16, i1, lambda a: a % 2 != 0),
         (arith.BitcastOp, i32, f32, lambda a: a.view(np.float32)),
     ],
 )

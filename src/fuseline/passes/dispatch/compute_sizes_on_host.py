@@ -99,11 +99,8 @@ def _compute(call: CallOp, callee: FuncOp, ctx: CompilerContext, most_ops: int) 
         return False
     chains = ScalarChains(ShapeAnalysis(ctx.symbols), ctx.resources)
     dtypes = operand_dtypes(callee)
-    computed = [chains.computed(operand, dtype) for operand, dtype in zip(operands, dtypes, strict=True)]
-    made_of = {operand: chains.made_of(operand) for operand, one in zip(operands, computed, strict=True) if one}
-    inside = {call}.union(*(one.ops for one in made_of.values()))
-    stays = {operand for operand, one in made_of.items() if not _may_move(one, inside)}
-    computed = [None if operand in stays else one for operand, one in zip(operands, computed, strict=True)]
+    found = [chains.computed(operand, dtype) for operand, dtype in zip(operands, dtypes, strict=True)]
+    computed = _that_move(call, chains, found)
     reads = _Reads.of(chains, operands, computed)
     if not any(computed) or reads.work > most_ops:
         return False
@@ -112,11 +109,20 @@ def _compute(call: CallOp, callee: FuncOp, ctx: CompilerContext, most_ops: int) 
     return True
 
 
-def _may_move(what: MadeOf, inside: Set[Operation]) -> bool:
+def _that_move(call: CallOp, chains: ScalarChains, found: Sequence[Computed | None]) -> list[Computed | None]:
+    """What of the operands of `call` that could be computed is: all of it, or what follows no dispatch."""
+    made_of = [chains.made_of(operand) if one else None for operand, one in zip(call.arguments, found, strict=True)]
+    inside = {call, *(op for made in made_of if made for op in made.ops)}
+    if all(_may_move(made, inside) for made in made_of if made):
+        return list(found)
+    return [one if made and not made.launched else None for one, made in zip(found, made_of, strict=True)]
+
+
+def _may_move(made: MadeOf, inside: Set[Operation]) -> bool:
     """Whether no dispatch can be the worse for it: there is none before, or one that keeps its results for the ops
     `inside`."""
-    dispatches = {result.owner for result in what.launched}
-    read = [*what.launched, *(value for op in what.ops for value in op.results)]
+    dispatches = {result.owner for result in made.launched}
+    read = [*made.launched, *(value for op in made.ops for value in op.results)]
     return not dispatches or (
         len(dispatches) == 1 and all(user in inside for value in read for user in users_of_value(value))
     )

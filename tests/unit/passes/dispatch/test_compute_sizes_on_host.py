@@ -285,6 +285,7 @@ _FIRST = "(float[n] x, float[m] z) => (y) { a = ArgMax<keepdims=1>(x) b = ArgMin
     ("l = Max(a, one1) h = Add(a, two1)", lambda a, b: (max(a, 1), a + 2)),  # one result, read by nothing else
     ("l = Min(a, b) h = Max(a, b)", lambda a, b: (min(a, b), max(a, b))),  # what makes two of them one dispatch
     ("l = Min(a, one1) h = Sub(ten1, b)", lambda a, b: (min(a, 1), 10 - b)),
+    ("l = Min(a, one1) h = Max(a, b)", lambda a, b: (min(a, 1), max(a, b))),  # all of it, or none
 ])  # fmt: skip
 def test_what_follows_a_dispatch_takes_no_more_of_them(chain: str, ends: Callable[[int, int], Sequence[int]]) -> None:
     model = _model(f"{_FIRST} {chain} c = Slice(x, l, h) y = Relu(c) }}")

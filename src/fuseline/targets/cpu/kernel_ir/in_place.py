@@ -16,25 +16,29 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
-from fuseline.targets.cpu.kernel_ir.accesses import accesses, in_order
+from fuseline.targets.cpu.kernel_ir.accesses import Access, accesses, in_order
 from fuseline.targets.cpu.kernel_ir.iterations import IterationBounds
 from fuseline.targets.cpu.kernel_ir.overlap import NEVER, OFTEN, ONCE, Overlap, Touched
-from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel
+from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel, Loop
 from fuseline.targets.target import Refusal
 
 Pair = tuple[int, int]
 """A result and an operand, by binding."""
 
 
-def in_place(kernel: Kernel, pairs: Sequence[Pair], workgroups: int | None = None) -> Mapping[Pair, Refusal | None]:
+def in_place(
+    kernel: Kernel, pairs: Sequence[Pair], workgroups: int | None = None, numbers: Sequence[int] = ()
+) -> Mapping[Pair, Refusal | None]:
     """For each result and operand (by binding, of equally many elements) None where the one may take the other's place,
     else why not.
 
-    `workgroups`: the most that the grid can have. Codes: `element-width`, `gathered`, `unlike-places`, `read-later`.
+    `workgroups`: the most that the grid can have; `numbers`: what the last sizes are, of a kernel that launches of
+    other extents share. Codes: `element-width`, `gathered`, `unlike-places`, `read-later`.
     """
     wanted = {(y, True) for y, _ in pairs} | {(x, False) for _, x in pairs}
-    found = [access for access in accesses(kernel) if (access.binding, access.written) in wanted]
-    overlap = Overlap(IterationBounds(kernel, workgroups), found)
+    known = IterationBounds(kernel, workgroups, numbers)
+    found = [one for one in accesses(kernel) if (one.binding, one.written) in wanted and _happens(known, one)]
+    overlap = Overlap(known, found)
     touched: dict[tuple[int, bool], list[Touched]] = {}
     for one in overlap.touched:
         touched.setdefault((one.access.binding, one.access.written), []).append(one)
@@ -43,6 +47,11 @@ def in_place(kernel: Kernel, pairs: Sequence[Pair], workgroups: int | None = Non
         (y, x): _element_width(widths, x, y) or _order(overlap, touched.get((x, False), ()), touched.get((y, True), ()))
         for y, x in pairs
     }
+
+
+def _happens(known: IterationBounds, access: Access) -> bool:
+    """Whether an access may be made at all."""
+    return not any(isinstance(node, Loop) and known.never_runs(node) for node in access.nodes)
 
 
 def _element_width(widths: Mapping[int, int], x: int, y: int) -> Refusal | None:

@@ -10,7 +10,7 @@ follow can only agree in every digit:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fuseline.targets.cpu.kernel_ir.affine import Affine
 from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
@@ -21,11 +21,12 @@ MOST_WORKGROUPS = 1 << 40
 
 
 class IterationBounds(IndexBounds):
-    """What is known of the index values of `kernel` for all sizes and any range of a grid of at most `workgroups`."""
+    """What is known of the index values of `kernel` for all sizes and any range of a grid of at most `workgroups`; its
+    last sizes are always `numbers`."""
 
-    def __init__(self, kernel: Kernel, workgroups: int | None) -> None:
+    def __init__(self, kernel: Kernel, workgroups: int | None, numbers: Sequence[int] = ()) -> None:
         super().__init__(kernel, [0] * len(kernel.sizes), MOST_WORKGROUPS if workgroups is None else workgroups, {})
-        self.numbers = {}
+        self.numbers = dict(zip(kernel.sizes[len(kernel.sizes) - len(numbers) :], numbers, strict=True))
         self._most_sizes = kernel.size_upper_bounds
         self._iterations: dict[Loop, Value] = {}
         self._copies: dict[tuple[int, int], Value] = {}
@@ -40,6 +41,12 @@ class IterationBounds(IndexBounds):
             index = loop.index
             found = self._iterations[loop] = Value("iteration", I64, (), loop, index.number, index.depth)
         return found
+
+    def never_runs(self, loop: Loop) -> bool:
+        """Whether a loop is known to have no iteration: what is left over of tiles that are all whole, in code that
+        others share."""
+        most = self.most(self.form(loop.hi).plus(self.form(loop.lo), -1))
+        return most is not None and most <= 0
 
     def copy(self, stride: int, count: int) -> Value:
         """The number of a copy of code that is written out `count` times, a stride apart."""
@@ -63,7 +70,19 @@ class IterationBounds(IndexBounds):
         if value.op == "index" and list(form.terms) == [value]:
             step = self.iteration(value.attr)
             return form if step is value else self.form(value.attr.lo).plus(Affine(0, {step: value.attr.step}))
-        return self._side(value) or form if value.op in ("min", "max") else form
+        if value.op in ("min", "max"):
+            return self._side(value) or form
+        return self._undivided(value) or form if value.op in ("udiv", "urem") else form
+
+    def _undivided(self, division: Value) -> Affine | None:
+        """The rest, or the quotient 0, of what is always less than what divides it: the outermost coordinate of a grid
+        that keeps all of them."""
+        operand, divisor = (self.form(arg) for arg in division.args)
+        least = self.least(operand)
+        if least is None or least < 0:
+            return None
+        most = self.most(operand.plus(divisor, -1))
+        return None if most is None or most >= 0 else operand if division.op == "urem" else Affine()
 
     def _side(self, extreme: Value) -> Affine | None:
         """The side that a minimum or maximum always is."""

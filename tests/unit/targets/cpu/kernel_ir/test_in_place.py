@@ -30,8 +30,8 @@ def _kernel(body: Body, workgroups: int = 4, dtypes: tuple[str, str] = ("f32", "
     return k.finish()
 
 
-def _refusal(kernel: Kernel, workgroups: int | None = 4) -> str:
-    (found,) = in_place(kernel, [(1, 0)], workgroups).values()
+def _refusal(kernel: Kernel, workgroups: int | None = 4, numbers: Sequence[int] = ()) -> str:
+    (found,) = in_place(kernel, [(1, 0)], workgroups, numbers).values()
     return "" if found is None else found.code
 
 
@@ -116,14 +116,36 @@ def _rows_for_a_loop(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
     k.loop(0, 4, 1, lambda i: k.store(y, k.add(columns, k.mul(i, 48)), total))
 
 
-def _check_runs(kernel: Kernel, orders: Sequence[Sequence[int]]) -> None:
+def _whole_grid(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    """All coordinates of a grid of 2 by 2 are kept, the outermost as a rest, too."""
+    row, column = k.rem(k.div(n, 2), 2), k.rem(n, 2)
+    _negated(k, x, y, *[k.add(k.mul(row, 96), k.mul(column, 48))] * 2)
+
+
+def _outer_coordinate_of_one(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    """A grid of 1 by 4: the outer coordinate is always 0."""
+    row = k.sub(k.mul(n, 48), k.mul(k.div(n, 4), 48))
+    k.loop(0, 6, 1, lambda i: _negated(k, x, y, *[k.add(row, k.mul(i, 8))] * 2))
+
+
+def _rest_of_a_loop(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    k.loop(0, 6, 1, lambda i: _negated(k, x, y, *[k.add(k.mul(n, 48), k.mul(k.rem(i, 6), 8))] * 2))
+
+
+def _no_rest_left(k: KernelBuilder, x: Any, y: Any, n: Any, first: int = 4) -> None:
+    """Whole tiles, then those that are cut, of which there are none, whatever they would read."""
+    _rows(k, x, y, n)
+    k.loop(k.max(n, first), 4, 1, lambda _: _negated(k, x, y, k.mul(k.sub(3, n), 48), k.mul(n, 48)))
+
+
+def _check_runs(kernel: Kernel, orders: Sequence[Sequence[int]], numbers: Sequence[int] = ()) -> None:
     """The workgroups of a kernel in these orders: the same with the result in the operand's place."""
     operand = np.random.default_rng().standard_normal(ELEMENTS).astype(np.float32)
     for order in orders:
         shared, apart = operand.copy(), [operand.copy(), operand.copy()]
         for workgroup in order:
-            evaluate(kernel, [shared, shared], (), workgroup, workgroup + 1)
-            evaluate(kernel, apart, (), workgroup, workgroup + 1)
+            evaluate(kernel, [shared, shared], numbers, workgroup, workgroup + 1)
+            evaluate(kernel, apart, numbers, workgroup, workgroup + 1)
         np.testing.assert_array_equal(shared, apart[1])
 
 
@@ -149,6 +171,10 @@ def _clamped_tile(k: KernelBuilder, x: Any, y: Any, n: Any, beyond: int = 0) -> 
         _blocks_of_groups,
         _written_out_rows,
         _rows_for_a_loop,
+        _whole_grid,
+        _outer_coordinate_of_one,
+        _rest_of_a_loop,
+        _no_rest_left,
     ],
 )
 def test_what_is_read_before_it_is_written(body: Body) -> None:
@@ -224,6 +250,20 @@ def _copies_of_other_workgroups(k: KernelBuilder, x: Any, y: Any, n: Any) -> Non
         _negated(k, x, y, *[k.add(k.mul(n, 8), 8 * vector)] * 2)
 
 
+def _shared_rest(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    """Two workgroups have the same rest."""
+    _negated(k, x, y, *[k.mul(k.rem(n, 2), 8)] * 2)
+
+
+def _shared_quotient(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    _negated(k, x, y, *[k.mul(k.div(n, 3), 8)] * 2)
+
+
+def _rest_of_what_may_be_negative(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    """-1 is a large number there, whose rest another one has."""
+    k.loop(0, 6, 1, lambda i: _negated(k, x, y, *[k.add(k.mul(n, 48), k.mul(k.rem(k.sub(i, 1), 7), 4))] * 2, lanes=4))
+
+
 def _gathered(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
     place = k.mul(n, 8)
     k.store(y, place, k.gather(x, k.lane_indices(place, 1, 8)))
@@ -242,6 +282,10 @@ def _gathered(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
         (_next_row_written, "read-later"),
         (_overlapping_copies, "read-later"),
         (_copies_of_other_workgroups, "unlike-places"),
+        (_shared_rest, "unlike-places"),
+        (_shared_quotient, "unlike-places"),
+        (_rest_of_what_may_be_negative, "unlike-places"),
+        (partial(_no_rest_left, first=3), "unlike-places"),
         (_gathered, "gathered"),
     ],
 )
@@ -272,6 +316,37 @@ def test_one_workgroup_needs_no_place_of_its_own() -> None:
     assert _refusal(_kernel(all_of_it), workgroups=1) == ""
     assert _refusal(_kernel(all_of_it), workgroups=4) == "unlike-places"
     assert _refusal(_kernel(all_of_it), workgroups=None) == "unlike-places"
+
+
+def test_a_rest_of_a_grid_that_nobody_bounds() -> None:
+    kernel = _kernel(_whole_grid)
+    assert _refusal(kernel, workgroups=4) == ""
+    assert _refusal(kernel, workgroups=5) == _refusal(kernel, workgroups=None) == "unlike-places"
+
+
+def _strided(k: KernelBuilder, x: Any, y: Any, n: Any) -> None:
+    """Rows and vectors as far apart as the last two sizes say, as many of them as the first."""
+    rows, apart, beside = k.size(0, upper_bound=6), k.size(1), k.size(2)
+
+    def vector(i: Any) -> None:
+        written = k.add(k.mul(n, 48), k.mul(i, apart))
+        _negated(k, x, y, k.add(written, beside), written)
+
+    k.loop(0, rows, 1, vector)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "code"),
+    [((8, 0), ""), ((5, 0), "unlike-places"), ((8, 8), "unlike-places"), ((8, 1), "unlike-places")],
+)
+def test_numbers_of_a_launch(numbers: tuple[int, int], code: str) -> None:
+    """The same code may write in place for the numbers of some launches and not for those of others."""
+    kernel = _kernel(_strided)
+    assert _refusal(kernel) != ""
+    assert _refusal(kernel, numbers=numbers) == code
+    if not code:
+        for rows in (1, 3, 6):
+            _check_runs(kernel, [[0, 1, 2, 3], [3, 1, 2, 0]], (rows, *numbers))
 
 
 def test_each_pair_for_itself() -> None:

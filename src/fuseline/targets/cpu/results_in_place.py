@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
@@ -13,13 +13,15 @@ from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.target import Refusal
 
 
-def results_in_place(view: DispatchView, kernel: Kernel, workgroups: Dim) -> Mapping[Pair, Refusal | None]:
+def results_in_place(
+    view: DispatchView, kernel: Kernel, workgroups: Dim, numbers: Sequence[int] = ()
+) -> Mapping[Pair, Refusal | None]:
     """For each result and operand (by position) of equal size None where the result may take the operand's place, else
-    why not. Constants and results that are a box of a larger tensor are left out."""
+    why not. Constants and results that are a box of a larger tensor are left out. `numbers`: what this dispatch passes
+    to a `kernel` that it shares; others may be answered otherwise."""
     count = len(view.tensors)
-    found = in_place(
-        kernel, [(count + result, operand) for result, operand in _candidates(view)], d.upper_bound(workgroups)
-    )
+    pairs = [(count + result, operand) for result, operand in _candidates(view)]
+    found = in_place(kernel, pairs, d.upper_bound(workgroups), numbers)
     return {(result - count, operand): refusal for (result, operand), refusal in found.items()}
 
 

@@ -260,7 +260,7 @@ class CpuTarget(Target):
 
 def _compiled(one: Built, symbol: str, code: bytes) -> CompiledKernel:
     plan, view = one.plan, one.plan.view
-    places = results_in_place(view, one.kernel, plan.workgroups)
+    places = results_in_place(view, one.code, plan.workgroups, one.numbers)
     return CompiledKernel(
         symbol=symbol,
         object_code=code,

@@ -240,7 +240,7 @@ class InPlaceDecision(NamedTuple):
     not, empty where it does.
 
     Refusals: `not-transient`, `part-of-a-buffer`, `bound-twice`, `read-later`, `written-earlier`, `side-by-side`,
-    `taken`.
+    `place-taken`.
     """
 
     result: int

@@ -64,7 +64,7 @@ class _Planner:
             return "written-earlier"
         if self.users[step.wave, operand] > 1 or self.users[step.wave, result] > 1:
             return "side-by-side"
-        return "taken" if result in self.placed or operand in self.given else ""
+        return "place-taken" if result in self.placed or operand in self.given else ""
 
     def _is_whole(self, operand: Operand) -> bool:
         return operand.buffer.offset == 0 and bytes_of(operand) == self.transients[operand.buffer.number]

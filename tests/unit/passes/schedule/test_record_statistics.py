@@ -9,7 +9,7 @@ import pytest
 
 import fuseline
 from fuseline.passes.schedule.record_statistics import record_statistics
-from fuseline.program.schedule import PackedConstants, Schedule
+from fuseline.program.schedule import InPlaceDecision, PackedConstants, Schedule
 from fuseline.report.records import CompileRecord, DispatchRecord, MemberRecord
 from fuseline.targets.target import CompiledKernel, KernelArm
 
@@ -92,3 +92,11 @@ def test_code_that_is_not_shared_counts_for_each_dispatch(tmp_path: Path) -> Non
     stats = {level: fuseline.compile(path, fusion="none", dedup=level).stats for level in ("none", "exact")}
     assert {level: found["executables"] for level, found in stats.items()} == {"none": 2, "exact": 1}
     assert stats["none"]["code_bytes"] == 2 * stats["exact"]["code_bytes"] > 0
+
+
+def test_results_in_place_and_what_kept_others_apart_are_counted_apart() -> None:
+    decisions = [InPlaceDecision(1, 0), InPlaceDecision(3, 2), InPlaceDecision(3, 0, "place-taken")]
+    decisions += [InPlaceDecision(4, 5, "read-later"), InPlaceDecision(5, 6, "read-later")]
+    record, schedule = CompileRecord(), Schedule((), (), (), (), 0, in_place=tuple(decisions))
+    record_statistics(record, {}, schedule, PackedConstants([], {}, {}))
+    assert record.statistics["in_place"] == {"taken": 2, "place-taken": 1, "read-later": 2}

@@ -98,9 +98,9 @@ def test_steps_of_one_wave_run_side_by_side() -> None:
 
 def test_a_place_is_given_once() -> None:
     steps = [_makes(0, 0, 1), _dispatch([_t(0), _t(1)], [_t(2)], 1)]
-    assert _decided(steps, [(0, 0), (0, 1)]) == [InPlaceDecision(2, 0), InPlaceDecision(2, 1, "taken")]
+    assert _decided(steps, [(0, 0), (0, 1)]) == [InPlaceDecision(2, 0), InPlaceDecision(2, 1, "place-taken")]
     two = [_makes(0, 0), _dispatch([_t(0)], [_t(1), _t(2)], 1)]
-    assert _decided(two, [(0, 0), (1, 0)]) == [InPlaceDecision(1, 0), InPlaceDecision(2, 0, "taken")]
+    assert _decided(two, [(0, 0), (1, 0)]) == [InPlaceDecision(1, 0), InPlaceDecision(2, 0, "place-taken")]
 
 
 def test_places_are_handed_on() -> None:

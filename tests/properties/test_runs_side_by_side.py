@@ -52,6 +52,11 @@ def _eager(program: CompiledModel) -> CompiledModel:
     return CompiledModel(Session(eager))
 
 
+def _session_of(program: CompiledModel) -> Session:
+    assert isinstance(program.session, Session)
+    return program.session
+
+
 def _rows(rng: np.random.Generator) -> Feeds:
     return {"x": rng.standard_normal((int(rng.integers(1, 200)), WIDTH), dtype=np.float32)}
 
@@ -131,7 +136,7 @@ class _Caller:
             self._check(number, future.result(60))
 
     def _release(self) -> None:
-        self.program.session.release_memory()
+        _session_of(self.program).release_memory()
 
 
 @pytest.fixture(params=["own", "many"])
@@ -155,10 +160,10 @@ def test_many_callers(name: str, threads: int, processors: int) -> None:
         for done in [pool.submit(caller.work) for caller in callers]:
             done.result(120)
     assert [caller.wrong for caller in callers] == [[]] * CALLERS
-    idle = program.session._pool.idle  # pyright: ignore[reportPrivateUsage]
+    idle = _session_of(program)._pool.idle  # pyright: ignore[reportPrivateUsage]
     program.run(callers[0].given[0])
     assert 1 <= len(idle) <= processors
-    program.session.release_memory()
+    _session_of(program).release_memory()
     assert not idle
 
 
@@ -181,10 +186,10 @@ def test_a_program_that_nobody_keeps_ends_its_runs_first() -> None:
     futures = [program.run_async(one) for one in given]
     del program
     gc.collect()
-    for future, wanted in zip(futures, expected, strict=True):
-        for name, array in future.result(60).items():
+    while futures:
+        wanted = expected.pop()
+        for name, array in futures.pop().result(60).items():
             np.testing.assert_array_equal(array, wanted[name])
-    del future, futures
     in_background(gc.collect).result(60)
     assert session() is None
 

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from fuseline.runtime.abi import MAX_THREADS
 from fuseline.runtime.artifact import Artifact, read_artifact
 from fuseline.runtime.background import in_background
 from fuseline.runtime.bounds import numbers_that_fit
-from fuseline.runtime.callers import enter, fair_threads, leave
+from fuseline.runtime.callers import fair_threads, running
 from fuseline.runtime.command_table import threads_of
 from fuseline.runtime.cpu import check_machine
 from fuseline.runtime.dtypes import dtype_named
@@ -27,7 +28,7 @@ from fuseline.runtime.memory import CodePages
 from fuseline.runtime.processors import allowed_processors
 from fuseline.runtime.program import Program
 from fuseline.runtime.staged import StagedExecution, split_stages
-from fuseline.runtime.teams import borrowed_team
+from fuseline.runtime.teams import chosen_team
 from fuseline.runtime.workspaces import WorkspacePool
 
 if TYPE_CHECKING:
@@ -136,8 +137,10 @@ class Session:
         shapes = (
             shapes_of(self._program.inputs, arrays) if self._has_indices else tuple([array.shape for array in arrays])
         )
-        caller = enter()
+        caller = get_ident()
+        is_outermost = caller not in running
         try:
+            running.add(caller)
             return self._run_in_workspace(arrays, shapes)
         except UnequalSizesError:
             other = self._fallback
@@ -148,13 +151,13 @@ class Session:
                 "E0405", f"no memory for outputs of a run on {shapes}", hint="run with smaller sizes"
             ) from error
         finally:
-            if caller:
-                leave(caller)
+            if is_outermost:
+                running.discard(caller)
         return other.run_arrays(arrays)
 
     def run_async(self, feeds: Mapping[str, Any]) -> Future[dict[str, Any]]:
         """`run` in the background: a future of its outputs, or of what it raises. Feeds must stay as they are until
-        then.
+        then. A run that has not begun can be cancelled.
 
         As many runs go on as there are processors, others wait their turn; so a future's callback must not wait for
         another run.
@@ -203,7 +206,8 @@ class Session:
         return None if other is None else Session(other, threads=self.threads, pin=self._pin)
 
     def _launch_team(self, context: int) -> None:
-        with borrowed_team(self._code.pages, self._artifact.entries["worker"], pin=self._pin) as team:
+        team = chosen_team(self._code.pages, self._artifact.entries["worker"], pin=self._pin)
+        with team.lock:
             team.ensure(threads_of(context))
             self._code.run(team.address, context)
 

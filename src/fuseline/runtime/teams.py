@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 
 from fuseline.runtime.memory import CodePages
 from fuseline.runtime.processors import allowed_processors
@@ -15,23 +13,19 @@ _teams: list[Team] = []
 _making = threading.Lock()
 
 
-@contextmanager
-def borrowed_team(code: CodePages, worker: int, *, pin: bool) -> Generator[Team]:
-    """A team that nobody else uses, its `lock` held meanwhile; who finds none free where no more may be made waits.
+def chosen_team(code: CodePages, worker: int, *, pin: bool) -> Team:
+    """A team that is free, or the first one where none is and no more may be made. The caller takes its `lock` for the
+    run, by `with`, so that no signal comes between: what an interrupted run left locked would stay so for ever.
 
     There are at most as many as pairs of processors. The first caller's image and `pin` shape the first team, the only
     one whose workers are pinned: nobody can say which processors are free when several are at work.
     """
-    team = _free_team() or _another(code, worker, pin=pin)
-    try:
-        yield team
-    finally:
-        team.lock.release()
+    return _free_team() or _another(code, worker, pin=pin)
 
 
 def _free_team() -> Team | None:
-    """A team whose lock has been taken for the caller, None where all are busy."""
-    return next((team for team in _teams if team.lock.acquire(blocking=False)), None)
+    """A team that nobody uses now, None where all are busy. Who is overtaken waits for one run."""
+    return next((team for team in _teams if not team.lock.locked()), None)
 
 
 def _another(code: CodePages, worker: int, *, pin: bool) -> Team:
@@ -39,14 +33,11 @@ def _another(code: CodePages, worker: int, *, pin: bool) -> Team:
         found = _free_team()
         if found is not None:
             return found
-        if not _teams or len(_teams) < len(allowed_processors()) // 2:
-            made = Team(code, worker, pin=pin and not _teams)
-            made.lock.acquire()
-            _teams.append(made)
-            return made
-    team = _teams[0]
-    team.lock.acquire()
-    return team
+        if _teams and len(_teams) >= len(allowed_processors()) // 2:
+            return _teams[0]
+        made = Team(code, worker, pin=pin and not _teams)
+        _teams.append(made)
+        return made
 
 
 def _forget() -> None:

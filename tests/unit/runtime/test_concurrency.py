@@ -3,9 +3,11 @@ background."""
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,9 +17,10 @@ import pytest
 from fuseline.buffers import BufferRef, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, host
-from fuseline.runtime.callers import enter, fair_threads, leave
+from fuseline.runtime.callers import fair_threads, running
+from fuseline.runtime.execution import Launch, Workspace
 from fuseline.runtime.program import HostCall, Operand
-from fuseline.runtime.teams import borrowed_team
+from fuseline.runtime.teams import chosen_team
 from fuseline.runtime.workspaces import WorkspacePool
 
 X, Y = BufferRef("input", 0), BufferRef("output", 0)
@@ -120,6 +123,54 @@ def test_what_nobody_needs_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> No
     assert gone.wait(30) and pool.idle == taken[-1:]
 
 
+def test_who_lost_its_workspace_leaves_room_for_another() -> None:
+    """A run that is interrupted before it can give back what it took."""
+    pool = WorkspacePool(1)
+    for _ in range(3):
+        pool.take()
+    kept = pool.take()
+    pool.give(kept)
+    assert pool.idle == [kept] and pool.take() is kept
+
+
+def test_who_waits_notices_a_workspace_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fuseline.runtime.workspaces.LOOK_AGAIN_S", 0.05)
+    pool = WorkspacePool(1)
+    taken = [pool.take()]
+    with ThreadPoolExecutor(1) as waiting:
+        another = waiting.submit(pool.take)
+        with pytest.raises(TimeoutError):
+            another.result(0.2)
+        taken.clear()
+        assert another.result(30)
+
+
+def test_memory_that_executions_hold_goes_at_once() -> None:
+    """Some know the workspace that they are in; its memory does not wait for the next garbage collection."""
+    pool = WorkspacePool(2)
+    workspace = pool.take()
+    workspace.executions[(), 1] = _Knowing(workspace)
+    pool.give(workspace)
+    gone = weakref.ref(workspace)
+    del workspace
+    gc.disable()
+    try:
+        pool.release()
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+class _Knowing:
+    threads = 1
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+
+    def run(self, launch: Launch, inputs: Sequence[Any]) -> list[Any]:
+        raise NotImplementedError
+
+
 def test_a_run_that_fails_gives_back_what_it_took(kit: Any) -> None:
     def fail(node: bytes, inputs: Any) -> list[Any]:
         if inputs[0].shape == (7,):
@@ -141,10 +192,8 @@ def test_a_run_that_fails_gives_back_what_it_took(kit: Any) -> None:
         return found
 
     assert _at_once(16, work) == ["E0106E0106"] * 16
-    caller = enter()
-    assert caller, "no run is under way"
-    assert fair_threads(8, 8) == 8, "this is the only one"
-    leave(caller)
+    assert not running, "no run is under way"
+    assert fair_threads(8, 8) == 8
     assert len(session._pool.idle) >= 1  # pyright: ignore[reportPrivateUsage]
 
 
@@ -156,11 +205,10 @@ def test_callers_share_the_processors(kit: Any, monkeypatch: pytest.MonkeyPatch)
     in_a_run, go_on = threading.Event(), threading.Event()
 
     def another() -> None:
-        caller = enter()
-        assert caller
+        running.add(threading.get_ident())
         in_a_run.set()
         go_on.wait(30)
-        leave(caller)
+        running.discard(threading.get_ident())
 
     other = threading.Thread(target=another)
     other.start()
@@ -172,12 +220,21 @@ def test_callers_share_the_processors(kit: Any, monkeypatch: pytest.MonkeyPatch)
     assert [execution.threads for execution in workspace.executions.values()] == [4, 2]
 
 
-def test_a_program_inside_another_one_is_no_second_caller() -> None:
-    caller = enter()
-    assert caller
-    assert not enter()
-    assert fair_threads(3, 4) == 3
-    leave(caller)
+def test_a_program_inside_another_one_is_no_second_caller(kit: Any) -> None:
+    inner, x = _session(kit, 2), np.ones(100, np.float32)
+    callers: list[int] = []
+
+    def nested(node: bytes, inputs: Any) -> list[Any]:
+        inner.run({"x": x})
+        callers.append(len(running))
+        return [inputs[0].copy()]
+
+    host.register("test-nested", nested)
+    operand = Operand(TWICE, (N,), "float32")
+    outer = _session(kit, 2, HostCall("test-nested", b"", (operand,), (operand,)))
+    np.testing.assert_array_equal(outer.run({"x": x})["y"], x + (x + 1))
+    assert callers == [1], "the outer run is still under way, and counts once"
+    assert not running
 
 
 def test_teams_are_bounded_and_never_shared(kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,12 +245,15 @@ def test_teams_are_bounded_and_never_shared(kit: Any, monkeypatch: pytest.Monkey
     third = threading.Event()
 
     def borrow() -> None:
-        with borrowed_team(code, worker, pin=True) as team:
+        team = chosen_team(code, worker, pin=True)
+        with team.lock:
             assert team is first
             third.set()
 
-    with borrowed_team(code, worker, pin=True) as first:
-        with borrowed_team(code, worker, pin=True) as second:
+    first = chosen_team(code, worker, pin=True)
+    with first.lock:
+        second = chosen_team(code, worker, pin=True)
+        with second.lock:
             assert first is not second and first.pin and not second.pin
             waiting = threading.Thread(target=borrow)
             waiting.start()

@@ -60,6 +60,8 @@ def general(symbol: str, machine: Machine, family: Family, plan: Plan, form: str
     `edges`, its edges, too (`Emitter.keeps_edges`)."""
     kernel = KernelBuilder(symbol, machine, compact=form != FULL, keeps_loops=True, keeps_edges=edges)
     family.emit(plan, kernel)
+    for position in range(len(plan.view.size_names)):  # also those that it does not read: numbers lie behind them all
+        kernel.size(position)
     return kernel.finish()
 
 

@@ -21,7 +21,8 @@ def results_in_place(
     to a `kernel` that it shares; others may be answered otherwise."""
     count = len(view.tensors)
     pairs = [(count + result, operand) for result, operand in _candidates(view)]
-    found = in_place(kernel, pairs, d.upper_bound(workgroups), numbers)
+    passed = dict(enumerate(numbers, start=len(view.size_names)))
+    found = in_place(kernel, pairs, d.upper_bound(workgroups), passed)
     return {(result - count, operand): refusal for (result, operand), refusal in found.items()}
 
 

@@ -133,3 +133,20 @@ def test_results_are_refused_where_own_kernels_refuse() -> None:
 
     for _, one in _shared([partial(squared, size) for size in (200, 256, 328)], "avx512"):
         assert _codes(one, one.code, one.numbers) == {(0, 0): "unlike-places"}
+
+
+@pytest.mark.parametrize("rows", [40, "n"])
+def test_numbers_lie_behind_sizes_that_no_kernel_reads(rows: int | str) -> None:
+    def beside_another(columns: int) -> DispatchView:
+        p = Program((rows, columns), ("z", columns))
+        return p.dispatch(p.relu(p.x[0]))
+
+    found = _shared([partial(beside_another, columns) for columns in (50, 64)])
+    assert len(found) == 2
+    for _, one in found:
+        view = one.plan.view
+        sizes = {name: 3 + i for i, name in enumerate(view.size_names)}
+        assert "z" in sizes
+        arrays = arrays_for(view, sizes)
+        (result,) = _Launch(one)(*arrays, sizes=sizes)
+        np.testing.assert_array_equal(result, np.maximum(arrays[0], 0))

@@ -27,16 +27,16 @@ Pair = tuple[int, int]
 
 
 def in_place(
-    kernel: Kernel, pairs: Sequence[Pair], workgroups: int | None = None, numbers: Sequence[int] = ()
+    kernel: Kernel, pairs: Sequence[Pair], workgroups: int | None = None, sizes: Mapping[int, int] | None = None
 ) -> Mapping[Pair, Refusal | None]:
     """For each result and operand (by binding, of equally many elements) None where the one may take the other's place,
     else why not.
 
-    `workgroups`: the most that the grid can have; `numbers`: what the last sizes are, of a kernel that launches of
-    other extents share. Codes: `element-width`, `gathered`, `unlike-places`, `read-later`.
+    `workgroups`: the most that the grid can have; `sizes`: by position those that every launch asked about passes.
+    Codes: `element-width`, `gathered`, `unlike-places`, `read-later`.
     """
     wanted = {(y, True) for y, _ in pairs} | {(x, False) for _, x in pairs}
-    known = IterationBounds(kernel, workgroups, numbers)
+    known = IterationBounds(kernel, workgroups, sizes)
     found = [one for one in accesses(kernel) if (one.binding, one.written) in wanted and _happens(known, one)]
     overlap = Overlap(known, found)
     touched: dict[tuple[int, bool], list[Touched]] = {}

@@ -10,7 +10,7 @@ follow can only agree in every digit:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from fuseline.targets.cpu.kernel_ir.affine import Affine
 from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
@@ -21,12 +21,13 @@ MOST_WORKGROUPS = 1 << 40
 
 
 class IterationBounds(IndexBounds):
-    """What is known of the index values of `kernel` for all sizes and any range of a grid of at most `workgroups`; its
-    last sizes are always `numbers`."""
+    """What is known of the index values of `kernel` for all sizes, but for those that are always the same (`sizes`, by
+    position), and any range of a grid of at most `workgroups`."""
 
-    def __init__(self, kernel: Kernel, workgroups: int | None, numbers: Sequence[int] = ()) -> None:
+    def __init__(self, kernel: Kernel, workgroups: int | None, sizes: Mapping[int, int] | None = None) -> None:
         super().__init__(kernel, [0] * len(kernel.sizes), MOST_WORKGROUPS if workgroups is None else workgroups, {})
-        self.numbers = dict(zip(kernel.sizes[len(kernel.sizes) - len(numbers) :], numbers, strict=True))
+        fixed = sizes or {}
+        self.numbers = {size: fixed[position] for position, size in enumerate(kernel.sizes) if position in fixed}
         self._most_sizes = kernel.size_upper_bounds
         self._iterations: dict[Loop, Value] = {}
         self._copies: dict[tuple[int, int], Value] = {}

@@ -3,7 +3,7 @@ thread first; what is refused says why."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -30,8 +30,8 @@ def _kernel(body: Body, workgroups: int = 4, dtypes: tuple[str, str] = ("f32", "
     return k.finish()
 
 
-def _refusal(kernel: Kernel, workgroups: int | None = 4, numbers: Sequence[int] = ()) -> str:
-    (found,) = in_place(kernel, [(1, 0)], workgroups, numbers).values()
+def _refusal(kernel: Kernel, workgroups: int | None = 4, sizes: Mapping[int, int] | None = None) -> str:
+    (found,) = in_place(kernel, [(1, 0)], workgroups, sizes).values()
     return "" if found is None else found.code
 
 
@@ -343,7 +343,7 @@ def test_numbers_of_a_launch(numbers: tuple[int, int], code: str) -> None:
     """The same code may write in place for the numbers of some launches and not for those of others."""
     kernel = _kernel(_strided)
     assert _refusal(kernel) != ""
-    assert _refusal(kernel, numbers=numbers) == code
+    assert _refusal(kernel, sizes=dict(enumerate(numbers, start=1))) == code
     if not code:
         for rows in (1, 3, 6):
             _check_runs(kernel, [[0, 1, 2, 3], [3, 1, 2, 0]], (rows, *numbers))

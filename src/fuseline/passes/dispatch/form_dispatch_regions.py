@@ -131,7 +131,7 @@ def _begin_records(records: CompileRecord, level: str, module: ModuleOp) -> None
     """What every round says anew; a program without regions is in its first."""
     again = any(type(inner) is DispatchRegionOp for op in module.ops for inner in op.walk())
     records.fusion, records.fusion_rounds = level, records.fusion_rounds + 1 if again else 1
-    records.generic_ops_before = records.generic_ops_after = 0
+    records.generic_ops_before = 0
     records.groups.clear()
 
 
@@ -183,7 +183,6 @@ def _record(
     groups = sorted((group for group in result.groups if group.fusable), key=lambda group: group.members[0].position)
     records.groups.extend(tuple(node.name for node in group.members) for group in groups)
     records.generic_ops_before += sum(is_generic(node.op) for node in graph.nodes)
-    records.generic_ops_after += sum(any(is_generic(node.op) for node in group.members) for group in result.groups)
     streamed = near_stream_remarks(graph, result) if ctx.target.streamed_points else ()
     records.remarks[:] = dict.fromkeys([*records.remarks, *near_idiom_remarks(graph.nodes), *streamed])
     records.fusion_nodes.update({node.name: _node_record(node) for node in graph.nodes})

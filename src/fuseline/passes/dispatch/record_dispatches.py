@@ -12,7 +12,7 @@ import msgspec
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.cost import flops, num_bytes
@@ -53,6 +53,7 @@ class RecordDispatchesPass(ModulePass):
             exe.sym_name.data: _Code.of(DispatchView(entry_of(exe))) for exe in op.ops if isinstance(exe, ExecutableOp)
         }
         ctx.records.dispatches.clear()
+        ctx.records.generic_ops_after = 0
         found = list(functions(op))
         for function in found:
             _record_function(ctx, function, codes)
@@ -78,6 +79,7 @@ def _record_function(ctx: CompilerContext, function: FuncOp, codes: dict[str, _C
     for call in function.body.block.ops:
         if isinstance(call, DispatchOp):
             number = len(ctx.records.dispatches)
+            ctx.records.generic_ops_after += codes[call.executable].generics
             ctx.records.dispatches.append(_record(ctx, call, codes[call.executable], shapes, number))
 
 
@@ -103,6 +105,7 @@ class _Code:
     arms: tuple[tuple[str, tuple[int, ...]], ...]
     loops: tuple[str, ...]
     flops: int
+    generics: int
 
     @classmethod
     def of(cls, view: DispatchView) -> _Code:
@@ -123,6 +126,7 @@ class _Code:
             arms=tuple(arms),
             loops=tuple(to_text(extent) for extent in extents),
             flops=_number(sum_of(flops(op, view.shapes) for op in members)),
+            generics=sum(map(is_generic, members)),
         )
 
 
@@ -146,25 +150,32 @@ def _record(ctx: CompilerContext, call: DispatchOp, code: _Code, shapes: ShapeAn
         flops=code.flops,
         bytes_read=read,
         bytes_written=written,
-        arms=[ArmRecord(root=root, members=tuple(names[i] for i in members)) for root, members in code.arms],
+        arms=[
+            ArmRecord(root=root, members=tuple(name for i in members for name in names[i]))
+            for root, members in code.arms
+        ],
         predicted_ns=round(launch_ns(code.flops, read + written, ctx.target)),
     )
 
 
-def _told(ctx: CompilerContext, code: _Code, names: Sequence[str]) -> str:
+def _told(ctx: CompilerContext, code: _Code, names: Sequence[Sequence[str]]) -> str:
     """What a dispatch does: where its root is made in one walk and not as it is written, that."""
-    known = (ctx.records.fusion_nodes.get(names[i]) for i in sorted(code.roots, reverse=True))
+    known = (ctx.records.fusion_nodes.get(name) for i in sorted(code.roots, reverse=True) for name in names[i])
     idiom = next((node.idiom for node in known if node is not None and node.idiom), "")
     return idiom if idiom and not code.arms and code.does == Kind.REDUCTION.value else code.does
 
 
-def _names(call: DispatchOp, code: _Code) -> list[str]:
-    """The fusion graph's id of each member; its kind where the dispatch was not formed by fusion."""
+def _names(call: DispatchOp, code: _Code) -> list[tuple[str, ...]]:
+    """The fusion graph's ids of each member, several where that stands for several; its kind where the dispatch was not
+    formed by fusion."""
     attribute = call.attributes.get(MEMBERS_ATTRIBUTE)
-    names = (
-        [name.data for name in attribute if isinstance(name, StringAttr)] if isinstance(attribute, ArrayAttr) else []
-    )
-    return names if len(names) == len(code.kinds) else list(code.kinds)
+    names = [_ids(name) for name in attribute] if isinstance(attribute, ArrayAttr) else []
+    return names if len(names) == len(code.kinds) else [(one,) for one in code.kinds]
+
+
+def _ids(attribute: Attribute) -> tuple[str, ...]:
+    named = attribute if isinstance(attribute, ArrayAttr) else (attribute,)
+    return tuple(name.data for name in named if isinstance(name, StringAttr))
 
 
 def _label(code: _Code) -> str:
@@ -172,13 +183,15 @@ def _label(code: _Code) -> str:
     return " + ".join(root if count == 1 else f"{root} x{count}" for root, count in counts.items())
 
 
-def _members(ctx: CompilerContext, code: _Code, names: list[str]) -> list[MemberRecord]:
+def _members(ctx: CompilerContext, code: _Code, names: Sequence[Sequence[str]]) -> list[MemberRecord]:
     last = max(code.roots, default=len(names))
     records: list[MemberRecord] = []
-    for i, (name, what) in enumerate(zip(names, code.kinds, strict=True)):
-        role: Role = "root" if i in code.roots else ("prologue" if i < last else "epilogue")
-        known = ctx.records.fusion_nodes.get(name, FusionNodeRecord(kind=what))
-        records.append(MemberRecord(id=name, kind=what, role=role, nodes=known.nodes))
+    for i, (ids, what) in enumerate(zip(names, code.kinds, strict=True)):
+        for number, name in enumerate(ids, 1):
+            is_root = i in code.roots and number == len(ids)
+            role: Role = "root" if is_root else ("prologue" if i <= last else "epilogue")
+            known = ctx.records.fusion_nodes.get(name, FusionNodeRecord(kind=what))
+            records.append(MemberRecord(id=name, kind=what, role=role, nodes=known.nodes))
     return records
 
 

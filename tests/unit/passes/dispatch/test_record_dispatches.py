@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xdsl.passes import ModulePass
+
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.text import parse_module
 from fuseline.passes.cleanup.generalize_named_ops import GeneralizeNamedOpsPass
 from fuseline.passes.dispatch.clone_cheap_producers import CloneCheapProducersPass
 from fuseline.passes.dispatch.form_dispatch_regions import FormDispatchRegionsPass
+from fuseline.passes.dispatch.fuse_elementwise_bodies import FuseElementwiseBodiesPass
 from fuseline.passes.dispatch.outline_executables import OutlineExecutablesPass
 from fuseline.passes.dispatch.record_dispatches import RecordDispatchesPass
 
@@ -20,10 +25,10 @@ PROGRAM = """func.func @main(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<24
 OUTLINE = (GeneralizeNamedOpsPass(), FormDispatchRegionsPass(), CloneCheapProducersPass(), OutlineExecutablesPass())
 
 
-def recorded(times: int = 1) -> CompilerContext:
+def recorded(times: int = 1, before: Sequence[ModulePass] = ()) -> CompilerContext:
     ctx = new_context()
     module = parse_module(PROGRAM, ctx)
-    for step in (*OUTLINE, *[RecordDispatchesPass()] * times):
+    for step in (*OUTLINE, *before, *[RecordDispatchesPass()] * times):
         step.apply(ctx, module)
     return ctx
 
@@ -56,3 +61,12 @@ def test_recording_twice_says_the_same_once():
     once, twice = recorded(), recorded(2)
     assert once.records.dispatches == twice.records.dispatches
     assert once.records.eliminated == twice.records.eliminated
+
+
+def test_members_that_became_one_op_are_recorded_each():
+    apart, merged = recorded(), recorded(before=(FuseElementwiseBodiesPass(),))
+    (one,), (other,) = apart.records.dispatches, merged.records.dispatches
+    assert one.members == other.members
+    assert (one.flops, one.bytes_read, one.root) == (other.flops, other.bytes_read, other.root)
+    assert apart.records.eliminated == merged.records.eliminated
+    assert (apart.records.generic_ops_after, merged.records.generic_ops_after) == (2, 1)

@@ -92,7 +92,10 @@ PHASES: dict[str, tuple[str, ...]] = {
         "clone-cheap-producers",
         "dead-code",
     ),
-    "dispatch": ("outline-executables",),
+    "dispatch": (
+        "outline-executables",
+        "fuse-elementwise-bodies",
+    ),
     "dedup": (
         "deduplicate-executables",
         "canonicalize-executables",

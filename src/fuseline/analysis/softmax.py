@@ -10,7 +10,7 @@ digits. And where `e` is read by `s` and the quotients alone, a NaN among the el
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -82,7 +82,8 @@ def _add(facts: SoftmaxFacts, op: linalg.ops.GenericOp, exponent: math.ExpOp) ->
     alone = {use.operation for use in maximum.result.uses} == {op} and len(
         list(_argument(op, maximum.result).uses)
     ) == 1
-    if total is not None and alone and readers == {total.op, *owners} and all(_divides_only(o) for o in owners):
+    divided = (op.results[0], total.result) if total is not None else ()
+    if total is not None and alone and readers == {total.op, *owners} and all(_reads_once(o, divided) for o in owners):
         facts.maxima.add(maximum.combine)
 
 
@@ -179,8 +180,8 @@ def _quotients(made: SSAValue, total: Reduction) -> list[Operation]:
     return found
 
 
-def _divides_only(op: Operation | None) -> bool:
-    """Whether the only thing that a body does with the exponential is to divide it by the sum."""
+def _reads_once(op: Operation | None, values: Sequence[SSAValue]) -> bool:
+    """Whether a body does one thing with each of `values`: an exponential and its sum are divided, and that is all."""
     assert op is not None and is_generic(op)
-    quotients = [inner for inner in op.body.block.ops if isinstance(inner, arith.DivfOp)]
-    return len(quotients) == 1 and all(len(list(side.uses)) == 1 for side in quotients[0].operands)
+    read = [argument for argument, value in zip(op.body.block.args, op.operands, strict=True) if value in values]
+    return len(read) == len(values) and all(len(list(argument.uses)) == 1 for argument in read)

@@ -27,7 +27,8 @@ ROOT_ATTRIBUTE = "fuseline.root"
 """Marks the op whose loops a dispatch tiles; set when the region is formed."""
 
 MEMBERS_ATTRIBUTE = "fuseline.members"
-"""On a dispatch region and on the dispatch made of it: the fusion graph's ids of its members, in order."""
+"""On a dispatch region and on the dispatch made of it: the fusion graph's ids of its members, in order. Where one op
+stands for several (`fuse-elementwise-bodies`), a list of theirs."""
 
 BOUNDS_ATTRIBUTE = "fuseline.bounds"
 """On an index argument: what the size can be, `lo..hi` or `lo..`."""

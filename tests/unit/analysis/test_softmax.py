@@ -63,6 +63,11 @@ def test_softmax() -> None:
     ]
 
 
+def test_softmax_whose_quotient_something_else_follows_in_the_same_op() -> None:
+    assert counts(facts(divide="%q = arith.divf %i0, %i1 : f32\n%v = arith.divf %q, %n : f32")) == (1, 1, 1)
+    assert counts(facts(divide="%q = arith.divf %i0, %i1 : f32\n%v = arith.divf %q, %i1 : f32")) == (1, 1, 0)
+
+
 def _reduction(
     body: str = "%v = arith.addf %i0, %o0 : f32",
     inputs: int = 1,

@@ -15,7 +15,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.structured import Kind, StructuredOp, kind
+from fuseline.analysis.structured import Kind, StructuredOp, body_ops, kind
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.ir.rounds import rounds
@@ -50,6 +50,10 @@ enough for that: to store them beyond the second-level cache is still far better
 
 STREAMED_SIZES = (64, 128, 256, 512)
 """Points per block along a streamed loop."""
+
+REDUCTION_CYCLES, OPERATION_CYCLES = 4.0, 1.25
+"""What a step of a reduction that is no product costs, and an operation of an elementwise op at a point, in steps of a
+root: an op of several operations costs as much as several ops."""
 
 MOST_COMBINATIONS = 512
 """More are not all tried."""
@@ -236,7 +240,7 @@ class _Model:
         for axis in [axis for axis in dispatch.axes.of_value(op.op.results[0]) if heavy and axis is not None][-1:]:
             vectors = 1 if kind(op.op) is Kind.DEPTHWISE else 2
             self.contiguous[axis] = min(vectors, self.contiguous.get(axis, 2))
-        cost = 1.0 if heavy else 4.0
+        cost = 1.0 if heavy else REDUCTION_CYCLES if op.reduction else OPERATION_CYCLES * len(list(body_ops(op.op)))
         work = self._volume([axis for axis in loops if axis is not None], op.loops(dispatch.view.shapes))
         self.work.append(_Volume(work.full * cost, work.axes))
         for value, map_ in zip(op.inputs, op.input_maps, strict=True):

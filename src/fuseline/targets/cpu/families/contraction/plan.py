@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith, linalg, math
 from xdsl.ir import Operation
 
+from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
@@ -42,13 +43,18 @@ from fuseline.targets.cpu.tiles import (
 )
 from fuseline.targets.target import Refusal
 
-STAGED_EPILOGUE = 24
+STAGED_EPILOGUE = 20.5
 """Operations of an epilogue from which on it is worth a detour through scratch (one store and one load per accumulator)
 to have its code once."""
+
+LOAD = 1.5
+"""Operations of an operand: its address, mostly a sum, and its load."""
 
 STAGED_STEPS = 512
 """Reduction steps from which on the detour is no part of the time worth measuring (0.5 %), and code half the size
 compiles twice as fast."""
+
+_NO_OPERATION = frozenset((linalg.ops.GenericOp, linalg.ops.YieldOp))
 
 _EPILOGUE_COST: dict[type[Operation], int] = {
     math.ErfOp: 24,
@@ -94,13 +100,19 @@ class ContractionPlan(Plan):
         accumulator."""
         if self.form is not None:
             return self.form.stages
-        epilogue = sum(
-            _EPILOGUE_COST.get(type(op), 1)
-            for member in self.view.members
-            if member is not self.loops.root.op
-            for op in member.walk()
+        return self.tile.rows > 2 and (
+            self._epilogue_operations >= STAGED_EPILOGUE or estimated(self.loops.steps) >= STAGED_STEPS
         )
-        return self.tile.rows > 2 and (epilogue >= STAGED_EPILOGUE or estimated(self.loops.steps) >= STAGED_STEPS)
+
+    @property
+    def _epilogue_operations(self) -> float:
+        """Operations of everything but the root, whether many ops have them or few: those of bodies, and the loads of
+        what none of the ops makes, each with its address."""
+        others = [op for op in self.view.members if op is not self.loops.root.op]
+        made = {result for op in self.view.members for result in op.results}
+        loaded = {value for op in others if is_generic(op) for value in StructuredOp(op).inputs if value not in made}
+        inside = [op for other in others for op in other.walk() if type(op) not in _NO_OPERATION]
+        return LOAD * len(loaded) + sum(_EPILOGUE_COST.get(type(op), 1) for op in inside)
 
     @property
     def width(self) -> int:

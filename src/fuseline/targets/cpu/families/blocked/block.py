@@ -51,9 +51,9 @@ enough for that: to store them beyond the second-level cache is still far better
 STREAMED_SIZES = (64, 128, 256, 512)
 """Points per block along a streamed loop."""
 
-REDUCTION_CYCLES, OPERATION_CYCLES = 4.0, 1.25
-"""What a step of a reduction that is no product costs, and an operation of an elementwise op at a point, in steps of a
-root: an op of several operations costs as much as several ops."""
+POINT_CYCLES, OPERATION_CYCLES = 4.0, 1.25
+"""What a point of an op that is no product or window costs at the least, in steps of a root; and each of its
+operations, where they are many: one op of several operations costs about as much as several ops."""
 
 MOST_COMBINATIONS = 512
 """More are not all tried."""
@@ -240,7 +240,7 @@ class _Model:
         for axis in [axis for axis in dispatch.axes.of_value(op.op.results[0]) if heavy and axis is not None][-1:]:
             vectors = 1 if kind(op.op) is Kind.DEPTHWISE else 2
             self.contiguous[axis] = min(vectors, self.contiguous.get(axis, 2))
-        cost = 1.0 if heavy else REDUCTION_CYCLES if op.reduction else OPERATION_CYCLES * len(list(body_ops(op.op)))
+        cost = 1.0 if heavy else max(POINT_CYCLES, OPERATION_CYCLES * len(list(body_ops(op.op))))
         work = self._volume([axis for axis in loops if axis is not None], op.loops(dispatch.view.shapes))
         self.work.append(_Volume(work.full * cost, work.axes))
         for value, map_ in zip(op.inputs, op.input_maps, strict=True):

@@ -26,6 +26,7 @@ from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView
 from fuseline.ir.fast.direct import erase, operands_of, ops_of
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.functions import functions
+from fuseline.ir.rounds import rounds
 from fuseline.passes.cleanup.elimination import is_dead
 from fuseline.passes.dispatch.elementwise_pairs import Apart, ElementwisePairs, Generic
 from fuseline.passes.dispatch.merged_body import merged
@@ -75,16 +76,18 @@ def _maker(value: SSAValue) -> Generic | None:
 
 def _merge_into(consumer: Generic, pairs: ElementwisePairs, members: MergedMembers) -> int:
     """Merge into `consumer` what it alone reads, one op after the other; answers how many."""
-    count = 0
-    while (found := _next(consumer, pairs)) is not None:
+    for count in rounds("merging bodies", most=len(members.before)):
+        found = _next(consumer, pairs)
+        if found is None:
+            return count
         producer, loops = found
         inits = [init.op for init in producer.outputs if isinstance(init, OpResult)]
         new = merged(producer, consumer, loops)
         pairs.merged(consumer, new)
         members.merged(producer, consumer, new, loops)
         _erase_dead(inits)
-        consumer, count = new, count + 1
-    return count
+        consumer = new
+    raise AssertionError("each round leaves one op less")
 
 
 def _next(consumer: Generic, pairs: ElementwisePairs) -> tuple[Generic, tuple[int, ...]] | None:

@@ -148,19 +148,20 @@ def compile(
     """A program for `model`: a path, an `onnx.ModelProto`, or MLIR text in a file.
 
     Args:
-        target: `cpu`, `cpu:<isa>`, `interpreter` (NumPy) or `null` (counts only). threads: threads per run; None: the
-        processors this process may use. shapes: extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol
-        (`128`, `"1..512"`). dedup: `none`, `exact`, `constants` or `shapes` (docs/dedup.md). plan: the file of a fusion
-        plan to follow; `plan_strict` refuses one with entries that do not match (docs/plans.md). rules: files with
-        further fusion rules. without_rules: names of rules that are left out (docs/fusion.md). passes: a pipeline in
-        place of the phases up to `fusion`, as `fuseline opt -p` takes it. pass_options: options by the name of a pass,
-        wherever it runs: `{"form-dispatch-regions": {"level": "none"}}`. fusion: `none` (one op per dispatch) or
-        `default`. numerics: `strict` (no kernel trades accuracy), `default` (only within its stated bound) or `fast`
-        (beyond it, where that is faster). weights: a saved program holds them `packed`, as kernels read them, or
-        `original`, as the model has them, to be packed by every load (docs/memory.md). cache: take the finished program
-        from the user's cache where it is there, else keep it (docs/cache.md). progress: called with a phase, steps
-        done, steps in all; not for a program from the cache. after_pass: called with `phase/pass`, the module and its
-        context after each pass, and with `input` before the first; such a compile takes nothing from the cache.
+        target: `cpu`, `cpu:<isa>`, `interpreter` (NumPy), `null` (counts only), that of an installed package, or the
+        path of one (docs/targets.md). threads: threads per run; None: the processors this process may use. shapes:
+        extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol (`128`, `"1..512"`). dedup: `none`, `exact`,
+        `constants` or `shapes` (docs/dedup.md). plan: the file of a fusion plan to follow; `plan_strict` refuses one
+        with entries that do not match (docs/plans.md). rules: files with further fusion rules. without_rules: names of
+        rules that are left out (docs/fusion.md). passes: a pipeline in place of the phases up to `fusion`, as `fuseline
+        opt -p` takes it. pass_options: options by the name of a pass, wherever it runs: `{"form-dispatch-regions":
+        {"level": "none"}}`. fusion: `none` (one op per dispatch) or `default`. numerics: `strict` (no kernel trades
+        accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). weights: a
+        saved program holds them `packed`, as kernels read them, or `original`, as the model has them, to be packed by
+        every load (docs/memory.md). cache: take the finished program from the user's cache where it is there, else keep
+        it (docs/cache.md). progress: called with a phase, steps done, steps in all; not for a program from the cache.
+        after_pass: called with `phase/pass`, the module and its context after each pass, and with `input` before the
+        first; such a compile takes nothing from the cache.
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """

@@ -28,7 +28,7 @@ class CompileOptions:
     """What a user may choose. Making one with a value that an option does not take raises FuselineError (E0501) naming
     the option.
 
-    `shapes`: sizes by input or symbol name. `target`: `cpu`, `cpu:<isa>`, `interpreter` or `null`. `threads`: None for
+    `shapes`: sizes by input or symbol name. `target`: a name or path, a variant behind a colon. `threads`: None for
     the processors this process may use. `dedup`: which dispatches share code, `none`, `exact`, `constants` or `shapes`.
     `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`, `default` or
     `aggressive`. `without_rules`: names of fusion rules and joins that are off. `passes`: a pipeline in place of the

@@ -13,7 +13,7 @@ from fuseline.arguments import path_option
 from fuseline.border import border, coded
 from fuseline.errors import FuselineError
 from fuseline.runtime import Artifact, TensorSpec
-from fuseline.runtime.artifact import artifact_bytes
+from fuseline.runtime.artifact import ARTIFACT_SUFFIX, artifact_bytes
 from fuseline.runtime.background import in_background
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.host_calls import packages
@@ -109,6 +109,11 @@ class CompiledModel:
         return getattr(self.session.artifact, "layout_seconds", 0.0)
 
     @property
+    def suffix(self) -> str:
+        """How files that `save` writes are called: `.fuse`, or as a target from outside calls its own."""
+        return getattr(self.session.artifact, "suffix", ARTIFACT_SUFFIX)
+
+    @property
     def symbols(self) -> Mapping[str, tuple[int, int | None]]:
         """Inclusive bounds of every symbolic extent, by name."""
         return self.session.artifact.program.symbols
@@ -195,6 +200,10 @@ class CompiledModel:
         """The program as its file would be. Raises FuselineError (E0502) for a target that makes no code, otherwise as
         `save` does."""
         artifact = self.session.artifact
+        content = getattr(artifact, "content", None)
+        if isinstance(content, bytes):  # of a target from outside
+            artifact.refuse_key(sign)
+            return content
         if not isinstance(artifact, Artifact):
             raise FuselineError("E0502", "a program without code cannot be stored", hint="compile for cpu")
         return artifact_bytes(artifact, sign=sign)

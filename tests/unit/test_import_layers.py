@@ -55,6 +55,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "targets.cpu": (*_MIDDLE, "cache", "runtime", "targets.runtime_form", *_DESCRIBED, "targets.target_file"),
     "targets.interpreter": (*_MIDDLE, "runtime", "targets.runtime_form", "targets.null"),
     "targets.null": (*_MIDDLE, "runtime", "targets.runtime_form", *_DESCRIBED, "targets.target_file"),
+    "targets.outside": (*_MIDDLE, "runtime", "targets.runtime_form"),
     "targets": (*_MIDDLE, "runtime"),
     "branches": _HIGH,
     "fallback": _HIGH,
@@ -62,13 +63,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "code_listing": ("errors", "report.records", "targets.target"),
     "pipeline": (*_HIGH, "lowering"),
     "compilation": (*_HIGH, "gc_pause", "lowering", "code_listing"),
+    "testing": (*_COMPILE, "api"),
     "tuning": (*_COMPILE, "report"),
     "verify": (*_COMPILE, "report"),
     "interop": (*_COMPILE, "report", "api", "compiled_model"),
     "onnx_backend": ("interop", "border"),
     "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
     "api": (*_COMPILE, "gc_pause", "compiled_model", "report", "tuning", "verify", "interop.onnx_host"),
-    "cli": (*_COMPILE, "gc_pause", "report", "tuning", "verify", "interop", "api", "compiled_model"),
+    "cli": (*_COMPILE, "gc_pause", "report", "testing", "tuning", "verify", "interop", "api", "compiled_model"),
     "__main__": ("cli",),
 }
 

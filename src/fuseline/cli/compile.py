@@ -28,7 +28,8 @@ OBJECT = "object"
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Where the artifact goes (default: MODEL with .fuse); - for standard output.",
+    help="Where the artifact goes (default: MODEL with .fuse, or as the target calls its files); - for standard "
+    "output.",
 )
 @click.option(
     "--emit",
@@ -93,7 +94,7 @@ def compile(
         )
         return
     program = compiled(model, options)
-    path = output or model.with_suffix(".fuse")
+    path = output or model.with_suffix(program.suffix)
     if is_stdout(path):
         deliver(path, program.to_bytes(sign=key))
         return

@@ -28,6 +28,7 @@ COMMANDS = {
     "diff": "Compare two compiles: statistics, dispatches, decisions.",
     "report": "Write one offline HTML page about a compile.",
     "opt": "Run passes on MLIR text.",
+    "targets": "List what can be compiled for, and check a target of one's own.",
     "machine": "Measure what work costs on this machine, for the compiler's estimates.",
     "cache": "Say what earlier compiles left for later ones, or drop it.",
     "errors": "List the error codes, or explain one.",

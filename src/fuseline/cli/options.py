@@ -79,7 +79,8 @@ def compile_options(function: Function) -> Function:
             "--target",
             default="cpu",
             show_default=True,
-            help="cpu, cpu:<isa>, cpu:<file.toml>, interpreter, null or null:<file.toml>.",
+            help="cpu, cpu:<isa>, cpu:<file.toml>, interpreter, null, null:<file.toml>, that of a package, or a path "
+            "(./npu.py); `fuseline targets` lists them.",
         ),
         click.option(
             "--dedup",

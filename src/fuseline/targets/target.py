@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
@@ -24,8 +24,12 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
 from fuseline.weight_layouts import PackedLayout, SharedLayout
 
-__all__ = ["CompiledKernel", "KernelArm", "Launch", "Legality", "OpLegality", "Refusal", "SharingPrice"]
+__all__ = ["CONTRACT", "CompiledKernel", "KernelArm", "Launch", "Legality", "OpLegality", "Refusal", "SharingPrice"]
 __all__ += ["SharingPrices", "Target", "TargetDescription", "joined_kernel", "kernel_of_arms", "launches"]
+
+CONTRACT = 1
+"""The version of this contract. A target from outside the tree says for which one it was written (`Target.contract`);
+docs/targets.md has what changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +197,19 @@ def launches(step: DispatchStep, kernel: CompiledKernel) -> Iterator[Launch]:
 
 
 class Target(ABC):
-    """A place where executables run. `makes_artifacts`: what it assembles is an artifact, which can be saved and put
-    inside another. `runs_programs`: what it assembles can be run, and takes a fallback (`with_fallback`)."""
+    """A place where executables run.
+
+    `contract`: the version of the contract that a target from outside the tree was written for (`CONTRACT`); those of
+    the tree leave it at 0. `makes_artifacts`: what it assembles is an artifact, which can be saved and put inside
+    another. `runs_programs`: what it assembles can be run, and takes a fallback (`with_fallback`). `suffix`: how files
+    of what it assembles end, where that is bytes or text (`.lst`).
+    """
 
     description: TargetDescription
-    makes_artifacts: ClassVar[bool] = False
-    runs_programs: ClassVar[bool] = False
+    contract: int = 0
+    makes_artifacts: bool = False
+    runs_programs: bool = False
+    suffix: str = ""
 
     def legal(self, candidate: DispatchCandidate) -> Refusal | None:
         """Why the target would not take a dispatch, or not as more than single loops over its points; None where it
@@ -276,4 +287,4 @@ class Target(ABC):
         metadata: Mapping[str, Any],
     ) -> Any:
         """The artifact that the runtime runs: `kernels` by executable symbol, `constants` laid out as they ask, opaque
-        `records` travel along."""
+        `records` travel along. A target from outside may answer bytes or text, which is what is written to a file."""

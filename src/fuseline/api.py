@@ -96,6 +96,32 @@ def emit(
 
 
 @border("compile")
+def emit_flow(
+    model: Model, path: str | os.PathLike[str], *, progress: Progress | None = None, **choices: Any
+) -> list[str]:
+    """The dispatches of `model` as regions of IREE's `flow` dialect, in the text file `path`, and beside it, with the
+    suffix `.safetensors`, the weights that are too large for the text; answers the names of both (docs/iree.md).
+    `choices` are the other arguments of `compile`.
+
+    Raises FuselineError as `compile` does, E0306 for what IREE has no word for, and E0502 for a place that cannot be
+    written: both files, or none.
+    """
+    from fuseline import compilation
+    from fuseline.runtime.files import write_files
+    from fuseline.targets.iree.flow.archive import SUFFIX, write_archive
+
+    place = path_option("path", path)
+    program = compilation.emit_flow(source_of(model), _options(progress=progress, **choices))
+    writers: dict[str | os.PathLike[str], Callable[[Any], object]] = {
+        place: lambda file: file.write(program.text.encode())
+    }
+    if program.parameters:
+        writers[place.with_suffix(SUFFIX)] = lambda file: write_archive(file, program.parameters)
+    write_files(writers)
+    return [str(written) for written in writers]
+
+
+@border("compile")
 def dump_dispatches(
     model: Model, folder: str | os.PathLike[str], *, progress: Progress | None = None, **choices: Any
 ) -> list[dict[str, Any]]:

@@ -23,12 +23,23 @@ from fuseline.ir.text import print_module
 from fuseline.lowering import STEPS, Lowering
 from fuseline.passes.dispatch.lower_code_limits import MOST_ROUNDS, lowered, too_long
 from fuseline.passes.fusion.plan import plan_text
-from fuseline.pipeline import PHASES, PLAN_STAGE, STAGES, add_seconds, phases_of, prepare, report_progress, run_phases
+from fuseline.pipeline import (
+    FLOW_STAGE,
+    PHASES,
+    PLAN_STAGE,
+    STAGES,
+    add_seconds,
+    phases_of,
+    prepare,
+    report_progress,
+    run_phases,
+)
 from fuseline.targets.target import CODE_FORMS
 
 if TYPE_CHECKING:
     from fuseline.frontends.onnx.branches import BranchModel
     from fuseline.runtime.artifact import Artifact
+    from fuseline.targets.iree.flow import FlowProgram
     from fuseline.targets.target import Target
 
 
@@ -45,6 +56,8 @@ def emit(source: Any, options: CompileOptions) -> str:
     if options.emit_dispatch is not None:
         hint = f"emit one of {', '.join(CODE_FORMS)}"
         raise FuselineError("E0501", f"the stage {stage!r} is no code of a dispatch", hint=hint)
+    if stage == FLOW_STAGE:
+        return emit_flow(source, options).text
     module, ctx = prepare(source, options, create_target(options.target, options.threads, options.numerics))
     last = "fusion" if stage == PLAN_STAGE else stage
     if stage != "input" and last not in phases_of(options):
@@ -55,6 +68,14 @@ def emit(source: Any, options: CompileOptions) -> str:
     return (
         plan_text(ctx.records) if stage == PLAN_STAGE else print_module(module, ctx, embed_limit=PRINTED_WEIGHT_BYTES)
     )
+
+
+def emit_flow(source: Any, options: CompileOptions) -> FlowProgram:
+    """The dispatches as regions of IREE's dialect, and what is in the archive of weights beside the text. Raises E0306
+    for what IREE has no word for."""
+    from fuseline.targets.iree.flow import flow_program
+
+    return flow_program(*outlined(source, options))
 
 
 def _emit_code(source: Any, options: CompileOptions, form: str) -> str:

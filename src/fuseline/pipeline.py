@@ -132,8 +132,10 @@ _OF_A_LEVEL = frozenset(PHASES["dedup"]) - {"record-dispatches"}
 
 PLAN_STAGE = "plan"
 
-STAGES = ("input", *PASS_PHASES, PLAN_STAGE, *CODE_FORMS)
-"""What `--emit` accepts: the IR as read, or after a phase; the fusion plan; or the code."""
+FLOW_STAGE = "flow"
+
+STAGES = ("input", *PASS_PHASES, PLAN_STAGE, FLOW_STAGE, *CODE_FORMS)
+"""What `--emit` accepts: the IR as read, or after a phase; the fusion plan; the dispatches for IREE; or the code."""
 
 
 def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | None = None) -> ModuleOp:

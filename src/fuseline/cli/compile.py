@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,9 @@ OBJECT = "object"
     "--emit",
     "stage",
     metavar="STAGE",
-    help="Print the IR after a stage (an unknown one lists them); `plan`, the fusion plan; or the code of each "
-    "executable: `kernel` IR, `llvm`, `asm`. `object`: what callers in C need, in the folder given by -o.",
+    help="Print the IR after a stage (an unknown one lists them); `plan`, the fusion plan; `flow`, the dispatches for "
+    "IREE (-o FILE writes its weights beside it); or the code of each executable: `kernel` IR, `llvm`, `asm`. "
+    "`object`: what callers in C need, in the folder given by -o.",
 )
 @click.option("--dispatch", metavar="N", help="Of --emit kernel, llvm and asm: this dispatch only (number or name).")
 @click.option("--stats", "with_stats", is_flag=True, help="Print the statistics, too.")
@@ -89,9 +91,7 @@ def compile(
         return
     if stage is not None:
         _refuse_more("--emit", {"--sign": key})
-        (_emit_object if stage == OBJECT else partial(_emit_stage, stage=stage, dispatch=dispatch))(
-            model, output=output, as_json=as_json, options=options
-        )
+        _emitter(stage, dispatch, output)(model, output=output, as_json=as_json, options=options)
         return
     program = compiled(model, options)
     path = output or model.with_suffix(program.suffix)
@@ -140,6 +140,26 @@ def _dump(model: Path, folder: Path, as_json: bool, options: dict[str, Any]) -> 
         emit("compile", {"model": str(model), "folder": str(folder), "dispatches": dispatches})
         return
     say(f"{folder}: {plural(len(dispatches), 'dispatch')}; fuseline run {folder}/NAME.mlir runs one")
+
+
+def _emitter(stage: str, dispatch: str | None, output: Path | None) -> Callable[..., None]:
+    """What writes a stage: those of several files have a way of their own."""
+    from fuseline.pipeline import FLOW_STAGE
+
+    if stage == OBJECT:
+        return _emit_object
+    if stage == FLOW_STAGE and output is not None and not is_stdout(output) and dispatch is None:
+        return _emit_flow
+    return partial(_emit_stage, stage=stage, dispatch=dispatch)
+
+
+def _emit_flow(model: Path, output: Path, as_json: bool, options: dict[str, Any]) -> None:
+    import fuseline.api
+
+    with progress(f"compiling {model.name}") as report:
+        files = fuseline.api.emit_flow(model, output, progress=report, **options)
+    if as_json:
+        emit("compile", {"model": str(model), "stage": "flow", "files": files})
 
 
 def _emit_object(model: Path, output: Path | None, as_json: bool, options: dict[str, Any]) -> None:

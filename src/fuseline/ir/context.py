@@ -22,6 +22,7 @@ from fuseline.ir.constant_budget import ALWAYS_WORDS
 from fuseline.ir.dim import Dim
 from fuseline.ir.flow import DispatchOp, Flow
 from fuseline.ir.flow_constants import ConstantOp, DynamicConstantOp
+from fuseline.ir.flow_parameters import NamedParameterAttr
 from fuseline.ir.flow_tensor import FLOW_TENSOR_OPS, TensorExtBitCastOp
 from fuseline.ir.linalg_ext import LinalgExt
 from fuseline.ir.linalg_named import Linalg
@@ -53,7 +54,11 @@ DIALECTS = (
     Tensor,
     LinalgExt,
     Dialect("iree_tensor_ext", [*TensorExt.operations, TensorExtBitCastOp], list(TensorExt.attributes)),
-    Dialect("flow", [*Flow.operations, *FLOW_TENSOR_OPS, ConstantOp, DynamicConstantOp], list(Flow.attributes)),
+    Dialect(
+        "flow",
+        [*Flow.operations, *FLOW_TENSOR_OPS, ConstantOp, DynamicConstantOp],
+        [*Flow.attributes, NamedParameterAttr],
+    ),
     Util,
 )
 

@@ -95,7 +95,7 @@ def test_a_stage_is_printed_or_written(stage: str, model: Path, tmp_path: Path) 
         (("MODEL", "--emit", "input", "--sign", "k"), 2, "leaves nothing for --sign"),
         (("MODEL", "--emit", "nothing"), 2, "nothing"),
         (("MODEL", "--emit", "nothing"), 2, "use one of input, cleanup, "),
-        (("MODEL", "--emit", "nothing"), 2, "plan, kernel, llvm, asm, object"),
+        (("MODEL", "--emit", "nothing"), 2, "plan, flow, kernel, llvm, asm, object"),
     ],
 )
 def test_a_compile_that_is_refused(arguments: tuple[str, ...], code: int, words: str, model: Path) -> None:

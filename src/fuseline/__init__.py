@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fuseline import onnx_backend
-    from fuseline.api import compile, load
+    from fuseline.api import compile, fuse, load
     from fuseline.compiled_model import CompiledModel
     from fuseline.errors import FuselineError
     from fuseline.interop.inference_session import InferenceSession
@@ -26,6 +26,7 @@ __all__ = [
     "RunOptions",
     "SessionOptions",
     "compile",
+    "fuse",
     "load",
 ]
 __all__ += ["onnx_backend"]
@@ -52,6 +53,7 @@ _HOMES = {
     "ModelMetadata": "fuseline.interop.inference_session",
     "NodeArg": "fuseline.interop.inference_session",
     "compile": "fuseline.api",
+    "fuse": "fuseline.api",
     "load": "fuseline.api",
     **dict.fromkeys(_BESIDE_A_SESSION, "fuseline.interop.session_options"),
 }

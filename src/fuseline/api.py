@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import onnx
 
     from fuseline.compile_options import CompileOptions
+    from fuseline.exports.onnx.result import FusedModel
 
 onnx_host.install()  # artifacts may hold operators that run there
 
@@ -140,6 +141,19 @@ def dump_dispatches(
     place = path_option("folder", folder)
     write_files({place / name: write for name, write in files_of(programs).items()})
     return [program.about for program in programs]
+
+
+@border("fuse")
+def fuse(model: Model, *, progress: Progress | None = None, **choices: Any) -> FusedModel:
+    """`model` again with each dispatch as an ONNX function (docs/onnx-export.md): `save(path)` writes it, `to_proto()`
+    answers it as an `onnx.ModelProto`, `summary` counts what was exported. `choices` are the other arguments of
+    `compile`; those that say nothing of dispatches change nothing.
+
+    Raises FuselineError: E0501 for what is no ONNX model, and as `compile` does.
+    """
+    from fuseline.exports.onnx.export import fuse as fuse_model
+
+    return fuse_model(source_of(model), _options(progress=progress, **choices))
 
 
 def _options(**choices: Any) -> CompileOptions:

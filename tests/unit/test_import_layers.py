@@ -75,10 +75,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "tuning": (*_COMPILE, "report"),
     "verify": (*_COMPILE, "report"),
     "interop": (*_COMPILE, "report", "api", "compiled_model"),
+    "exports": (*_COMPILE, "gc_pause", "report"),
     "onnx_backend": ("interop", "border"),
     "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
-    "api": (*_COMPILE, "gc_pause", "compiled_model", "report", "tuning", "verify", "interop.onnx_host"),
-    "cli": (*_COMPILE, "gc_pause", "report", "testing", "tuning", "verify", "interop", "api", "compiled_model"),
+    "api": (*_COMPILE, "gc_pause", "compiled_model", "report", "tuning", "verify", "exports", "interop.onnx_host"),
+    "cli": (*_COMPILE, "gc_pause", "report", "testing", "tuning", "verify", "exports", "interop", "api", "compiled_model"),
     "__main__": ("cli",),
 }
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "bench": "Measure against onnxruntime and OpenVINO, interleaved in one run.",
     "stats": "Count dispatches, bytes, fused and missed edges.",
     "explain": "Say where a node went and why two nodes are fused or not.",
+    "fuse": "Write a model again, each dispatch an ONNX function.",
     "diff": "Compare two compiles: statistics, dispatches, decisions.",
     "report": "Write one offline HTML page about a compile.",
     "opt": "Run passes on MLIR text.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,68 +63,81 @@ without_rule_option = click.option(
 )
 
 
+_SHAPE = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    callback=_shapes,
+    metavar="NAME=DIMS",
+    help="x=1x3x224x224, seq=128 or seq=1..512.",
+)
+_TARGET = click.option(
+    "--target",
+    default="cpu",
+    show_default=True,
+    help="cpu, cpu:<isa>, cpu:<file.toml>, interpreter, null, null:<file.toml>, that of a package, or a path "
+    "(./npu.py); `fuseline targets` lists them.",
+)
+_DEDUP = click.option(
+    "--dedup",
+    type=click.Choice(CHOICES["dedup"]),
+    default=CompileOptions.dedup,
+    show_default=True,
+    help="Share code between dispatches.",
+)
+_FUSION = click.option(
+    "--fusion", type=click.Choice(["none", "default", "aggressive"]), default="default", show_default=True
+)
+_NUMERICS = click.option(
+    "--numerics", type=click.Choice(["strict", "default", "fast"]), default="default", show_default=True
+)
+_WEIGHTS = click.option(
+    "--weights",
+    type=click.Choice(CHOICES["weights"]),
+    default=CompileOptions.weights,
+    show_default=True,
+    help="How an artifact holds them: as kernels read them, or as the model does (smaller, slower to load).",
+)
+_PLANS = (
+    click.option(
+        "--plan", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A fusion plan to follow."
+    ),
+    click.option("--plan-strict", is_flag=True, help="Refuse a plan with entries that do not match the graph."),
+)
+_RULES = (
+    click.option(
+        "--rules",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        multiple=True,
+        help="A file with a fusion rule.",
+    ),
+    without_rule_option,
+    click.option(
+        "-p",
+        "--passes",
+        metavar="P{OPT=1},P2",
+        help="Passes and phases in place of those up to `fusion`, in order; what follows is done as ever.",
+    ),
+)
+_CACHE = click.option(
+    "--cache/--no-cache",
+    default=True,
+    help="Take the finished program from the cache, or compile anew (docs/cache.md).",
+)
+
+
 def compile_options(function: Function) -> Function:
     """The options of every command that compiles; the function receives them as keyword arguments of
     `fuseline.compile`."""
-    options = (
-        click.option(
-            "--shape",
-            "shapes",
-            multiple=True,
-            callback=_shapes,
-            metavar="NAME=DIMS",
-            help="x=1x3x224x224, seq=128 or seq=1..512.",
-        ),
-        click.option(
-            "--target",
-            default="cpu",
-            show_default=True,
-            help="cpu, cpu:<isa>, cpu:<file.toml>, interpreter, null, null:<file.toml>, that of a package, or a path "
-            "(./npu.py); `fuseline targets` lists them.",
-        ),
-        click.option(
-            "--dedup",
-            type=click.Choice(CHOICES["dedup"]),
-            default=CompileOptions.dedup,
-            show_default=True,
-            help="Share code between dispatches.",
-        ),
-        click.option(
-            "--fusion", type=click.Choice(["none", "default", "aggressive"]), default="default", show_default=True
-        ),
-        click.option(
-            "--numerics", type=click.Choice(["strict", "default", "fast"]), default="default", show_default=True
-        ),
-        click.option(
-            "--weights",
-            type=click.Choice(CHOICES["weights"]),
-            default=CompileOptions.weights,
-            show_default=True,
-            help="How an artifact holds them: as kernels read them, or as the model does (smaller, slower to load).",
-        ),
-        click.option(
-            "--plan", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A fusion plan to follow."
-        ),
-        click.option("--plan-strict", is_flag=True, help="Refuse a plan with entries that do not match the graph."),
-        click.option(
-            "--rules",
-            type=click.Path(path_type=Path, exists=True, dir_okay=False),
-            multiple=True,
-            help="A file with a fusion rule.",
-        ),
-        without_rule_option,
-        click.option(
-            "-p",
-            "--passes",
-            metavar="P{OPT=1},P2",
-            help="Passes and phases in place of those up to `fusion`, in order; what follows is done as ever.",
-        ),
-        click.option(
-            "--cache/--no-cache",
-            default=True,
-            help="Take the finished program from the cache, or compile anew (docs/cache.md).",
-        ),
-    )
+    return _with((_SHAPE, _TARGET, _DEDUP, _FUSION, _NUMERICS, _WEIGHTS, *_PLANS, *_RULES, _CACHE), function)
+
+
+def partition_options(function: Function) -> Function:
+    """Those of them that say which dispatches there are, of commands that make no code."""
+    return _with((_SHAPE, _TARGET, _FUSION, _NUMERICS, *_PLANS, *_RULES), function)
+
+
+def _with(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
     for option in reversed(options):
         function = option(function)
     return function

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     import onnx
     from xdsl.dialects.builtin import ModuleOp
 
+    from fuseline.frontends.onnx.model_file import OpenedModel
     from fuseline.frontends.onnx.sizes import ShapeOption
     from fuseline.ir.context import CompilerContext
 
 
 def read_onnx(
-    source: str | Path | bytes | onnx.ModelProto,
+    source: str | Path | bytes | onnx.ModelProto | OpenedModel,
     ctx: CompilerContext,
     *,
     shapes: Mapping[str, ShapeOption] | None = None,
@@ -32,10 +33,10 @@ def read_onnx(
     """The program of an ONNX model as a module with one public `func.func @main`.
 
     Args:
-        source: a path, the bytes of a model, or a loaded `onnx.ModelProto`. ctx: receives the weights (`resources`),
-        the symbols, and the source nodes, host ops and notes in `records`. shapes: sizes that replace or bound those of
-        the model: by input name all sizes (`(1, 3, 224, 224)`), by symbol name one
-            (`128`) or bounds (`(1, 512)`).
+        source: a path, the bytes of a model, a loaded `onnx.ModelProto`, or a model that is opened. ctx: receives the
+        weights (`resources`), the symbols, and the source nodes, host ops and notes in `records`. shapes:
+        sizes that replace or bound those of the model: by input name all sizes (`(1, 3, 224, 224)`), by symbol name one
+        (`128`) or bounds (`(1, 512)`).
 
     Raises:
         FuselineError: E0101 to E0108; everything that a model has unsupported is listed in one error.

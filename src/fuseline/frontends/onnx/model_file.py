@@ -16,6 +16,7 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.check_graphs import check_graphs
 from fuseline.frontends.onnx.check_tensors import check_tensors, external_files
 from fuseline.frontends.onnx.contrib import in_standard_operators
+from fuseline.frontends.onnx.dispatch_functions import without_dispatch_functions
 from fuseline.frontends.onnx.operator_sets import operator_sets
 from fuseline.frontends.onnx.plain_protos import plain_model
 from fuseline.frontends.onnx.subgraphs import inner_nodes
@@ -37,19 +38,36 @@ class LoadedModel:
     files: tuple[str, ...] = ()
 
 
-def load_model(source: str | Path | bytes | onnx.ModelProto) -> LoadedModel:
-    """The model at a path, in bytes or as a proto.
+@dataclass(frozen=True)
+class OpenedModel:
+    """A model that is parsed and not yet checked: its large weights apart, the folder where external data lies, and the
+    file's (or the graph's) name."""
+
+    split: SplitModel
+    folder: Path | None
+    name: str
+
+
+def open_model(source: str | Path | bytes | onnx.ModelProto) -> OpenedModel:
+    """The model at a path, in bytes or as a proto. Raises FuselineError: E0101 unreadable or truncated, E0102 not
+    ONNX."""
+    if isinstance(source, onnx.ModelProto):
+        return OpenedModel(SplitModel(source), None, source.graph.name or "model")
+    if isinstance(source, bytes):
+        return OpenedModel(SplitModel(_parse(source, "bytes")), None, "model")
+    path = Path(source)
+    return OpenedModel(_read(path), path.parent, path.stem)
+
+
+def load_model(source: str | Path | bytes | onnx.ModelProto | OpenedModel) -> LoadedModel:
+    """The model at a path, in bytes, as a proto, or opened.
 
     Raises:
         FuselineError: E0101 unreadable or truncated, E0102 not ONNX, E0104 external data outside the folder, E0105 a
         node is malformed.
     """
-    if isinstance(source, onnx.ModelProto):
-        return _checked(SplitModel(source), None, source.graph.name or "model")
-    if isinstance(source, bytes):
-        return _checked(SplitModel(_parse(source, "bytes")), None, "model")
-    path = Path(source)
-    return _checked(_read(path), path.parent, path.stem)
+    opened = source if isinstance(source, OpenedModel) else open_model(source)
+    return _checked(opened.split, opened.folder, opened.name)
 
 
 def _read(path: Path) -> SplitModel:
@@ -91,7 +109,8 @@ def _checked(split: SplitModel, folder: Path | None, name: str) -> LoadedModel:
     opsets = operator_sets(proto, name)
     check_tensors(proto, folder, elsewhere=split.where)
     try:
-        readable, types = plain_model(in_standard_operators(proto, opsets))
+        whole = without_dispatch_functions(proto)
+        readable, types = plain_model(in_standard_operators(whole, opsets))
         check_graphs(readable, opsets)
         model = ir.from_proto(readable)
         _declare_inputs(model.graph, readable.graph.input)

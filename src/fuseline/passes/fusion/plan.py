@@ -16,6 +16,7 @@ An op is written `kind.id`, as reports print it; only the id is matched.
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -217,6 +218,12 @@ def plan_text(record: CompileRecord) -> str:
     head = [f"{name} = {value if isinstance(value, int) else _quoted(value)}" for name, value in values.items()]
     groups = [_group_text(members, record) for members in record.groups]
     return "\n".join([_HEAD + "\n".join([*head, "", "force = []", "forbid = []"]), *groups]) + "\n"
+
+
+def plan_id(record: CompileRecord) -> str:
+    """What tells one partition from another: twelve letters of a digest of the graph and of its groups."""
+    groups = sorted(tuple(sorted(map(id_of, members))) for members in record.groups)
+    return hashlib.blake2b(repr((record.fingerprint, groups)).encode(), digest_size=6).hexdigest()
 
 
 def _group_text(members: Sequence[str], record: CompileRecord) -> str:

@@ -1,0 +1,1 @@
+"""Models that leave the compiler as models: the fused graph as ONNX (`exports/onnx`)."""

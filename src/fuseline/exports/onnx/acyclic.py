@@ -1,0 +1,76 @@
+"""Order in a graph of units that read each other: what lies on cycles, and an order to run in."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Set
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def components(sources: Mapping[T, Set[T]]) -> list[list[T]]:
+    """The sets of units that all need each other, by what each reads (Tarjan's strongly connected components)."""
+    found: list[list[T]] = []
+    number: dict[T, int] = {}
+    low: dict[T, int] = {}
+    stack: list[T] = []
+    on_stack: set[T] = set()
+    for start in sources:
+        if start in number:
+            continue
+        work = [(start, iter(sources[start]))]
+        number[start] = low[start] = len(number)
+        stack.append(start)
+        on_stack.add(start)
+        while work:
+            unit, rest = work[-1]
+            following = next((other for other in rest if other not in number or other in on_stack), None)
+            if following is None:
+                work.pop()
+                if work:
+                    above = work[-1][0]
+                    low[above] = min(low[above], low[unit])
+                if low[unit] == number[unit]:
+                    found.append(_popped(stack, on_stack, unit))
+            elif following in number:
+                low[unit] = min(low[unit], number[following])
+            else:
+                number[following] = low[following] = len(number)
+                stack.append(following)
+                on_stack.add(following)
+                work.append((following, iter(sources[following])))
+    return found
+
+
+def _popped(stack: list[T], on_stack: set[T], last: T) -> list[T]:
+    part: list[T] = []
+    while True:
+        part.append(stack.pop())
+        on_stack.discard(part[-1])
+        if part[-1] == last:
+            return part
+
+
+def in_order(sources: Mapping[T, Set[T]], place: Mapping[T, int]) -> list[T]:
+    """The units so that each comes behind what it reads, and among those that may run the one with the least
+    `place` first. There must be no cycle."""
+    readers: dict[T, list[T]] = {unit: [] for unit in sources}
+    for unit, needed in sources.items():
+        for other in needed:
+            readers[other].append(unit)
+    missing = {unit: len(needed) for unit, needed in sources.items()}
+    units = list(sources)
+    at = {unit: number for number, unit in enumerate(units)}
+    ready = [(place[unit], at[unit]) for unit in units if not missing[unit]]
+    heapq.heapify(ready)
+    ordered: list[T] = []
+    while ready:
+        unit = units[heapq.heappop(ready)[1]]
+        ordered.append(unit)
+        for reader in readers[unit]:
+            missing[reader] -= 1
+            if not missing[reader]:
+                heapq.heappush(ready, (place[reader], at[reader]))
+    assert len(ordered) == len(units), "a cycle"
+    return ordered

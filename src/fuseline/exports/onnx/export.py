@@ -1,0 +1,61 @@
+"""From a model to the same model with its dispatches as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fuseline.compile_options import CompileOptions
+from fuseline.exports.onnx.functions import fused_model
+from fuseline.exports.onnx.graph import Graph
+from fuseline.exports.onnx.partition import Partition, partition_of
+from fuseline.exports.onnx.placement import Placement, place
+from fuseline.exports.onnx.result import FusedModel
+from fuseline.exports.onnx.roles import KEPT, roles_of, spelled_from
+from fuseline.exports.onnx.source import opened
+from fuseline.exports.onnx.summary import summary_of
+from fuseline.frontends.onnx.model_file import OpenedModel
+
+_SMALL_CONSTANT = 1024
+"""Bytes of a constant that is repeated in each function that reads it, rather than handed to them."""
+
+
+def fuse(source: Any, options: CompileOptions) -> FusedModel:
+    """The model with each dispatch as a function. Raises FuselineError: E0501 for what is no ONNX model, and as a
+    compile does."""
+    model = opened(source)
+    partition = partition_of(model, options)
+    partition.record.model = str(source) if not isinstance(source, bytes) else "bytes"
+    return _exported(model, partition)
+
+
+def _exported(model: OpenedModel, partition: Partition) -> FusedModel:
+    proto = model.split.proto
+    graph = Graph(proto.graph)
+    roles = roles_of(graph, partition.record)
+    placement = _placement(graph, partition, roles)
+    summary = summary_of(graph, placement, partition.record, roles)
+    fused = fused_model(proto, graph, placement, partition.record, roles)
+    return FusedModel(replace(model, split=replace(model.split, proto=fused)), partition.record, summary)
+
+
+def _placement(graph: Graph, partition: Partition, roles: Mapping[int, str]) -> Placement:
+    fixed = {number for number, role in roles.items() if role in KEPT}
+    numbers = {node.name: number for number, node in enumerate(graph.nodes)}
+    homes: dict[int, dict[int, None]] = {}
+    for name, found in partition.homes().items():
+        number = numbers.get(spelled_from(name, numbers))
+        if number is not None and number not in fixed:
+            homes.setdefault(number, {}).update(dict.fromkeys(found))
+    return place(
+        graph,
+        {number: list(found) for number, found in homes.items()},
+        repeatable=lambda number: partition.is_repeatable(graph.nodes[number].name),
+        fixed=fixed,
+        small={number for number in range(len(graph.nodes)) if _is_small_constant(graph, number)},
+    )
+
+
+def _is_small_constant(graph: Graph, number: int) -> bool:
+    return not graph.reads[number] and graph.nodes[number].ByteSize() <= _SMALL_CONSTANT

@@ -1,0 +1,95 @@
+"""What a compile made of the model: its records, and which ops each source node began as."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from fuseline.analysis.structured import FREE, Kind, kind
+from fuseline.compile_options import CompileOptions
+from fuseline.frontends.onnx.model_file import OpenedModel
+from fuseline.gc_pause import gc_paused
+from fuseline.ir.functions import functions
+from fuseline.ir.printed_after import START
+from fuseline.ir.provenance import provenance
+from fuseline.pipeline import prepare, run_phases
+from fuseline.report.records import CompileRecord
+
+LAST_PHASE = "dedup"
+"""The last phase before code: it names the dispatches."""
+
+_PRODUCTS = frozenset({Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE})
+_ROOTS = frozenset({*_PRODUCTS, Kind.POOLING, Kind.REDUCTION})
+_NO_PART = FREE | {Kind.RESHAPE, Kind.OTHER}
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The records of a compile; `parts`: how many ops of each kind a source node began as, by its name."""
+
+    record: CompileRecord
+    parts: Mapping[str, Counter[Kind]]
+
+    def homes(self) -> dict[str, list[int]]:
+        """The numbers of the dispatches that hold a source node, by its name: those first that have an op of it alone.
+
+        An op that one of several nodes was folded into names all of them. A node that sums or multiplies is where an op
+        of that kind is; others, which cost little, may be wherever they are named.
+        """
+        found: dict[str, dict[int, tuple[bool, bool]]] = defaultdict(dict)
+        for number, dispatch in enumerate(self.record.dispatches):
+            for member in dispatch.members:
+                for name in member.nodes:
+                    fits, alone = found[name].get(number, (False, False))
+                    fits = fits or _fits(Kind(member.kind), self.parts.get(name, Counter()))
+                    found[name][number] = (fits, alone or len(member.nodes) == 1)
+        return {name: _chosen(places) for name, places in found.items()}
+
+    def is_repeatable(self, name: str) -> bool:
+        """Whether a node in several dispatches is computed in each of them: it is one op, and no root."""
+        parts = self.parts.get(name, Counter())
+        return parts.total() <= 1 and not _ROOTS & parts.keys()
+
+
+def _fits(member: Kind, parts: Mapping[Kind, int]) -> bool:
+    heavy = _ROOTS & parts.keys()
+    if not heavy or member in parts:
+        return True
+    return member in _PRODUCTS and bool(_PRODUCTS & heavy)
+
+
+def _chosen(places: Mapping[int, tuple[bool, bool]]) -> list[int]:
+    fitting = [number for number, (fits, _) in places.items() if fits] or list(places)
+    return sorted(fitting, key=lambda number: (not places[number][1], number))
+
+
+def partition_of(model: OpenedModel, options: CompileOptions) -> Partition:
+    """Compile `model` as far as its dispatches. Raises FuselineError as a compile does."""
+    from fuseline.targets import create_target
+
+    parts: dict[str, Counter[Kind]] = {}
+
+    def observe(place: str, module: ModuleOp, ctx: Any) -> None:
+        del ctx
+        if place == START:
+            parts.update(_parts(module))
+
+    chosen = replace(options, after_pass=observe)
+    with gc_paused():
+        module, ctx = prepare(model, chosen, create_target(options.target, options.threads, options.numerics))
+        run_phases(module, ctx, chosen, until=LAST_PHASE)
+    return Partition(ctx.records, parts)
+
+
+def _parts(module: ModuleOp) -> dict[str, Counter[Kind]]:
+    found: dict[str, Counter[Kind]] = defaultdict(Counter)
+    for function in functions(module):
+        for op in function.walk():
+            if kind(op) not in _NO_PART:
+                for name in provenance(op):
+                    found[name][kind(op)] += 1
+    return found

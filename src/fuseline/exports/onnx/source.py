@@ -1,0 +1,87 @@
+"""The model that is exported, as it was read: every node with a name of its own, dispatches of an earlier export taken
+apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.dispatch_functions import without_dispatch_functions
+from fuseline.frontends.onnx.model_file import OpenedModel, load_model, open_model
+from fuseline.frontends.onnx.protos import nodes
+
+PREFIX = "fuseline."
+"""Keys of metadata that are ours."""
+
+
+def opened(source: Any) -> OpenedModel:
+    """The model of a path, bytes or a proto, which is left as it is. Raises FuselineError: E0501 for what is no ONNX
+    model (an artifact, MLIR text), E0101 to E0105 for a model that cannot be read."""
+    if isinstance(source, Path) and source.suffix == ".mlir":
+        raise FuselineError("E0501", "fuse needs an ONNX model", node=str(source), hint="give the .onnx file")
+    found = open_model(source)
+    load_model(found)  # whatever is wrong with it is said of the model as it is
+    proto = onnx.ModelProto()
+    proto.CopyFrom(without_dispatch_functions(found.split.proto))
+    _put_in_order(proto.graph)
+    _name_nodes(proto.graph.node)
+    _forget(proto)
+    return replace(found, split=replace(found.split, proto=proto))
+
+
+def _name_nodes(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Give each node a name that no other has: its own where it is the first of that, else one made of its operator and
+    place, as reports have it."""
+    taken: set[str] = set()
+    for index, node in enumerate(nodes):
+        stem = node.name or f"{node.op_type}_{index}"
+        name, number = stem, 0
+        while name in taken:
+            number += 1
+            name = f"{stem}_{number}"
+        taken.add(name)
+        node.name = name
+
+
+def _put_in_order(graph: onnx.GraphProto) -> None:
+    """Sort nodes that stand before what they read, each as soon as it may run."""
+    from fuseline.exports.onnx.graph import names_read
+
+    made = {name for node in graph.node for name in node.output if name}
+    done: set[str] = set()
+    waiting, ordered = list(graph.node), list[onnx.NodeProto]()
+    while waiting:
+        late: list[onnx.NodeProto] = []
+        for node in waiting:
+            if all(name in done or name not in made for name in names_read(node)):
+                ordered.append(node)
+                done.update(node.output)
+            else:
+                late.append(node)
+        if len(late) == len(waiting):
+            raise FuselineError("E0105", "the graph has a cycle", node=late[0].name or late[0].op_type)
+        waiting = late
+    if any(one is not other for one, other in zip(ordered, graph.node, strict=True)):
+        copies = [copy for copy in map(_copy, ordered)]
+        del graph.node[:]
+        graph.node.extend(copies)
+
+
+def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
+    out = onnx.NodeProto()
+    out.CopyFrom(node)
+    return out
+
+
+def _forget(proto: onnx.ModelProto) -> None:
+    """Drop what an earlier export said of the model and its nodes."""
+    for holder in (proto, *nodes(proto)):
+        kept = [entry for entry in holder.metadata_props if not entry.key.startswith(PREFIX)]
+        if len(kept) < len(holder.metadata_props):
+            del holder.metadata_props[:]
+            holder.metadata_props.extend(kept)

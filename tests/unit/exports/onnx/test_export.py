@@ -1,0 +1,68 @@
+"""Models written with a function for each dispatch: valid, equal in onnxruntime, and the same again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import fuseline
+from fuseline.frontends.onnx.dispatch_functions import DOMAIN
+from tests.draws import RNG
+from tests.fused import RELATIVE, checked
+from tests.graphs.onnx_text import onnx_model
+
+
+def _normal(*sizes: int, dtype: Any = np.float32) -> Any:
+    return RNG.standard_normal(sizes).astype(dtype)
+
+
+def _calls(model: onnx.ModelProto) -> list[str]:
+    return [node.op_type for node in model.graph.node if node.domain == DOMAIN]
+
+
+def test_each_dispatch_is_a_function(tmp_path: Path):
+    rows, inner, columns = (int(size) for size in RNG.integers(3, 9, 3))
+    model = onnx_model(
+        f"(float[{rows}, {inner}] x) => (float[{rows}, {columns}] y)"
+        "{ t = MatMul(x, w)  u = Relu(t)  y = Softmax(u) }",
+        w=_normal(inner, columns),
+    )
+    found = checked(model, {"x": _normal(rows, inner)}, tmp_path)
+    assert found.same_plan and found.same_export and found.difference <= RELATIVE
+    fused = onnx.load(tmp_path / "fused.onnx")
+    assert len(fused.functions) == found.summary.functions == found.summary.dispatches
+    assert _calls(fused) == [function.name for function in fused.functions]
+
+
+def test_what_is_said_of_a_function(tmp_path: Path):
+    model = onnx_model(
+        "(float[4, 8] x) => (float[4, 6] y) { [one] t = MatMul(x, w)  [two] y = Relu(t) }", w=_normal(8, 6)
+    )
+    fused = fuseline.fuse(model, threads=2).to_proto()
+    (function,) = fused.functions
+    about = {entry.key: entry.value for entry in function.metadata_props}
+    assert function.name == "contraction_MatMul_Relu_000"
+    assert about["fuseline.nodes"] == '["one", "two"]'
+    assert about["fuseline.dispatches"] == '["000_contraction_4x6_f32"]'
+    assert "one -> two" in about["fuseline.reasons"] and "elementwise-epilogue" in about["fuseline.reasons"]
+    said = {entry.key: entry.value for entry in fused.metadata_props}
+    assert said["fuseline.plan"] == fuseline.fuse(model, threads=2).summary.plan
+
+
+def test_the_model_that_is_given_stays_as_it_is():
+    model = onnx_model("(float[4, 8] x) => (float[4, 8] y) { t = Exp(x)  y = Relu(t) }")
+    before = model.SerializeToString()
+    fuseline.fuse(model)
+    assert model.SerializeToString() == before
+
+
+@pytest.mark.parametrize("name", ["m.fuse", "m.mlir"])
+def test_what_is_no_onnx_model_is_refused(name: str, tmp_path: Path):
+    (tmp_path / name).write_bytes(b"module {}")
+    with pytest.raises(fuseline.FuselineError) as problem:
+        fuseline.fuse(tmp_path / name)
+    assert problem.value.code == "E0501"

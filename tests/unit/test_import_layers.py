@@ -20,6 +20,7 @@ _LOW = ("errors", "border", "buffers", "scalar_code", "size_requirement", "weigh
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 _COMPILE = (*_HIGH, "compilation")
+_OF_API = (*_COMPILE, "gc_pause", "compiled_model", "report", "tuning", "verify", "exports")
 
 _DESCRIBED = ("targets.description_file", "targets.file_locations", "targets.dispatch_caps", "targets.caps_file")
 
@@ -78,8 +79,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "exports": (*_COMPILE, "gc_pause", "report"),
     "onnx_backend": ("interop", "border"),
     "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
-    "api": (*_COMPILE, "gc_pause", "compiled_model", "report", "tuning", "verify", "exports", "interop.onnx_host"),
-    "cli": (*_COMPILE, "gc_pause", "report", "testing", "tuning", "verify", "exports", "interop", "api", "compiled_model"),
+    "api": (*_OF_API, "interop.onnx_host"),
+    "cli": (*_OF_API, "testing", "interop", "api"),
     "__main__": ("cli",),
 }
 

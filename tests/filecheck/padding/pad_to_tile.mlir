@@ -64,6 +64,26 @@ func.func @chain(%a: tensor<5x16xf32>, %b: tensor<16x3xf32>, %d: tensor<3x8xf32>
 
 // -----
 
+// Only the rows have grown, and the next contraction sums over none of them: it reads what is there.
+// CHECK-LABEL: func.func @grown_rows
+// CHECK: [[C:%.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<8x16xf32>)
+// CHECK-NOT: tensor.extract_slice
+// CHECK: linalg.generic {{.*}} ins([[C]], %{{.*}} : tensor<8x16xf32>, tensor<16x8xf32>)
+// CHECK: tensor.extract_slice %{{.*}}[0, 0] [5, 8] [1, 1]
+// CHECK-NEXT: return
+func.func @grown_rows(%a: tensor<5x16xf32>, %b: tensor<16x16xf32>, %d: tensor<16x8xf32>) -> tensor<5x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5x16xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<5x16xf32>) -> tensor<5x16xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<5x16xf32>, tensor<16x16xf32>) outs(%f : tensor<5x16xf32>) -> tensor<5x16xf32>
+  %e1 = tensor.empty() : tensor<5x8xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<5x8xf32>) -> tensor<5x8xf32>
+  %r = linalg.matmul ins(%c, %d : tensor<5x16xf32>, tensor<16x8xf32>) outs(%f1 : tensor<5x8xf32>) -> tensor<5x8xf32>
+  return %r : tensor<5x8xf32>
+}
+
+// -----
+
 // Two grown results meet: both are read as they are.
 // CHECK-LABEL: func.func @residual
 // CHECK: [[C:%.*]] = linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<8x16xf32>, tensor<16x8xf32>)

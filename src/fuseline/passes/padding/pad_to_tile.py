@@ -132,7 +132,9 @@ class _Grower:
             shape = tuple(
                 _length(expr, size, loops, extents) for expr, size in zip(map_.results, shape_of(value), strict=True)
             )
-            values.append(self._longer(at, value, shape, self._is_read_as_it_is(view, map_.results)))
+            sizes = zip(map_.results, shape_of(value), shape, strict=True)
+            grown = [expr for expr, size, to in sizes if size != to]
+            values.append(self._longer(at, value, shape, self._is_read_as_it_is(view, grown)))
         shapes = [shape_of(result) for result in op.results]
         new = rebuilt(op, values[: view.input_count], values[view.input_count :], view.maps, view.iterators)
         after = Emitter(InsertPoint.after(new), location=new.location)
@@ -141,7 +143,8 @@ class _Grower:
         finish(op, slices)
 
     def _is_read_as_it_is(self, view: StructuredOp, exprs: Sequence[AffineExpr]) -> bool:
-        """Whether the op may read anything in the grown part of an operand: no summed loop walks it."""
+        """Whether the op may read anything in the grown part of an operand, whose coordinates are `exprs`: no summed
+        loop walks it."""
         return all(view.iterators[loop] == "parallel" for expr in exprs for loop in dims_of(expr))
 
     def _longer(self, at: Emitter, value: SSAValue, shape: Shape, anything: bool) -> SSAValue:

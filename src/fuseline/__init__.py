@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fuseline import onnx_backend
-    from fuseline.api import compile, fuse, load
+    from fuseline.api import compile, fuse, load, optimize
     from fuseline.compiled_model import CompiledModel
     from fuseline.errors import FuselineError
     from fuseline.interop.inference_session import InferenceSession
@@ -28,6 +28,7 @@ __all__ = [
     "compile",
     "fuse",
     "load",
+    "optimize",
 ]
 __all__ += ["onnx_backend"]
 
@@ -55,6 +56,7 @@ _HOMES = {
     "compile": "fuseline.api",
     "fuse": "fuseline.api",
     "load": "fuseline.api",
+    "optimize": "fuseline.api",
     **dict.fromkeys(_BESIDE_A_SESSION, "fuseline.interop.session_options"),
 }
 

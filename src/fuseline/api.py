@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from fuseline.compile_options import CompileOptions
     from fuseline.exports.onnx.result import FusedModel
+    from fuseline.exports.optimized.result import OptimizedModel
 
 onnx_host.install()  # artifacts may hold operators that run there
 
@@ -154,6 +155,19 @@ def fuse(model: Model, *, progress: Progress | None = None, **choices: Any) -> F
     from fuseline.exports.onnx.export import fuse as fuse_model
 
     return fuse_model(source_of(model), _options(progress=progress, **choices))
+
+
+@border("optimize")
+def optimize(model: Model) -> OptimizedModel:
+    """`model` again as plain ONNX with less to do: constants folded, transposes and reshapes gone
+    (docs/onnx-export.md). `save(path)` writes it, `to_proto()` answers it as an `onnx.ModelProto`, `summary` says what
+    was done and what not.
+
+    Raises FuselineError: E0501 for what is no ONNX model, E0101 to E0105 for one that cannot be read.
+    """
+    from fuseline.exports.optimized.export import optimize as optimize_model
+
+    return optimize_model(source_of(model))
 
 
 def _options(**choices: Any) -> CompileOptions:

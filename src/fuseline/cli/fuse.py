@@ -16,12 +16,18 @@ from fuseline.cli.options import json_option, partition_options, threads_option
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Where the model goes (default: MODEL with .fused.onnx)."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Where the model goes (default: MODEL with .fused.onnx, or .optimized.onnx).",
+)
+@click.option(
+    "--optimized", is_flag=True, help="Write the cleaned and re-laid-out graph instead, in operators of the standard."
 )
 @partition_options
 @threads_option
 @json_option
-def fuse(model: Path, output: Path | None, as_json: bool, **options: Any) -> None:
+def fuse(model: Path, output: Path | None, optimized: bool, as_json: bool, **options: Any) -> None:
     """Write the ONNX model MODEL again, each dispatch an ONNX function, the main graph the graph of dispatches.
 
     It computes the same in every runtime, and compiles to the same dispatches.
@@ -29,6 +35,11 @@ def fuse(model: Path, output: Path | None, as_json: bool, **options: Any) -> Non
     import fuseline
 
     require_model(model, "fuse")
+    if optimized:
+        from fuseline.cli.optimized_graph import write_optimized
+
+        write_optimized(model, output, as_json, options)
+        return
     path = output or model.with_suffix(".fused.onnx")
     with progress(f"fusing {model.name}") as report:
         fused = fuseline.fuse(model, progress=report, **options)

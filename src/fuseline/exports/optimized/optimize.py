@@ -1,0 +1,111 @@
+"""A model's graph as plain ONNX with less to do: what is constant is folded, what only moves data is gone or
+cheaper."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from fuseline.exports.optimized.editor import Editor
+from fuseline.exports.optimized.rewrites import (
+    clips,
+    constants,
+    dilations,
+    gathers,
+    identities,
+    pads,
+    relayout,
+    scales,
+    shuffles,
+    transposes,
+)
+from fuseline.exports.optimized.summary import Summary
+
+OLDEST = 9
+"""The operator set from which on graphs are rewritten."""
+
+ROUNDS = 8
+"""How often the rewrites are tried again after one of them did something."""
+
+
+class Rewrite(NamedTuple):
+    """A rewrite and its name."""
+
+    name: str
+    apply: Callable[[Editor], bool]
+
+
+REWRITES = tuple(
+    Rewrite(module.NAME, module.apply)
+    for module in (constants, identities, dilations, transposes, relayout, pads, scales, clips, shuffles, gathers)
+)
+"""In the order in which each round runs them."""
+
+
+def rewrite(model: ir.Model) -> Summary:
+    """Rewrite `model` in place; inputs and outputs keep names, types and order. What was done, and what not."""
+    summary = Summary(before=_operators(model))
+    _prepare(model, summary)
+    editor = Editor(model, summary)
+    if editor.opset >= OLDEST:
+        _rewrite(editor)
+    else:
+        summary.refuse("all", "", f"operator set {editor.opset} is older than {OLDEST}")
+    _clean(model)
+    summary.after = _operators(model)
+    return summary
+
+
+def _operators(model: ir.Model) -> Counter[str]:
+    return Counter(node.op_type for node in model.graph)
+
+
+def _prepare(model: ir.Model, summary: Summary) -> None:
+    """Constants are initializers; an input with an initializer is a constant, as for a compile."""
+    defaults = [value for value in model.graph.inputs if value.name in model.graph.initializers]
+    model.ir_version = max(model.ir_version or 0, 4)  # before, initializers have to be inputs
+    if defaults:
+        common.RemoveInitializersFromInputsPass()(model)
+        summary.did("default-inputs", len(defaults))
+    common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    _clean(model)
+    _infer(model)
+
+
+def _infer(model: ir.Model) -> None:
+    with _quiet():
+        common.ShapeInferencePass(check_type=False, strict_mode=False)(model)
+
+
+@contextmanager
+def _quiet():
+    """onnx-ir logs where inference fails; then the sizes stay unknown, and rewrites say so."""
+    logger = logging.getLogger("onnx_ir")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _rewrite(editor: Editor) -> None:
+    """Until nothing changes: sizes that rewriting made known may allow for more."""
+    for _ in range(ROUNDS):
+        changed = [each.name for each in REWRITES if each.apply(editor)]
+        if not changed:
+            return
+        if constants.NAME in changed:
+            _infer(editor.model)
+
+
+def _clean(model: ir.Model) -> None:
+    with _quiet():
+        common.RemoveUnusedNodesPass()(model)
+        common.DeduplicateInitializersPass()(model)

@@ -1,0 +1,94 @@
+"""Parts of a reordered axis are taken from where it comes from.
+
+Gather -> Split (or Slices)      =>      a Gather, or a Slice, for each part
+Gather -> Gather                 =>      one Gather
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from fuseline.exports.optimized.editor import Array, Editor, attribute, is_standard, operand, sizes
+
+NAME = "gathers"
+
+
+def apply(editor: Editor) -> bool:
+    """Rewrite such nodes; whether there were some."""
+    changed = False
+    for node in editor.nodes():
+        if node.graph is editor.graph and is_standard(node, "Gather") and editor.opset >= 13:
+            order = _order(editor, node)
+            users = [] if order is None else editor.users(node.outputs[0])
+            if order is not None and users and all(_takes_part(editor, user, node) for user in users):
+                for user in users:
+                    _rewrite(editor, user, node, order)
+                editor.summary.did(NAME)
+                changed = True
+    return changed
+
+
+def _order(editor: Editor, node: ir.Node) -> Array | None:
+    """The constant places of a Gather along one axis, none of them negative."""
+    order = editor.constant(operand(node, 1))
+    known = order is not None and order.ndim == 1 and (order >= 0).all() and not node.outputs[0].is_graph_output()
+    return order if known else None
+
+
+def _axis(node: ir.Node, dims: int, default: int = 0) -> int:
+    return int(attribute(node, "axis", default)) % dims
+
+
+def _takes_part(editor: Editor, user: ir.Node, node: ir.Node) -> bool:
+    dims = sizes(node.outputs[0])
+    if dims is None or user.graph is not editor.graph or user.inputs[0] is not node.outputs[0]:
+        return False
+    axis = _axis(node, len(dims))
+    if is_standard(user, "Gather"):
+        return _order(editor, user) is not None and _axis(user, len(dims)) == axis
+    if is_standard(user, "Split"):
+        return _axis(user, len(dims)) == axis and all(
+            isinstance((sizes(o) or {axis: 0})[axis], int) for o in user.outputs
+        )
+    return (
+        is_standard(user, "Slice")
+        and editor.numbers(user, 3, "axes") in ([axis], [axis - len(dims)])
+        and (
+            None not in (editor.numbers(user, 1, "starts"), editor.numbers(user, 2, "ends"))
+            and (operand(user, 4) is None or editor.numbers(user, 4, "steps") is not None)
+        )
+    )
+
+
+def _rewrite(editor: Editor, user: ir.Node, node: ir.Node, order: Array) -> None:
+    source, axis = node.inputs[0], _axis(node, len(sizes(node.outputs[0]) or ()))
+    assert source is not None
+    for out, part in zip(user.outputs, _parts(editor, user, order, axis), strict=True):
+        new = _taken(editor, user, source, part, axis, out)
+        editor.replace(out, new, user)
+    editor.remove_unused(user)
+
+
+def _parts(editor: Editor, user: ir.Node, order: Array, axis: int) -> list[Array]:
+    if is_standard(user, "Gather"):
+        places = editor.constant(user.inputs[1])
+        assert places is not None
+        return [order[places]]
+    if is_standard(user, "Slice"):
+        start, end = (editor.numbers(user, k, "")[0] for k in (1, 2))  # pyright: ignore[reportOptionalSubscript]
+        step = (editor.numbers(user, 4, "steps") or [1])[0]
+        return [order[start:end:step]]
+    ends = np.cumsum([int((sizes(out) or ())[axis] or 0) for out in user.outputs])
+    return list(np.split(order, ends[:-1]))
+
+
+def _taken(editor: Editor, at: ir.Node, source: ir.Value, part: Array, axis: int, out: ir.Value) -> ir.Value:
+    shape = sizes(out)
+    if len(part) and np.array_equal(part, np.arange(part[0], part[0] + len(part))):
+        numbers = [np.array([number], np.int64) for number in (part[0], part[0] + len(part), axis)]
+        return editor.new_node(
+            "Slice", [source, *(editor.new_constant(n, f"{at.name}/part") for n in numbers)], at, shape
+        )
+    order = editor.new_constant(part, f"{at.name}/order")
+    return editor.new_node("Gather", [source, order], at, shape, {"axis": axis})

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fuseline.version import VERSION
+
 if TYPE_CHECKING:
     from fuseline import onnx_backend
     from fuseline.api import compile, fuse, load, optimize
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from fuseline.interop.inference_session import InferenceSession
     from fuseline.interop.session_options import GraphOptimizationLevel, RunOptions, SessionOptions
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
     "CompiledModel",
     "FuselineError",

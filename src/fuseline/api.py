@@ -84,17 +84,36 @@ def _numbers(shape: Any) -> int | tuple[int, ...]:
 
 @border("compile")
 def emit(
-    model: Model, stage: str, *, dispatch: str | int | None = None, progress: Progress | None = None, **choices: Any
+    model: Model,
+    stage: str,
+    *,
+    dispatch: str | int | None = None,
+    output: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    notice: Callable[[int, int], object] | None = None,
+    **choices: Any,
 ) -> str:
     """The IR of `model` after a stage as text, or its code as `kernel` IR, `llvm` or `asm`: all of it, or that of one
-    `dispatch` (name or number). `choices` are the other arguments of `compile`.
+    `dispatch` (name or number).
 
-    Raises E0501 for an unknown stage or dispatch, and for the code of a target that has none.
+    Args:
+        output: a file that the text is written to. IR is complete there: weights lie beside it, in `NAME.safetensors`,
+        and `compile` makes the same program of it as of the model (docs/ir.md). Without, weights of more than 256 bytes
+        are names, and `notice` is called with how many there are and their bytes. choices: the other arguments of
+        `compile`.
+
+    Raises E0501 for an unknown stage or dispatch, and for the code of a target that has none; E0502 for an output that
+    cannot be written.
     """
     from fuseline import compilation
 
+    if stage == "flow" and output is not None:
+        text, *_ = emit_flow(model, output, progress=progress, **choices)
+        return Path(text).read_text(encoding="utf-8")
     named = None if dispatch is None else str(dispatch)
-    return compilation.emit(source_of(model), _options(emit=stage, emit_dispatch=named, progress=progress, **choices))
+    place = None if output is None else path_option("output", output)
+    options = _options(emit=stage, emit_dispatch=named, progress=progress, **choices)
+    return compilation.emit(source_of(model), options, place, notice)
 
 
 @border("compile")

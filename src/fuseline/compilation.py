@@ -4,9 +4,10 @@ smaller dispatches where one's code came out too long, and for the programs besi
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -14,12 +15,13 @@ from xdsl.dialects.builtin import ModuleOp
 from fuseline.border import border
 from fuseline.code_listing import code_listing
 from fuseline.compile_options import CompileOptions
+from fuseline.emitted_stage import stage_text, write_stage
 from fuseline.errors import FuselineError
 from fuseline.gc_pause import gc_paused
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.printed_after import PRINTED_WEIGHT_BYTES
 from fuseline.ir.rounds import rounds
-from fuseline.ir.text import print_module
+from fuseline.ir.stage_file import StageFile
 from fuseline.lowering import STEPS, Lowering
 from fuseline.passes.dispatch.lower_code_limits import MOST_ROUNDS, lowered, too_long
 from fuseline.passes.fusion.plan import plan_text
@@ -30,10 +32,12 @@ from fuseline.pipeline import (
     STAGES,
     add_seconds,
     phases_of,
+    pipeline_version,
     prepare,
     report_progress,
     run_phases,
 )
+from fuseline.runtime.files import write_bytes
 from fuseline.targets.target import CODE_FORMS
 
 if TYPE_CHECKING:
@@ -43,16 +47,22 @@ if TYPE_CHECKING:
     from fuseline.targets.target import Target
 
 
-def emit(source: Any, options: CompileOptions) -> str:
-    """The IR after the stage `options.emit` as text, the fusion plan, or the code. Raises E0501 for a stage or a
-    dispatch that there is not."""
+def emit(
+    source: Any, options: CompileOptions, output: Path | None = None, notice: Callable[[int, int], object] | None = None
+) -> str:
+    """The IR after the stage `options.emit` as text, the fusion plan, or the code; written to `output`, where that is
+    given: IR is complete then, its weights beside it. Else `notice` is told how many weights the text has only the
+    names of, and their bytes.
+
+    Raises FuselineError: E0501 for a stage or a dispatch that there is not, E0502 for a place that cannot be written.
+    """
     from fuseline.targets import create_target
 
     stage = options.emit
     if stage not in STAGES:
         raise FuselineError("E0501", f"no stage is called {stage!r}", hint=f"use one of {', '.join(STAGES)}")
     if stage in CODE_FORMS:
-        return _emit_code(source, options, stage)
+        return _written(_emit_code(source, options, stage), output)
     if options.emit_dispatch is not None:
         hint = f"emit one of {', '.join(CODE_FORMS)}"
         raise FuselineError("E0501", f"the stage {stage!r} is no code of a dispatch", hint=hint)
@@ -65,9 +75,17 @@ def emit(source: Any, options: CompileOptions) -> str:
         raise FuselineError("E0501", f"with passes of your own there is no stage {stage!r}", hint=f"use one of {known}")
     if stage != "input":
         run_phases(module, ctx, options, until=last)
-    return (
-        plan_text(ctx.records) if stage == PLAN_STAGE else print_module(module, ctx, embed_limit=PRINTED_WEIGHT_BYTES)
-    )
+    if stage == PLAN_STAGE:
+        return _written(plan_text(ctx.records), output)
+    if output is None:
+        return stage_text(StageFile(module, ctx, Path(), None, locations=False), PRINTED_WEIGHT_BYTES, notice)
+    return write_stage(module, ctx, output, stage, pipeline_version())
+
+
+def _written(text: str, output: Path | None) -> str:
+    if output is not None:
+        write_bytes(output, (text if text.endswith("\n") else f"{text}\n").encode())
+    return text
 
 
 def emit_flow(source: Any, options: CompileOptions) -> FlowProgram:

@@ -29,6 +29,8 @@ ERROR_TITLES: dict[str, str] = {
     "E0305": "IR cannot be executed",
     "E0306": "IR holds what is not supported",
     "E0307": "target does not take an op",
+    "E0308": "weights beside the IR cannot be used",
+    "E0309": "IR has another format version",
     "E0401": "artifact is damaged",
     "E0402": "artifact has another format version",
     "E0403": "artifact needs CPU features that this machine lacks",

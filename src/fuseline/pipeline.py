@@ -21,6 +21,7 @@ from fuseline.border import border
 from fuseline.cache.key import model_name
 from fuseline.compile_options import CompileOptions as CompileOptions
 from fuseline.dispatch.verify_loops import verify_loops
+from fuseline.emitted_stage import stage_behind
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.printed_after import START
 from fuseline.ir.target_description import TargetDescription
@@ -125,9 +126,18 @@ PASS_PHASES = {phase: names for phase, names in PHASES.items() if not set(names)
 _NEEDED = PHASES["cleanup"][: PHASES["cleanup"].index("canonicalize")]
 """What makes any program safe to run, so that passes of the user cannot leave it out."""
 
+_RECORDS = "record-dispatches"
+
+_ALWAYS = frozenset(
+    name
+    for name in (*_NEEDED, _RECORDS)
+    if name.startswith("require-") or name in ("clamp-unproven-positions", _RECORDS)
+)
+"""What runs on a text whatever it has behind it: nothing may be read or written outside of its tensor."""
+
 _CLONES = "clone-cheap-producers"
 
-_OF_A_LEVEL = frozenset(PHASES["dedup"]) - {"record-dispatches"}
+_OF_A_LEVEL = frozenset(PHASES["dedup"]) - {_RECORDS}
 """Passes that are told how much dispatches may share."""
 
 PLAN_STAGE = "plan"
@@ -154,7 +164,7 @@ def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, 
     """Run every phase up to and including `until` (default: all) on `module` in place."""
     watch = IdiomWatch(module, ctx) if options.verify_each else None
     _observe(options, START, module, ctx)
-    for number, (phase, steps) in enumerate(phases_of(options).items()):
+    for number, (phase, steps) in enumerate(_steps_left(module, ctx, options).items()):
         report_progress(options, phase, number, len(PHASES))
         start = time.perf_counter()
         for step in steps:
@@ -168,6 +178,19 @@ def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, 
         add_seconds(ctx, phase, start)
         if phase == until:
             return
+
+
+def _steps_left(module: ModuleOp, ctx: CompilerContext, options: CompileOptions) -> dict[str, list[Step]]:
+    """The passes of each phase without those that a program has behind it and keeps; what makes it safe is asked of
+    every text."""
+    phases = phases_of(options)
+    behind = stage_behind(module, ctx, options, pipeline_version())
+    done = list(phases)[: list(phases).index(behind) + 1] if behind else []
+    if behind == "dedup" and options.dedup != ctx.records.dedup:
+        done.remove(behind)
+    return {
+        phase: [step for step in steps if phase not in done or step.name in _ALWAYS] for phase, steps in phases.items()
+    }
 
 
 def _observe(options: CompileOptions, place: str, module: ModuleOp, ctx: CompilerContext) -> None:

@@ -16,10 +16,10 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-_LOW = ("errors", "border", "buffers", "scalar_code", "size_requirement", "weight_layouts", "report.records")
+_LOW = ("errors", "border", "buffers", "scalar_code", "size_requirement", "weight_layouts", "report.records", "version")
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
-_COMPILE = (*_HIGH, "compilation")
+_COMPILE = (*_HIGH, "compilation", "emitted_stage")
 _OF_API = (*_COMPILE, "gc_pause", "compiled_model", "report", "tuning", "verify", "exports")
 
 _DESCRIBED = ("targets.description_file", "targets.file_locations", "targets.dispatch_caps", "targets.caps_file")
@@ -30,6 +30,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "buffers": (),
     "scalar_code": (),
     "size_requirement": (),
+    "version": (),
     "weight_layouts": ("errors",),
     "border": ("errors",),
     "cache": ("errors", "runtime", "compile_options"),
@@ -70,9 +71,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "fallback": _HIGH,
     "lowering": (*_HIGH, "branches", "fallback"),
     "code_listing": ("errors", "report.records", "targets.target"),
-    "pipeline": (*_HIGH, "lowering"),
-    "compilation": (*_HIGH, "gc_pause", "lowering", "code_listing"),
     "testing": (*_COMPILE, "api"),
+    "emitted_stage": (*_MIDDLE, "compile_options", "runtime.files"),
+    "pipeline": (*_HIGH, "lowering", "emitted_stage"),
+    "compilation": (*_HIGH, "gc_pause", "lowering", "code_listing", "emitted_stage"),
     "tuning": (*_COMPILE, "report"),
     "verify": (*_COMPILE, "report"),
     "interop": (*_COMPILE, "report", "api", "compiled_model"),

@@ -13,7 +13,7 @@ from fuseline.cli.console import emit, progress, say
 from fuseline.cli.ir_printing import ir_printer, print_ir_options
 from fuseline.cli.models import compiled, require_model
 from fuseline.cli.options import compile_options, json_option, threads_option
-from fuseline.cli.output import STDOUT, deliver, is_stdout, refuse_two_documents, require_folder
+from fuseline.cli.output import STDOUT, deliver, is_stdout, note_names_only, refuse_two_documents, require_folder
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.errors import FuselineError
 from fuseline.report.quantities import plural
@@ -188,10 +188,14 @@ def _emit_stage(
         known = ", ".join((*STAGES, OBJECT))
         raise FuselineError("E0501", f"no stage is called {stage!r}", hint=f"use one of {known}")
     with progress(f"compiling {model.name}") as report:
-        text = fuseline.api.emit(model, stage, dispatch=dispatch, progress=report, **options)
+        place = None if output is None or is_stdout(output) else output
+        text = fuseline.api.emit(
+            model, stage, dispatch=dispatch, output=place, progress=report, notice=note_names_only, **options
+        )
     if as_json and output is None:
         emit("compile", {"model": str(model), "stage": stage, "text": text})
         return
-    deliver(output or STDOUT, text if text.endswith("\n") else f"{text}\n")
+    if place is None:
+        deliver(STDOUT, text if text.endswith("\n") else f"{text}\n")
     if as_json:
         emit("compile", {"model": str(model), "stage": stage, "output": str(output)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import click
 from fuseline.cli.console import emit
 from fuseline.cli.ir_printing import ir_printer, print_ir_options
 from fuseline.cli.options import json_option, without_rule_option
-from fuseline.cli.output import STDOUT, deliver, refuse_two_documents
+from fuseline.cli.output import STDOUT, deliver, is_stdout, note_names_only, refuse_two_documents
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.errors import FuselineError
 
@@ -95,11 +95,14 @@ def opt(
         print_after=(print_ir_after, print_ir_to),
         without_rules=without_rules,
         target=target,
+        folder=Path() if is_stdout(file) else file.parent,
+        output=None if output is None or is_stdout(output) else output,
+        notice=note_names_only,
     )
     if as_json:
         emit("opt", {"ir": text})
-    else:
-        deliver(output or STDOUT, text)
+    elif output is None or is_stdout(output):
+        deliver(STDOUT, text)
 
 
 def run_passes(
@@ -115,16 +118,24 @@ def run_passes(
     print_after: tuple[str | None, Path | None] = (None, None),
     without_rules: Sequence[str] = (),
     target: str | None = None,
+    folder: Path | None = None,
+    output: Path | None = None,
+    notice: Callable[[int, int], object] | None = None,
 ) -> str:
     """`text` after the passes (or whole phases) of `pipeline`; modules of a split file are kept apart by `// -----`.
     `print_after`: the values of `--print-ir-after` and `--print-ir-to`. Passes that ask about the machine are told of
-    `target`.
+    `target`. `folder`: where the weights lie that the text names a file of (default: the current one). `output`: a file
+    for the result, its weights beside it; without one, `notice` is told how many weights are names only, and their
+    bytes.
 
     Raises FuselineError: E0501 for a target or the name of a rule, E0301/E0302 for text that is no valid IR,
-    E0303/E0304 for a wrong pipeline, and whatever a pass refuses.
+    E0303/E0304 for a wrong pipeline, E0308/E0309 for weights and texts that are not as they were emitted, E0502 for an
+    output that cannot be written, and whatever a pass refuses.
     """
+    from fuseline.emitted_stage import stage_after, stage_text, write_stage_files
     from fuseline.ir.context import new_context
-    from fuseline.ir.text import parse_module, print_module, split_input
+    from fuseline.ir.stage_file import StageFile, read_stage
+    from fuseline.ir.text import EMBED_LIMIT_BYTES, split_input
     from fuseline.passes.fusion.user_rules import require_rules, with_user_rules
     from fuseline.passes.registry import parse_passes
     from fuseline.pipeline import PASS_PHASES, set_target
@@ -134,16 +145,29 @@ def run_passes(
     require_rules(without_rules, [*rules, *map(Path, machine.description.rules.files if machine is not None else ())])
     passes = [with_user_rules(step, rules, without_rules) for step in parse_passes(pipeline, PASS_PHASES)]
     printer = ir_printer(*print_after, {step.name for step in passes})
-    printed: list[str] = []
-    for line, part in split_input(text) if split else [(1, text)]:
+    done: list[StageFile] = []
+    notes: list[str] = []
+    for number, (line, part) in enumerate(split_input(text) if split else [(1, text)]):
         ctx = new_context()
         if machine is not None:
             set_target(ctx, machine)
-        module = parse_module(part, ctx, source, first_line=line)
+        module = read_stage(part, ctx, source, folder or Path(), first_line=line)
+        known = len(ctx.records.notes)
         _run(module, ctx, passes, printer, verify_each=verify_each)
-        notes = "".join(f"// {note}\n" for note in ctx.records.notes)
-        printed.append(notes + print_module(module, ctx, locations=locations, generic=generic))
-    return "\n// -----\n\n".join(printed)
+        notes.append("".join(f"// {note}\n" for note in ctx.records.notes[known:]))
+        said = ctx.emitted
+        if said is not None:
+            stage = stage_after(said.stage, [step.name for step in passes], PASS_PHASES)
+            said = said._replace(stage=stage, target=said.target if machine is None else machine.description.name)
+        full = locations or (output is not None and said is not None)
+        done.append(StageFile(module, ctx, output or Path(), said, full, generic, number))
+    if output is not None:
+        return write_stage_files(output, done, lambda texts: _joined(notes, texts))
+    return _joined(notes, [stage_text(one, EMBED_LIMIT_BYTES, notice) for one in done])
+
+
+def _joined(notes: Sequence[str], texts: Sequence[str]) -> str:
+    return "\n// -----\n\n".join(map("".join, zip(notes, texts, strict=True)))
 
 
 def _run(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from fuseline.cli.console import note
 from fuseline.errors import FuselineError
+from fuseline.report.quantities import plural, quantity
 from fuseline.runtime.files import write_bytes
 
 STDOUT = Path("-")
@@ -30,6 +32,11 @@ def deliver(output: Path, content: bytes | str) -> None:
         return
     binary.write(data)
     binary.flush()
+
+
+def note_names_only(count: int, size: int) -> None:
+    """Say on standard error that a text has only the names of so many weights, of `size` bytes."""
+    note(f"{plural(count, 'weight')} ({quantity(size)}B) are names only in this text: -o FILE writes them beside it")
 
 
 def require_folder(folder: Path) -> None:

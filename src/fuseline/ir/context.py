@@ -74,6 +74,16 @@ class ComparedCode(NamedTuple):
     ns: float
 
 
+class Emitted(NamedTuple):
+    """The text of a program was written by fuseline `version`, with the passes `pipeline`, for `target`, and has the
+    phase `stage` behind it (`input`: none)."""
+
+    version: str
+    pipeline: str
+    target: str
+    stage: str
+
+
 def _takes_all(candidate: Any) -> None:
     """A target that takes every dispatch."""
 
@@ -104,7 +114,8 @@ class CompilerContext(Context):
     program is only evaluated in NumPy, where bodies may be of any length. `taken_equal`: sizes that the frontend takes
     to be equal although one of them may be 1 and repeat, and the source node that broadcasts them;
     `literal_broadcasts`: it takes none to be so. `weight_bytes`: what the model's weights take in its files, where the
-    frontend says it.
+    frontend says it. `texts`: what the text of the program had behind it that is no IR. `emitted`: who wrote the
+    text of the program, where it says so.
     """
 
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
@@ -127,6 +138,8 @@ class CompilerContext(Context):
     taken_equal: dict[tuple[Dim, Dim], str] = field(default_factory=dict[tuple[Dim, Dim], str])
     literal_broadcasts: bool = False
     weight_bytes: int | None = None
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    emitted: Emitted | None = None
 
     def require(self, requirement: SizeRequirement) -> None:
         """Let the program check `requirement`; of several that ask for the same the first one's node is named."""
@@ -134,7 +147,9 @@ class CompilerContext(Context):
         self.requirements.setdefault((left, right, relation), requirement)
 
     def add_resource(self, stem: str, array: NDArray[Any]) -> str:
-        """Store `array` under a fresh name that starts with `stem`; answers the name."""
+        """Store `array` under a fresh name that starts with `stem`, behind a `_` where that starts with a digit, as no
+        name in MLIR does; answers the name."""
+        stem = f"_{stem}" if stem[:1].isdigit() else stem
         name, count = stem, self._named.get(stem, 0)
         while name in self.resources:
             count += 1

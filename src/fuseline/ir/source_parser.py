@@ -52,6 +52,10 @@ class LineIndex:
         return lines[line - self._first_line].strip()[:120] if line - self._first_line < len(lines) else ""
 
 
+_LINE_END = 1000
+"""Letters behind an op in which its location is looked for: a line break, and the space before the next op."""
+
+
 class SourceParser(Parser):
     """xDSL's parser, with source places as locations and resource names left as they are."""
 
@@ -69,12 +73,30 @@ class SourceParser(Parser):
         implies."""
         position = self._current_token.span.start
         op = super().parse_operation()
-        if op.location == UNKNOWN_LOC:
+        if op.location == UNKNOWN_LOC and not self._says_unknown():
             line, column = self._line_index.line_and_column(position)
             op.location = FileLineColLoc(self._source, IntAttr(line), IntAttr(column))
         if op.regions and op.name.startswith("linalg."):
             _locate_implied_body(op)
         return op
+
+    def parse_optional_str_literal(self) -> str | None:
+        """A text; one with letters beyond ASCII too, which xDSL prints byte by byte and reads as bytes."""
+        found = super().parse_optional_str_literal()
+        if found is not None:
+            return found
+        start = self._current_token.span.start
+        data = super().parse_optional_bytes_literal()
+        try:
+            return None if data is None else data.decode("utf-8")
+        except UnicodeDecodeError:
+            self._resume_from(start)
+            return None
+
+    def _says_unknown(self) -> bool:
+        """Whether the text of an op that was just read says that nothing is known of where it comes from."""
+        end = self._current_token.span.start
+        return self._line_index.text[max(0, end - _LINE_END) : end].rstrip().endswith("loc(unknown)")
 
     def parse_comma_separated_list(
         self, delimiter: Parser.Delimiter, parse: Callable[[], ListElementT], context_msg: str = ""

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import io
 import re
-import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
-import numpy as np
-from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
-    DenseResourceAttr,
     FileLineColLoc,
     LocationAttr,
     ModuleOp,
-    TensorType,
 )
 from xdsl.ir import BlockArgument, Operation
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from fuseline.errors import FuselineError
-from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.resource_section import cut_section, resource_constants, section_text, store_blobs, texts_of
 from fuseline.ir.source_parser import LineIndex, SourceParser
 from fuseline.ir.visible import misplaced_use
 
@@ -38,11 +33,9 @@ EMBED_LIMIT_BYTES = 1 << 20
 """Weights above this are printed by name only."""
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\(.*\)$", re.MULTILINE)
-_RESOURCES = re.compile(r"^\{-#.*?^#-\}", re.MULTILINE | re.DOTALL)
 _UNKNOWN = re.compile(r"^'[\w.]+' is not registered|^Operation \w[\w$]*\.[\w.$]+ is not registered")
 _UNKNOWN_HINT = "hand over the program before this was put in; docs/mlir.md lists what is read"
 _STRING_OR_COMMENT = re.compile(r'//[^\n]*|"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*("?)')
-_BLOB = re.compile(r'"?([\w.$-]+)"?\s*:\s*"0x([0-9A-Fa-f]*)"')
 
 # What xDSL's parsers and verifiers of single ops let escape on malformed text besides ParseError.
 _FAILURES = (
@@ -72,19 +65,18 @@ class _SourcePrinter(Printer):
 def parse_module(
     text: str, ctx: CompilerContext, name: str = "<input>", *, first_line: int = 1, verify: bool = True
 ) -> ModuleOp:
-    """The module in `text`; weights that the text holds go to `ctx.resources`.
+    """The module in `text`; weights that the text holds go to `ctx.resources`, other texts to `ctx.texts`.
 
     Raises:
         FuselineError: E0301 with line and column when the text does not parse, E0302 with the op when the IR does not
         verify.
     """
-    resources = _RESOURCES.search(text)
-    body = text[: resources.start()] if resources else text
+    body, section = cut_section(text)
     module = _parsed(_aliases_first(body), ctx, name, first_line)
     if verify:
         verify_module(module)
-    if resources:
-        _store(module, resources.group(), ctx)
+    store_blobs(module, section, ctx)
+    ctx.texts = texts_of(section)
     return module
 
 
@@ -208,37 +200,6 @@ def _in_dependency_order(aliases: list[str]) -> list[str]:
     return done
 
 
-def _constants(module: Operation) -> Iterator[DenseResourceAttr]:
-    for op in module.walk():
-        if isinstance(op, ConstantOp) and isinstance(op.value, DenseResourceAttr):
-            yield op.value
-
-
-def _store(module: ModuleOp, section: str, ctx: CompilerContext) -> None:
-    blobs = {match.group(1): match.group(2) for match in _BLOB.finditer(section)}
-    for attribute in _constants(module):
-        name = attribute.resource_handle.data
-        if name in blobs and name not in ctx.resources and isinstance(attribute.type, TensorType):
-            ctx.resources[name] = _decoded(name, blobs[name], attribute.type)
-
-
-def _decoded(name: str, digits: str, type_: TensorType) -> np.ndarray:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
-    """The array of a blob: four bytes of alignment, then the elements, little-endian. Raises FuselineError (E0301) for
-    one of another size."""
-    try:
-        data = bytes.fromhex(digits)[4:]
-    except ValueError as error:
-        raise FuselineError(
-            "E0301", f"resource {name} is not written in pairs of hexadecimal digits", node=name
-        ) from error
-    dtype, shape = numpy_dtype(type_.get_element_type()), type_.get_shape()
-    if len(data) != int(np.prod(shape, dtype=np.int64)) * dtype.itemsize:
-        raise FuselineError(
-            "E0301", f"resource {name} has {len(data)} bytes, its type {type_} wants another number", node=name
-        )
-    return np.frombuffer(data, dtype).reshape(shape)
-
-
 def print_module(
     module: Operation,
     ctx: CompilerContext | None = None,
@@ -246,6 +207,7 @@ def print_module(
     locations: bool = False,
     generic: bool = False,
     embed_limit: int = EMBED_LIMIT_BYTES,
+    texts: Mapping[str, str] | None = None,
 ) -> str:
     """`module` as MLIR text that ends with a newline.
 
@@ -253,24 +215,13 @@ def print_module(
         ctx: gives the bytes of the weights named in the IR; those of at most `embed_limit` bytes are printed too.
         locations: print where each op came from.
         generic: print every op in MLIR's generic form.
+        texts: what else stands behind the module, each of one line, by name; `CompilerContext.texts` once it is read.
     """
     stream = io.StringIO()
     _SourcePrinter(stream=stream, print_generic_format=generic, print_debuginfo=locations).print_op(module)
     stream.write("\n")
     if ctx is not None:
-        stream.write(_resource_section(_constants(module), ctx, embed_limit))
+        names = sorted({attribute.resource_handle.data for attribute in resource_constants(module)})
+        held = {name: ctx.resources[name] for name in names if name in ctx.resources}
+        stream.write(section_text({name: one for name, one in held.items() if one.nbytes <= embed_limit}, texts or {}))
     return stream.getvalue()
-
-
-def _resource_section(attributes: Iterable[DenseResourceAttr], ctx: CompilerContext, limit: int) -> str:
-    names = sorted({attribute.resource_handle.data for attribute in attributes})
-    arrays = {
-        name: ctx.resources[name] for name in names if name in ctx.resources and ctx.resources[name].nbytes <= limit
-    }
-    if not arrays:
-        return ""
-    lines = [
-        f'      {name}: "0x{struct.pack("<I", array.itemsize).hex()}{np.ascontiguousarray(array).tobytes().hex()}"'
-        for name, array in arrays.items()
-    ]
-    return "\n{-#\n  dialect_resources: {\n    builtin: {\n" + ",\n".join(lines) + "\n    }\n  }\n#-}\n"

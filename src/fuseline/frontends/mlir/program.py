@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, TensorType
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, BlockArgument
 
+from fuseline.analysis.shapes import DIMS_ATTRIBUTE, argument_attribute
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.affine import expand_affine
 from fuseline.frontends.mlir.annotations import check_annotations
@@ -24,9 +25,10 @@ from fuseline.frontends.mlir.readable import keep_reads_inside
 from fuseline.frontends.mlir.support import check_supported
 from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.dim import symbol
+from fuseline.ir.dim import Symbol, symbol, symbols
+from fuseline.ir.dim_json import from_name
 from fuseline.ir.functions import functions
-from fuseline.ir.text import parse_module
+from fuseline.ir.stage_file import read_stage
 
 
 def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
@@ -34,17 +36,19 @@ def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
     `<name>_<axis>`.
 
     Raises FuselineError: E0101 unreadable, E0301 and E0302 not valid IR, E0305 no function that could be the program,
-    E0306 what has no form as tensor ops.
+    E0306 what has no form as tensor ops, E0308 weights beside the text that are not there or others, E0309 a text of
+    another format.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FuselineError("E0101", f"the file cannot be read: {error}", node=str(path)) from error
-    module = parse_module(text, ctx, path.name)
+    module = read_stage(text, ctx, path.name, path.parent)
     check_annotations(module, path.name)
     main = _entry(module, path)
     main.sym_name = StringAttr("main")
     _take_apart(module, main)
+    _learn_sizes(main, ctx)
     if main.arg_attrs is None:
         names = _names(main, ctx)
         main.arg_attrs = ArrayAttr(
@@ -98,6 +102,27 @@ def _names(main: FuncOp, ctx: CompilerContext) -> list[str]:
             free += "_"
         names.append(name or free)
     return names
+
+
+def _learn_sizes(main: FuncOp, ctx: CompilerContext) -> None:
+    """Sizes that only a call of the host tells may be 0, unless the text says more of them."""
+    given = {item.name for index in range(len(main.args)) for item in _symbols_of(main, index)}
+    calls = [op for op in main.walk() if isinstance(op, CallOp)]
+    for entry in (entry for op in calls for entry in _entries(op.attributes.get(DIMS_ATTRIBUTE))):
+        for name in (name.data for name in _entries(entry) if isinstance(name, StringAttr)):
+            for item in symbols(from_name(name)):
+                if item.name not in given:
+                    ctx.symbols.setdefault(item.name, symbol(item.name, 0))
+
+
+def _symbols_of(main: FuncOp, index: int) -> Iterator[Symbol]:
+    """The sizes of an argument that have names."""
+    for name in _entries(argument_attribute(main, index, DIMS_ATTRIBUTE)):
+        yield from symbols(from_name(name.data) if isinstance(name, StringAttr) else 0)
+
+
+def _entries(attribute: Attribute | None) -> Sequence[Attribute]:
+    return attribute.data if isinstance(attribute, ArrayAttr) else ()
 
 
 def _described(argument: BlockArgument, name: str, ctx: CompilerContext, names: Collection[str]) -> DictionaryAttr:

@@ -61,10 +61,13 @@ def _clamp(ctx: CompilerContext, generic: linalg.ops.GenericOp, read: tensor.Ext
 
 
 def _open_ends(ends: tuple[Dim | None, Dim | None], met: bool, size: Dim) -> tuple[bool, bool]:
-    """Whether places may lie below 0, and behind the last one, without anything that asks for them not to."""
+    """Whether places may lie below 0, and behind the last one, without anything that asks for them not to. A tensor
+    without elements has no place at all, so what was brought inside is so for one that has some: where any is read is
+    asked of the sizes (`require-readable-positions`)."""
     low, high = ends
-    below = low is None or not (met or never_less(low, 0))
-    return below, high is None or not (met or never_less(size, d.add(high, 1)))
+    last = d.sub(size, 1)
+    below = low is None or not (met or never_less(low, d.minimum(last, 0)))
+    return below, high is None or not (met or never_less(d.maximum(last, 0), high))
 
 
 def _clamped(

@@ -67,6 +67,10 @@ def _record_compared(ctx: CompilerContext, bodies: Sequence[FuncOp]) -> None:
     """What was found about dispatches that look alike, by their names; whether they share code the target decides."""
     calls = [op for function in bodies for op in function.body.block.ops if isinstance(op, DispatchOp)]
     names = {call: record.name for call, record in zip(calls, ctx.records.dispatches, strict=True)}
+    if not ctx.compared:  # a text that was emitted may say what was found
+        known = {*names.values()}
+        ctx.records.sharing[:] = [one for one in ctx.records.sharing if {one.first, one.second} <= known]
+        return
     found = [(names[one.first], names[one.second], one) for one in ctx.compared if {one.first, one.second} <= {*names}]
     ctx.records.sharing[:] = [
         SharingDecision(verdict="apart", first=first, second=second, code=one.code, detail=one.detail, ns=one.ns)

@@ -70,7 +70,8 @@ class Storage:
         if name not in self._resources:
             array = self.ctx.resources.get(name)
             if array is None:
-                raise FuselineError("E0305", f"no data for dense_resource<{name}>", node=node_names(op))
+                hint = "emit the IR with -o FILE, which writes the weights beside it"
+                raise FuselineError("E0305", f"no data for dense_resource<{name}>", node=node_names(op), hint=hint)
             self._resources[name] = self.constant(array)
         return self._resources[name]
 

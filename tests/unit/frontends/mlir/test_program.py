@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.program import read_mlir
 from fuseline.ir.context import CompilerContext, new_context
-from fuseline.ir.dim import symbol
+from fuseline.ir.dim import lower_bound, symbol
 
 F = "func.func {}@{}({}) {{ return }}\n"
 
@@ -96,3 +96,14 @@ def test_names_that_are_given_stay(tmp_path: Path) -> None:
     text = 'func.func @main(%x: tensor<?xf32> {fuseline.name = "mine", fuseline.dims = ["rows"]}) { return }'
     module, _ = _read(text, tmp_path)
     assert _arguments(module) == [{"name": "mine", "dims": ["rows"]}]
+
+
+def test_a_size_that_only_the_host_tells_may_be_0(tmp_path: Path):
+    text = """func.func private @host.NonZero.0(tensor<?x4xf32>) -> tensor<2x?xi64>
+    func.func @main(%x: tensor<?x4xf32> {fuseline.dims = ["N", "4"], fuseline.name = "x"}) -> tensor<2x?xi64> {
+      %0 = func.call @host.NonZero.0(%x) {fuseline.dims = [["2", "K"]]} : (tensor<?x4xf32>) -> tensor<2x?xi64>
+      func.return %0 : tensor<2x?xi64>
+    }"""
+    (path := tmp_path / "x.mlir").write_text(text)
+    read_mlir(path, ctx := new_context())
+    assert lower_bound(ctx.symbols["K"]) == 0 and "N" not in ctx.symbols

@@ -1,0 +1,3 @@
+"""Which fuseline this is."""
+
+VERSION = "0.1.0"

@@ -24,6 +24,7 @@ from fuseline.ir.flow import DispatchOp, Flow
 from fuseline.ir.flow_constants import ConstantOp, DynamicConstantOp
 from fuseline.ir.flow_parameters import NamedParameterAttr
 from fuseline.ir.flow_tensor import FLOW_TENSOR_OPS, TensorExtBitCastOp
+from fuseline.ir.hlo import HLO_DIALECTS
 from fuseline.ir.linalg_ext import LinalgExt
 from fuseline.ir.linalg_named import Linalg
 from fuseline.ir.scalar_ops import Arith, Math
@@ -164,4 +165,6 @@ def new_context(*, allow_unregistered: bool = False) -> CompilerContext:
     ctx = CompilerContext(allow_unregistered=allow_unregistered)
     for dialect in DIALECTS:
         ctx.load_dialect(dialect)
+    for name, make in HLO_DIALECTS.items():
+        ctx.register_dialect(name, make)
     return ctx

@@ -12,10 +12,12 @@ from typing import Any, TypeVar, cast
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
+    AnyFloat,
     ComplexType,
     DenseIntOrFPElementsAttr,
     FileLineColLoc,
     IntAttr,
+    LocationAttr,
     StringAttr,
     TensorType,
 )
@@ -54,6 +56,19 @@ class LineIndex:
 
 _LINE_END = 1000
 """Letters behind an op in which its location is looked for: a line break, and the space before the next op."""
+
+
+class _Bits(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
+    """An element written in hexadecimal digits, as MLIR writes infinities and NaN."""
+
+    def to_type(self, parser: Any, type: Any) -> Any:
+        """The element in a type; a float has these bits."""
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        size = type.compile_time_size
+        if int(cast(int, self.value)).bit_length() > 8 * size:
+            parser.raise_error(f"more bits than {type} has", at_position=self.span)
+        return type.unpack(int(cast(int, self.value)).to_bytes(size, "little"), 1)[0]
 
 
 class SourceParser(Parser):
@@ -97,6 +112,15 @@ class SourceParser(Parser):
         """Whether the text of an op that was just read says that nothing is known of where it comes from."""
         end = self._current_token.span.start
         return self._line_index.text[max(0, end - _LINE_END) : end].rstrip().endswith("loc(unknown)")
+
+    def _parse_location(self) -> LocationAttr:
+        """A location; of a range (`"f.py":4:21 to :50`) where it starts."""
+        location = super()._parse_location()
+        if isinstance(location, FileLineColLoc) and self.parse_optional_keyword("to") is not None:
+            self.parse_optional_integer(allow_boolean=False, allow_negative=False)
+            self.parse_punctuation(":")
+            self.parse_integer(allow_boolean=False, allow_negative=False)
+        return location
 
     def parse_comma_separated_list(
         self, delimiter: Parser.Delimiter, parse: Callable[[], ListElementT], context_msg: str = ""
@@ -143,6 +167,12 @@ class SourceParser(Parser):
         ):
             return None
         return splat_attribute(cast(Attribute, type_), cast(Any, literal[0][0].to_type(self, element)))
+
+    def _parse_tensor_literal_element(self) -> Parser._TensorLiteralElement:
+        """A number of a dense attribute; hexadecimal digits are the bits of a float."""
+        found = super()._parse_tensor_literal_element()
+        text = found.span.text
+        return _Bits(found.is_negative, found.value, found.span) if text.startswith(("0x", "0X")) else found
 
     def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
         del dialect_name, interface  # xDSL keeps one storage per process and renames what it has seen before

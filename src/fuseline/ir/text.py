@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 
 from xdsl.dialects.builtin import (
     FileLineColLoc,
@@ -33,6 +34,7 @@ EMBED_LIMIT_BYTES = 1 << 20
 """Weights above this are printed by name only."""
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\(.*\)$", re.MULTILINE)
+_ALIAS_NAME = re.compile(r"#loc\d*")
 _UNKNOWN = re.compile(r"^'[\w.]+' is not registered|^Operation \w[\w$]*\.[\w.$]+ is not registered")
 _UNKNOWN_HINT = "hand over the program before this was put in; docs/mlir.md lists what is read"
 _STRING_OR_COMMENT = re.compile(r'//[^\n]*|"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*("?)')
@@ -186,18 +188,16 @@ def _aliases_first(text: str) -> str:
 
 
 def _in_dependency_order(aliases: list[str]) -> list[str]:
-    pending = {alias.partition(" =")[0]: alias for alias in aliases}
-    done: list[str] = []
-    while pending:
-        ready = [
-            name
-            for name, alias in pending.items()
-            if not set(re.findall(r"#loc\d*", alias.partition("= ")[2])) & set(pending)
-        ]
-        if not ready:
-            return [*done, *pending.values()]
-        done += [pending.pop(name) for name in ready]
-    return done
+    """Each behind those that it names; as they are where they name each other in a circle."""
+    named = {alias.partition(" =")[0]: alias for alias in aliases}
+    graph = {
+        name: [used for used in _ALIAS_NAME.findall(alias.partition("= ")[2]) if used in named]
+        for name, alias in named.items()
+    }
+    try:
+        return [named[name] for name in TopologicalSorter(graph).static_order()]
+    except CycleError:
+        return aliases
 
 
 def print_module(

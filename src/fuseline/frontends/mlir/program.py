@@ -30,6 +30,8 @@ from fuseline.ir.dim_json import from_name
 from fuseline.ir.functions import functions
 from fuseline.ir.stage_file import read_stage
 
+_HLO = ("stablehlo.", "chlo.", "mhlo.", "sdy.")
+
 
 def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
     """The program in a file of MLIR text. Its arguments keep their names as feeds; unknown extents become symbols
@@ -46,6 +48,10 @@ def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
     module = read_stage(text, ctx, path.name, path.parent)
     check_annotations(module, path.name)
     main = _entry(module, path)
+    if _holds_stablehlo(module):
+        from fuseline.frontends.stablehlo import read_stablehlo
+
+        return read_stablehlo(module, main, ctx)
     main.sym_name = StringAttr("main")
     _take_apart(module, main)
     _learn_sizes(main, ctx)
@@ -55,6 +61,11 @@ def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
             [_described(argument, name, ctx, names) for argument, name in zip(main.args, names, strict=True)]
         )
     return module
+
+
+def _holds_stablehlo(module: ModuleOp) -> bool:
+    """Whether some op is one of StableHLO or of the dialects beside it; their frontend is imported only then."""
+    return any(op.name.startswith(_HLO) for op in module.walk())
 
 
 def _take_apart(module: ModuleOp, main: FuncOp) -> None:

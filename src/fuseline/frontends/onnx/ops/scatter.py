@@ -154,6 +154,19 @@ def _scattered(node: OnnxNode, data: Tensor, updates: Tensor, table: NDArray[np.
     return reshape(node, out, data.dims)
 
 
+def scattered_rows(node: OnnxNode, data: Tensor, rows: Tensor, places: NDArray[np.int64]) -> Tensor | None:
+    """`data` with row i of `rows` at the known place `places[i]` along the first axis, nowhere for -1; the last one of
+    several. None where there are too many places, or none in `data`."""
+    size = static_size(data.dims[0])
+    if size > MOST_PLACES or not node.program.may_make(size, INDEX_DTYPE):
+        return None
+    table = np.full(size, -1, np.int64)
+    inside = places >= 0
+    table[places[inside]] = np.nonzero(inside)[0]
+    run = _run(table, len(places))
+    return _joined(node, data, rows, run) if run is not None else _chosen(node, data, rows, table)
+
+
 def _run(table: NDArray[np.int64], count: int) -> int | None:
     """Where all `count` updates stand one after the other, None where they do not."""
     (taken,) = np.nonzero(table >= 0)

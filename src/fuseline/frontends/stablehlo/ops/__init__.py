@@ -1,0 +1,1 @@
+"""Lowerings of StableHLO ops, grouped by concern."""

@@ -92,7 +92,13 @@ def _grouped() -> onnx.ModelProto:
     return onnx_model(text, {"w": _normal(15, 4, 3, 3)})
 
 
-MODELS = (_matmul, _batched, _vector, _convolution, _pointwise, _grouped)
+def _weights_on_the_left() -> onnx.ModelProto:
+    out, channels, h, w = _odd(), _odd(), _odd(3, 12), _odd(3, 12)
+    text = f'(float[{channels}, {h}, {w}] x) => (z) {{ z = Einsum<equation = "oc,chw->ohw">(w, x) }}'
+    return onnx_model(text, {"w": _normal(out, channels)})
+
+
+MODELS = (_matmul, _batched, _vector, _convolution, _pointwise, _grouped, _weights_on_the_left)
 
 
 def _entries(model: onnx.ModelProto, variant: str) -> Iterator[DispatchView]:

@@ -17,25 +17,26 @@ from fuseline.targets.target import CompiledKernel, Refusal
 
 
 class WatchedTarget(CheckedTarget):
-    """`checked` again, with what is found `wrong` in what it does, `seconds` in `calls` of `legal`, and what `refused`
-    merges."""
+    """`checked` again, with what is found `wrong` in what it does, and the `seconds` that each answer of `legal` took:
+    the shorter of both times."""
 
     def __init__(self, checked: CheckedTarget) -> None:
         super().__init__(checked.target, checked.origin)
         self.wrong: list[str] = []
-        self.calls, self.seconds = 0, 0.0
-        self.refused: list[Refusal] = []
+        self.seconds: list[float] = []
 
     def legal(self, candidate: DispatchCandidate) -> Refusal | None:
         """The answer, compared with that to the same question."""
         before = _texts([member.op for member in candidate.members])
-        start = time.perf_counter()
-        answer = super().legal(candidate)
-        self.calls, self.seconds = self.calls + 1, self.seconds + time.perf_counter() - start
-        self._same("legal()", answer, super().legal(candidate))
+        times = [time.perf_counter()]
+        answers: list[Refusal | None] = []
+        for _ in range(2):
+            answers.append(super().legal(candidate))
+            times.append(time.perf_counter())
+        self.seconds.append(min(times[1] - times[0], times[2] - times[1]))
+        self._same("legal()", *answers)
         self._unchanged("legal()", before, _texts([member.op for member in candidate.members]))
-        self.refused += [answer] if answer is not None else []
-        return answer
+        return answers[0]
 
     def takes_op(self, op: Operation, kind: Kind) -> Refusal | None:
         """The answer, compared with that to the same question."""

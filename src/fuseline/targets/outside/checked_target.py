@@ -21,6 +21,7 @@ from fuseline.targets.outside.claims import (
     kernels_complaint,
     price_complaint,
     refusal_complaint,
+    suffix_complaint,
 )
 from fuseline.targets.outside.origin import CONTRACT_PAGE, Origin
 from fuseline.targets.outside.program import outside_program, program_complaint
@@ -28,8 +29,6 @@ from fuseline.targets.target import CONTRACT, CompiledKernel, Refusal, SharingPr
 from fuseline.weight_layouts import SharedLayout
 
 T = TypeVar("T")
-
-_READ_BY_OTHERS = (".onnx", ".mlir", ".fuse", ".toml", ".json", ".py")
 
 
 def checked_target(made: object, origin: Origin) -> CheckedTarget:
@@ -62,7 +61,7 @@ class CheckedTarget(Target):
     def __init__(self, target: Target, origin: Origin) -> None:
         self.target, self.origin = target, origin
         description: Any = self._asked("description", lambda: getattr(target, "description", None))
-        self._require(description_complaint(description))
+        self._require(lambda: description_complaint(description), "its description")
         self.description = description
         self.makes_artifacts, self.runs_programs = self._flag("makes_artifacts"), self._flag("runs_programs")
         self.suffix = self._suffix()
@@ -77,28 +76,28 @@ class CheckedTarget(Target):
             raise
         except (Exception, SystemExit) as problem:
             raise self.origin.raised(f"legal() of a dispatch of {_said(candidate)}", problem) from problem
-        self._require(refusal_complaint(answer), lambda: f"legal() of a dispatch of {_said(candidate)}")
+        self._require(lambda: refusal_complaint(answer), lambda: f"legal() of a dispatch of {_said(candidate)}")
         return answer
 
     def takes_op(self, op: Operation, kind: Kind) -> Refusal | None:
         """As the target answers."""
         what = lambda: f"takes_op() of {_said_op(op, kind)}"  # noqa: E731
         answer = self._asked(what, lambda: self.target.takes_op(op, kind))
-        self._require(refusal_complaint(answer), what)
+        self._require(lambda: refusal_complaint(answer), what)
         return answer
 
     def sharing_price(self, entry: FuncOp, constant: BodyConstant) -> SharingPrice | None:
         """As the target answers."""
         what = f"sharing_price() of @{entry.sym_name.data}"
         answer = self._asked(what, lambda: self.target.sharing_price(entry, constant))
-        self._require(price_complaint(answer), what)
+        self._require(lambda: price_complaint(answer), what)
         return answer
 
     def layout_price(self, entry: FuncOp, layouts: Mapping[int, SharedLayout]) -> SharingPrice | Refusal:
         """As the target answers."""
         what = f"layout_price() of @{entry.sym_name.data}"
         answer: Any = self._asked(what, lambda: self.target.layout_price(entry, layouts))
-        self._require(_layout_complaint(answer), what)
+        self._require(lambda: _layout_complaint(answer), what)
         return answer
 
     def compile_reader(
@@ -108,7 +107,7 @@ class CheckedTarget(Target):
         what = f"compile_reader() of @{entry.sym_name.data}"
         answer: Any = self._asked(what, lambda: self.target.compile_reader(entry, kernel, layouts))
         refused = isinstance(answer, Refusal)
-        self._require(refusal_complaint(answer) if refused else kernel_complaint(answer, entry), what)
+        self._require(lambda: refusal_complaint(answer) if refused else kernel_complaint(answer, entry), what)
         return answer
 
     def keep_code(self) -> None:
@@ -124,7 +123,8 @@ class CheckedTarget(Target):
                 raise
             message = f"the target {self.origin.name} has no code as {form}"
             raise FuselineError("E0501", message, hint="print another stage, or compile for cpu") from problem
-        self._require(None if isinstance(text, str) else f"answered {text!r}, which is no text", "code_text()")
+        complaint = None if isinstance(text, str) else f"answered {text!r}, which is no text"
+        self._require(lambda: complaint, "code_text()")
         return text
 
     def compile_executables(
@@ -135,7 +135,7 @@ class CheckedTarget(Target):
         kernels: Any = self._asked(
             what, lambda: target.compile_executables(entries, resources, splits=splits, merges=merges)
         )
-        self._require(kernels_complaint(kernels, entries, splits=splits), what)
+        self._require(lambda: kernels_complaint(kernels, entries, splits=splits), what)
         return list(kernels)
 
     def assemble(
@@ -154,10 +154,8 @@ class CheckedTarget(Target):
         )
         if isinstance(made, str | bytes | bytearray) and not self.runs_programs and not self.makes_artifacts:
             return outside_program(made, schedule, records, metadata, self.origin.name, self.suffix)
-        self._require(
-            program_complaint(made, makes_artifacts=self.makes_artifacts, runs_programs=self.runs_programs),
-            "assemble()",
-        )
+        artifacts, runs = self.makes_artifacts, self.runs_programs
+        self._require(lambda: program_complaint(made, makes_artifacts=artifacts, runs_programs=runs), "assemble()")
         return made
 
     # -- asking --------------------------------------------------------------------------------------------------------
@@ -171,21 +169,21 @@ class CheckedTarget(Target):
         except (Exception, SystemExit) as problem:
             raise self.origin.raised(what if isinstance(what, str) else what(), problem) from problem
 
-    def _require(self, complaint: str | None, what: str | Callable[[], str] = "") -> None:
+    def _require(self, look: Callable[[], str | None], what: str | Callable[[], str]) -> None:
+        """Raises E0802 with what `look` finds wrong, or where the answer cannot even be looked at."""
+        complaint = self._asked(what, look)
         if complaint is not None:
-            said = what if isinstance(what, str) else what()
-            raise self.origin.wrong(f"{said} {complaint}".strip())
+            raise self.origin.wrong(f"{what if isinstance(what, str) else what()} {complaint}")
 
     def _flag(self, name: str) -> bool:
         value: object = getattr(self.target, name)
-        self._require(None if isinstance(value, bool) else f"{name} is {value!r}, which is neither True nor False")
+        complaint = None if isinstance(value, bool) else f"is {value!r}, which is neither True nor False"
+        self._require(lambda: complaint, name)
         return bool(value)
 
     def _suffix(self) -> str:
         value: Any = self.target.suffix
-        good = isinstance(value, str) and (value == "" or (value[0] == "." and len(value) > 1 and "/" not in value))
-        self._require(None if good else f"suffix is {value!r}, which is none: write '.lst'")
-        self._require(f"suffix is {value!r}, which other files have" if value in _READ_BY_OTHERS else None)
+        self._require(lambda: suffix_complaint(value), "suffix")
         return value
 
 

@@ -15,10 +15,12 @@ from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Expr, symbols
 from fuseline.ir.target_description import NUMERICS, TILE_CLASSES, TILE_ROLES, TargetDescription, TargetRules
 from fuseline.targets.target import FORMS, CompiledKernel, KernelArm, Refusal, SharingPrice
+from fuseline.weight_layouts import PackedLayout
 
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _MOST = 1e12
 _LARGEST_TILE = 1 << 16
+_READ_BY_OTHERS = (".onnx", ".mlir", ".fuse", ".toml", ".json", ".py")
 _MAY_BE_ZERO = ("code_limit", "streamed_points")
 _DIMS = ("workgroups", "flops", "bytes_read", "bytes_written")
 
@@ -50,56 +52,66 @@ def price_complaint(answer: object) -> str | None:
     return None if _is_line(answer.reason) else f"gave the reason {answer.reason!r}, which is no line of text"
 
 
+def suffix_complaint(answer: object) -> str | None:
+    """Of how files end: empty, or a dot and more."""
+    if answer in _READ_BY_OTHERS:
+        return f"is {answer!r}, which other files have"
+    good = answer == "" or (isinstance(answer, str) and answer[0] == "." and len(answer) > 1 and "/" not in answer)
+    return None if good else f"is {answer!r}, which is none: write '.lst'"
+
+
 # descriptions ---------------------------------------------------------------------------------------------------------
 
 
 def description_complaint(answer: object) -> str | None:
     """Of a `TargetDescription`: the first field that no machine has."""
     if not isinstance(answer, TargetDescription):
-        return f"description is {_short(answer)}, which is no TargetDescription"
+        return f"is {_short(answer)}, which is no TargetDescription"
     if not _is_line(answer.name):
-        return f"description.name is {answer.name!r}, which is no line of text"
+        return f"says name = {answer.name!r}, which is no line of text"
     for field in dataclasses.fields(TargetDescription):
         value: object = getattr(answer, field.name)
         least = 0 if field.name in _MAY_BE_ZERO else 1
         if field.type == "int" and not _is_whole(value, least):
-            return f"description.{field.name} is {value!r}, which is no whole number from {least} on"
+            return f"says {field.name} = {value!r}, which is no whole number from {least} on"
     if answer.numerics not in NUMERICS:
-        return f"description.numerics is {answer.numerics!r}, none of {', '.join(NUMERICS)}"
+        return f"says numerics = {answer.numerics!r}, none of {', '.join(NUMERICS)}"
     return _tiles_complaint(answer) or _costs_complaint(answer.costs) or _rules_complaint(answer.rules)
 
 
 def _tiles_complaint(description: TargetDescription) -> str | None:
     classes: object = description.class_multiples
     if not _are_pairs(classes) or not all(name in TILE_CLASSES for name, _ in cast("Any", classes)):
-        return f"description.class_multiples is {_short(classes)}, no pairs of {', '.join(TILE_CLASSES)} and multiples"
+        return (
+            f"says class_multiples = {_short(classes)}, which are no pairs of {', '.join(TILE_CLASSES)} and multiples"
+        )
     for where, table in (("tile_multiples", description.tile_multiples), *cast("Any", classes)):
         if not _are_pairs(table):
-            return f"description: the multiples of {where} are {_short(table)}, no pairs of a role and a number"
+            return f"says {where} = {_short(table)}, which are no pairs of a role and a number"
         for role, multiple in table:
             if role not in TILE_ROLES or not _is_whole(multiple, 1) or multiple > _LARGEST_TILE:
-                return f"description: {where} says {role!r}: {multiple!r}; whole numbers to {_LARGEST_TILE} by role"
+                return f"says {where} = {{{role!r}: {multiple!r}}}; whole numbers to {_LARGEST_TILE} by role"
     return None
 
 
 def _costs_complaint(costs: object) -> str | None:
     if not isinstance(costs, MachineCosts):
-        return f"description.costs is {_short(costs)}, which are no MachineCosts"
+        return f"says costs = {_short(costs)}, which are no MachineCosts"
     for field in dataclasses.fields(MachineCosts):
         value: object = getattr(costs, field.name)
         whole = field.type != "int" or _is_whole(value, 1)
         if not whole or not _is_number(value) or not 1 / _MOST < cast("float", value) < _MOST:
-            return f"description.costs.{field.name} is {value!r}, which no machine has"
+            return f"says costs.{field.name} = {value!r}, which no machine has"
     return None
 
 
 def _rules_complaint(rules: object) -> str | None:
     if not isinstance(rules, TargetRules):
-        return f"description.rules is {_short(rules)}, which are no TargetRules"
+        return f"says rules = {_short(rules)}, which are no TargetRules"
     for name in ("files", "only", "without"):
         entry: object = getattr(rules, name)
         if not isinstance(entry, tuple) or not all(isinstance(item, str) for item in cast("Any", entry)):
-            return f"description.rules.{name} is {_short(entry)}, which is no tuple of names"
+            return f"says rules.{name} = {_short(entry)}, which is no tuple of names"
     return None
 
 
@@ -127,9 +139,11 @@ def kernel_complaint(kernel: object, entry: FuncOp, *, splits: bool = False) -> 
     view = DispatchView(entry)
     if kernel.too_long and not splits:
         return "answered a kernel that is too_long, where nothing can be split"
-    arms = cast("Sequence[object]", kernel.arms)
-    if not all(isinstance(arm, KernelArm) for arm in arms):
-        return f"answered a kernel with the arms {_short(arms)}"
+    for arm in cast("Sequence[object]", kernel.arms):
+        if not isinstance(arm, KernelArm) or not isinstance(cast("object", arm.kernel), CompiledKernel):
+            return f"answered a kernel with the arms {_short(kernel.arms)}"
+        if _fields_complaint(arm.kernel) is not None:
+            return f"{_fields_complaint(arm.kernel)}, in an arm"
     return (
         _fields_complaint(kernel)
         or _sizes_complaint(kernel, view.size_names)
@@ -146,6 +160,7 @@ def _fields_complaint(kernel: CompiledKernel) -> str | None:
         ("form", kernel.form in FORMS),
         ("extra_constants", all(isinstance(cast("object", block), bytes) for block in kernel.extra_constants)),
         ("notes", isinstance(cast("object", kernel.notes), Mapping)),
+        ("numbers", all(_is_whole(number, -(1 << 63)) for number in kernel.numbers)),
     ):
         if not good:
             return f"answered a kernel whose {name} is {_short(getattr(kernel, name))}"
@@ -170,9 +185,9 @@ def _places_complaint(kernel: CompiledKernel, operands: int, results: int) -> st
         result, operand = cast("Any", pair) if good else (None, None)
         if not _is_place(result, results) or not _is_place(operand, operands):
             return f"answered a kernel that says {pair!r} is in place, of {results} results and {operands} operands"
-    for position in cast("Mapping[object, object]", kernel.constant_layouts):
-        if not _is_place(position, operands):
-            return f"answered a kernel that lays operand {position!r} out, of {operands}"
+    for position, layout in cast("Mapping[object, object]", kernel.constant_layouts).items():
+        if not _is_place(position, operands) or not isinstance(layout, PackedLayout):
+            return f"answered a kernel that lays operand {position!r} of {operands} out as {_short(layout)}"
     return None
 
 

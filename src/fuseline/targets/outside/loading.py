@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from threading import RLock
@@ -148,14 +149,22 @@ def _module_at(file: Path, place: Path) -> ModuleType:
         return known if known is not None else _executed(name, file, place)
 
 
+class _FreshLoader(SourceFileLoader):
+    """Reads the source, never bytecode that an edit within the same second leaves behind."""
+
+    def path_stats(self, path: Any) -> Any:
+        """Raises OSError: there is no bytecode to compare with, nor to be written."""
+        raise OSError(path)
+
+
 def _executed(name: str, file: Path, place: Path) -> ModuleType:
     folders = [str(place)] if place.is_dir() else None
-    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{file.name} is no Python file")
+    loader = _FreshLoader(name, str(file))
+    spec = importlib.util.spec_from_file_location(name, file, loader=loader, submodule_search_locations=folders)
+    assert spec is not None, "there is a loader"
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up there
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         for other in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
             del sys.modules[other]

@@ -91,4 +91,7 @@ def program_complaint(made: object, *, makes_artifacts: bool, runs_programs: boo
         return None if isinstance(made, Artifact) else f"{said}, which is no Artifact, and makes_artifacts is True"
     wanted = (*_OF_PROGRAMS, "with_fallback") if runs_programs else _OF_PROGRAMS
     lacking = [name for name in wanted if not hasattr(made, name)]
-    return f"{said}, which is neither bytes nor text, and as a program lacks {', '.join(lacking)}" if lacking else None
+    if lacking:
+        return f"{said}, which is neither bytes nor text, and as a program lacks {', '.join(lacking)}"
+    good = isinstance(getattr(made, "records"), bytes) and isinstance(getattr(made, "program"), Program)  # noqa: B009
+    return None if good else f"{said}, whose program or records are not those it was given"

@@ -24,7 +24,15 @@ from fuseline.targets.interpreter import InterpreterTarget
 from fuseline.targets.null.counts import counted_kernel
 from fuseline.targets.outside.checked_target import CheckedTarget, checked_target
 from fuseline.targets.outside.origin import Origin
-from fuseline.targets.target import CONTRACT, CompiledKernel, Refusal, SharingPrice, Target, TargetDescription
+from fuseline.targets.target import (
+    CONTRACT,
+    CompiledKernel,
+    KernelArm,
+    Refusal,
+    SharingPrice,
+    Target,
+    TargetDescription,
+)
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 
@@ -78,6 +86,10 @@ def _spoilt(**methods: Any) -> Target:
     return type("Spoilt", (Mine,), methods)()
 
 
+class _Half:
+    program, records, session, save = None, "text", None, None
+
+
 # programs -------------------------------------------------------------------------------------------------------------
 
 
@@ -124,6 +136,7 @@ def test_a_program_of_its_own_runs(monkeypatch: pytest.MonkeyPatch):
         ({}, 3, "answered int, which is neither bytes nor text, and as a program lacks program, records, session"),
         ({}, None, "answered NoneType, which is neither"),
         ({"runs_programs": True}, "text", "as a program lacks program, records, session, save, with_fallback"),
+        ({}, _Half(), "answered _Half, whose program or records are not those it was given"),
         ({"makes_artifacts": True}, "text", "answered str, which is no Artifact, and makes_artifacts is True"),
     ],
 )
@@ -215,15 +228,24 @@ def _kernels(change: Any) -> Target:
         (lambda made: _with(made, scratch_bytes=True), "whose scratch_bytes is True"),
         (lambda made: _with(made, in_place=[(0, 9)]), "that says (0, 9) is in place, of 1 results and"),
         (lambda made: _with(made, in_place=[3]), "that says 3 is in place"),
-        (lambda made: _with(made, constant_layouts={7: None}), "that lays operand 7 out"),
+        (lambda made: _with(made, constant_layouts={7: None}), "that lays operand 7 of 2 out"),
         (lambda made: _with(made, extra_constants=["x"]), "whose extra_constants is ['x']"),
         (lambda made: _with(made, form="short"), "whose form is 'short'"),
         (lambda made: _with(made, arms=["arm"]), "with the arms ['arm']"),
+        (lambda made: _with(made, arms=[KernelArm(replace(made[0], flops=-1, symbol=""), (), (), ())]), "in an arm"),
+        (lambda made: _with(made, constant_layouts={0: "tiled"}), "that lays operand 0 of 2 out as 'tiled'"),
+        (lambda made: _with(made, numbers=(0.5,)), "whose numbers is (0.5,)"),
     ],
 )
 def test_a_kernel_has_a_form(change: Any, words: str, monkeypatch: pytest.MonkeyPatch):
     error = _fault(monkeypatch, _kernels(change))
     assert error.message.startswith("compile_executables() answered") and words in error.message
+
+
+@pytest.mark.parametrize("field", ["extra_constants", "in_place", "constant_layouts", "arms", "numbers"])
+def test_a_field_that_cannot_be_looked_at_is_the_fault_of_the_target(field: str, monkeypatch: pytest.MonkeyPatch):
+    error = _fault(monkeypatch, _kernels(lambda made: _with(made, **{field: 3})))
+    assert error.message.startswith("compile_executables() ")
 
 
 def _with(made: list[CompiledKernel], **fields: Any) -> list[CompiledKernel]:
@@ -293,26 +315,26 @@ def test_code_is_printed_where_a_target_keeps_it(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("description", "words"),
     [
-        (None, "description is None, which is no TargetDescription"),
-        (replace(GOOD, name=" "), "description.name is ' '"),
-        (replace(GOOD, threads=0), "description.threads is 0, which is no whole number from 1 on"),
-        (replace(GOOD, binding_limit=2.5), "description.binding_limit is 2.5"),  # pyright: ignore[reportArgumentType]
-        (replace(GOOD, roots_limit=True), "description.roots_limit is True"),
-        (replace(GOOD, code_limit=-1), "description.code_limit is -1, which is no whole number from 0 on"),
-        (replace(GOOD, numerics="loose"), "description.numerics is 'loose'"),
-        (replace(GOOD, tile_multiples=(("OX", 4),)), "description: tile_multiples says 'OX': 4"),
-        (replace(GOOD, tile_multiples=(("M", 0),)), "description: tile_multiples says 'M': 0"),
-        (replace(GOOD, tile_multiples=(("M", 1 << 20),)), "description: tile_multiples says 'M'"),
-        (replace(GOOD, tile_multiples={"M": 4}), "the multiples of tile_multiples are"),  # pyright: ignore[reportArgumentType]
-        (replace(GOOD, class_multiples=(("dense", ()),)), "description.class_multiples is"),
-        (replace(GOOD, class_multiples=(("depthwise", (("OC", -3),)),)), "description: depthwise says 'OC': -3"),
-        (replace(GOOD, costs=None), "description.costs is None"),  # pyright: ignore[reportArgumentType]
-        (replace(GOOD, costs=MachineCosts(flops_per_ns=0)), "description.costs.flops_per_ns is 0"),
-        (replace(GOOD, costs=MachineCosts(launch_ns=float("nan"))), "description.costs.launch_ns is nan"),
-        (replace(GOOD, costs=MachineCosts(block_uses=1.5)), "description.costs.block_uses is 1.5"),  # pyright: ignore[reportArgumentType]
-        (replace(GOOD, costs=MachineCosts(flops_per_ns=1e30)), "description.costs.flops_per_ns is 1e+30"),
-        (replace(GOOD, rules=TargetRules(only=["a"])), "description.rules.only is ['a']"),  # pyright: ignore[reportArgumentType]
-        (replace(GOOD, rules=()), "description.rules is ()"),  # pyright: ignore[reportArgumentType]
+        (None, "its description is None, which is no TargetDescription"),
+        (replace(GOOD, name=" "), "its description says name = ' '"),
+        (replace(GOOD, threads=0), "its description says threads = 0, which is no whole number from 1 on"),
+        (replace(GOOD, binding_limit=2.5), "its description says binding_limit = 2.5"),  # pyright: ignore[reportArgumentType]
+        (replace(GOOD, roots_limit=True), "its description says roots_limit = True"),
+        (replace(GOOD, code_limit=-1), "its description says code_limit = -1, which is no whole number from 0 on"),
+        (replace(GOOD, numerics="loose"), "its description says numerics = 'loose'"),
+        (replace(GOOD, tile_multiples=(("OX", 4),)), "its description says tile_multiples = {'OX': 4}"),
+        (replace(GOOD, tile_multiples=(("M", 0),)), "its description says tile_multiples = {'M': 0}"),
+        (replace(GOOD, tile_multiples=(("M", 1 << 20),)), "its description says tile_multiples = {'M'"),
+        (replace(GOOD, tile_multiples={"M": 4}), "its description says tile_multiples = {'M': 4}, which are no pairs"),  # pyright: ignore[reportArgumentType]
+        (replace(GOOD, class_multiples=(("dense", ()),)), "its description says class_multiples = "),
+        (replace(GOOD, class_multiples=(("depthwise", (("OC", -3),)),)), "its description says depthwise = {'OC': -3}"),
+        (replace(GOOD, costs=None), "its description says costs = None"),  # pyright: ignore[reportArgumentType]
+        (replace(GOOD, costs=MachineCosts(flops_per_ns=0)), "its description says costs.flops_per_ns = 0"),
+        (replace(GOOD, costs=MachineCosts(launch_ns=float("nan"))), "its description says costs.launch_ns = nan"),
+        (replace(GOOD, costs=MachineCosts(block_uses=1.5)), "its description says costs.block_uses = 1.5"),  # pyright: ignore[reportArgumentType]
+        (replace(GOOD, costs=MachineCosts(flops_per_ns=1e30)), "its description says costs.flops_per_ns = 1e+30"),
+        (replace(GOOD, rules=TargetRules(only=["a"])), "its description says rules.only = ['a']"),  # pyright: ignore[reportArgumentType]
+        (replace(GOOD, rules=()), "its description says rules = ()"),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_a_target_that_no_machine_is_is_refused(description: Any, words: str):

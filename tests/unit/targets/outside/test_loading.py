@@ -95,8 +95,10 @@ def test_a_file_is_loaded_once_and_anew_when_it_changes(tmp_path: Path):
     path = _file(tmp_path, TARGET + "\nLOADS = []\n")
     first, again = (create_target(str(path)) for _ in range(2))
     assert type(getattr(first, "target")) is type(getattr(again, "target"))  # noqa: B009
-    _file(tmp_path, TARGET.replace('variant or "mine"', '"other"'))
-    assert create_target(str(path)).description.name == "other"
+    for name in ("left", "rite"):  # as long, and within a second
+        _file(tmp_path, TARGET.replace('"mine"', f'"{name}"'))
+        assert create_target(str(path)).description.name == name
+    assert [item.name for item in tmp_path.iterdir()] == ["mine.py"]
 
 
 @pytest.mark.parametrize(

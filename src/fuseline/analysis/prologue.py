@@ -1,12 +1,13 @@
 """What a root pays for reading an operand through the ops that make it, instead of from a stored tensor.
 
-A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Three
+A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Four
 ways to read through producers keep that cheap, in this order:
 
     addressed   slices, reshapes, transposes, broadcasts, whole-factor upsampling and pads lie in the addresses: nothing
                 is evaluated
     segmented   a concat along one loop of the root (the reduction; the channels of a window) is that loop cut into
                 pieces: likewise
+    boxed       the image of a convolution is evaluated into scratch, once per block of lines (`image_box.py`)
     packed      anything else is evaluated into scratch, once per block of rows or columns, and the register tiles read
                 the scratch
 
@@ -18,8 +19,9 @@ overlapping windows share is evaluated once per window position.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
 from xdsl.dialects import linalg, tensor
@@ -28,6 +30,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.cost import operations
+from fuseline.analysis.filtered_convolutions import filtered_dims
+from fuseline.analysis.image_box import choose_box_block, image_box, root_ns
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
@@ -35,11 +39,11 @@ from fuseline.analysis.pixel_lines import walks_lines
 from fuseline.analysis.reduction_block import steps_of_block
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands
-from fuseline.ir.costs import ASSUMED_COSTS, assumed_size
+from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts, assumed_size
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.reachable import reachable
 
-PrologueKind = Literal["addressed", "segmented", "packed"]
+PrologueKind = Literal["addressed", "segmented", "boxed", "packed"]
 
 _FREE = (*RESHAPES, linalg.ops.FillOp, tensor.EmptyOp)
 """Ops that are looked through wherever they are: nothing is stored for them."""
@@ -76,12 +80,18 @@ class Prologue:
     reason: str = ""
 
 
+def is_constant_op(value: SSAValue) -> bool:
+    """Whether a value of a whole program is known at compile time."""
+    return isinstance(value, OpResult) and kind(value.op) is Kind.CONSTANT
+
+
 def prologue(
     root: StructuredOp,
     position: int,
     members: Collection[Operation],
     shapes: ShapeAnalysis,
-    block_uses: int = ASSUMED_COSTS.block_uses,
+    costs: MachineCosts = ASSUMED_COSTS,
+    is_constant: Callable[[SSAValue], bool] = is_constant_op,
 ) -> Prologue:
     """How `root` would read its input `position` if the ops of `members` that make it were part of its dispatch.
 
@@ -90,7 +100,8 @@ def prologue(
         fills, constants,
             index arithmetic) are looked through whether they are in it or not.
         shapes: of the function that holds them.
-        block_uses: of the machine (`MachineCosts.block_uses`).
+        costs: of the machine.
+        is_constant: whether a value is known at compile time.
     """
     chain = list(producers_of(root.inputs[position], members))
     found = segments(
@@ -104,7 +115,10 @@ def prologue(
         sides = multiply_add_operands(root.op)
         if sides is None or position not in sides:
             return Prologue(None, reason="the operand is no side of the product")
-        return _of_product(root, position, chain, found or (), shapes, block_uses)
+        side = _of_product(root, position, found or (), shapes)
+        if side is None and all(is_constant(value) for i, value in enumerate(root.inputs) if i != position):
+            side = _boxed(root, position, chain, shapes, costs)
+        return side or _packed(root, position, chain, shapes, costs.block_uses)
     if kind(root.op) in (Kind.DEPTHWISE, Kind.POOLING):
         return _of_window(root, found or (), shapes)
     return Prologue(None, reason="the root reads each element in a way of its own")
@@ -132,14 +146,8 @@ def producers_of(value: SSAValue, members: Collection[Operation]) -> Iterator[Op
 # products -------------------------------------------------------------------------------------------------------------
 
 
-def _of_product(
-    root: StructuredOp,
-    position: int,
-    chain: Sequence[Operation],
-    found: Sequence[Segment],
-    shapes: ShapeAnalysis,
-    block_uses: int,
-) -> Prologue:
+def _of_product(root: StructuredOp, position: int, found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue | None:
+    """Of an operand that is read where it lies, None of others."""
     extents = root.loops(shapes)
     reduction = [loop for loop in root.reduction if extents[loop] != 1]
     readable = bool(found) and all(_is_addressable(segment, reduction) for segment in found)
@@ -149,7 +157,7 @@ def _of_product(
         return Prologue("addressed")
     if readable and found[0].loop in reduction and not _runs_along_columns(root, position, shapes):
         return Prologue("segmented", pieces=len(found))
-    return _packed(root, position, chain, shapes, block_uses)
+    return None
 
 
 def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
@@ -188,11 +196,31 @@ def _runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis
     return bool(written) and written[-1] in used_dims(root.input_maps[position])
 
 
+def _boxed(
+    root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, costs: MachineCosts
+) -> Prologue | None:
+    """Of an image beside a constant filter, where minimal filtering would not read it in tiles of its own."""
+    members = set(chain)
+    if _reduces(chain) or filtered_dims(root, root.loops(shapes), costs) is not None:
+        return None
+    box = image_box(root, position, shapes, lambda value: _is_stored(value, members))
+    if box is None:
+        return None
+    extents, total = [assumed_size(extent) for extent in root.loops(shapes)], sum(operations(op) for op in chain)
+    elements = assumed_size(product(shapes.dims(root.inputs[position])))
+    element_ns = costs.packing_ns + total * costs.operation_ns
+    block = choose_box_block(box, extents, elements, element_ns, root_ns(extents, costs))
+    columns = _extent(root, used_dims(root.output_maps[0]) - used_dims(root.input_maps[position]), shapes)
+    lines = prod(extents[loop] for loop in box.rows[:-1])
+    groups = min(-(-assumed_size(columns) // _uses(root, costs.block_uses)), -(-MOST_BLOCKS // lines))
+    often = max(1.0, block.evaluated * groups / elements)
+    return Prologue("boxed", often, often, total)
+
+
 def _packed(
     root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, block_uses: int
 ) -> Prologue:
-    reducing = next((op for op in chain if is_generic(op) and StructuredOp(op).reduction), None)
-    if reducing is not None:
+    if _reduces(chain):
         return Prologue(None, reason="a reduction would be repeated for every block")
     steps = upper_bound(_extent(root, set(root.reduction), shapes))
     if (steps is None or steps > LONGEST_PACKED) and _block_steps(root, shapes) is None:
@@ -203,6 +231,10 @@ def _packed(
         )
     often, total = packings(root, position, shapes, block_uses), sum(operations(op) for op in chain)
     return Prologue("packed", *often, total, gathered=_walks_across(root, position, shapes))
+
+
+def _reduces(chain: Sequence[Operation]) -> bool:
+    return any(is_generic(op) and StructuredOp(op).reduction for op in chain)
 
 
 def packings(root: StructuredOp, position: int, shapes: ShapeAnalysis, block_uses: int) -> tuple[float, float]:

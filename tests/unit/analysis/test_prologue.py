@@ -11,7 +11,7 @@ from fuseline.analysis.prologue import Prologue, prologue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
 from fuseline.ir.context import new_context
-from fuseline.ir.costs import ASSUMED_COSTS, ASSUMED_SIZE
+from fuseline.ir.costs import ASSUMED_COSTS, ASSUMED_SIZE, MachineCosts
 
 HEAVY = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION)
 
@@ -32,7 +32,7 @@ def judged(
     assert is_generic(root)
     tensors = [op for op in ops if op.results and isinstance(op.results[0].type, TensorType) and op is not root]
     members = {op for op in tensors if not any(name in op.attributes for name in stored)}
-    return prologue(StructuredOp(root), operand, members, ShapeAnalysis(), block_uses)
+    return prologue(StructuredOp(root), operand, members, ShapeAnalysis(), MachineCosts(block_uses=block_uses))
 
 
 def matmul(a: str, b: str, m: int, k: int, n: int) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fuseline.analysis.cost import flops, num_bytes
+from fuseline.analysis.filtered_convolutions import filtered_dims
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_reduction
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.dispatch.banded_pair import BandedPair
 from fuseline.passes.dispatch.region_rows import RegionRows
-from fuseline.passes.fusion.tile_cost import filtered_dims
 from fuseline.targets.target import Refusal
 
 MOST_SLOWER = 0.03
@@ -78,6 +78,6 @@ def _root_ns(rows: RegionRows, shapes: ShapeAnalysis, target: TargetDescription)
     """Time of the root's arithmetic on one thread."""
     (root,) = (op for op in rows.loops if is_reduction(op))
     view = StructuredOp(root)
-    filtered = target.numerics != "strict" and filtered_dims(view, view.loops(shapes), target) is not None
+    filtered = target.numerics != "strict" and filtered_dims(view, view.loops(shapes), target.costs) is not None
     gain = target.costs.filtering_gain if filtered else 1.0
     return assumed_size(flops(root, shapes)) / target.costs.flops_per_ns / gain

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from fuseline.analysis.prologue import Prologue, producers_of, prologue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp
-from fuseline.ir.costs import ASSUMED_COSTS
+from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts
 
 
 class Prologues:
@@ -18,7 +18,7 @@ class Prologues:
 
     def __init__(self, shapes: ShapeAnalysis) -> None:
         self.shapes = shapes
-        self._known: dict[tuple[Operation, int, tuple[Operation, ...], int], Prologue] = {}
+        self._known: dict[tuple[Operation, int, tuple[Operation, ...], MachineCosts], Prologue] = {}
 
     def chain(self, root: StructuredOp, position: int, members: Collection[Operation]) -> tuple[Operation, ...]:
         """The ops that make input `position` of `root`, back to what is stored if `members` are not."""
@@ -29,12 +29,12 @@ class Prologues:
         root: StructuredOp,
         position: int,
         chain: tuple[Operation, ...],
-        block_uses: int = ASSUMED_COSTS.block_uses,
+        costs: MachineCosts = ASSUMED_COSTS,
     ) -> Prologue:
-        """How `root` would read the input through `chain`, all of what `chain()` answered; `block_uses` of the
+        """How `root` would read the input through `chain`, all of what `chain()` answered; `costs` of the
         machine."""
-        key = root.op, position, chain, block_uses
+        key = root.op, position, chain, costs
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = prologue(root, position, frozenset(chain), self.shapes, block_uses)
+            found = self._known[key] = prologue(root, position, frozenset(chain), self.shapes, costs)
         return found

@@ -10,12 +10,10 @@ predicted to take longer than its parts is `unprofitable`, with the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from fuseline.analysis.convolution_dims import ConvolutionDims, convolution_dims
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.analysis.filtered_convolutions import filtered_dims
+from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.ir.costs import MachineCosts, assumed_size
-from fuseline.ir.dim import Dim, product, upper_bound
+from fuseline.ir.dim import product
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
@@ -52,27 +50,13 @@ def _cuts_filter(node: Node, group: Group, target: TargetDescription) -> bool:
     """Whether a convolution that minimal filtering is for has its output channels in the grid and its image inside."""
     if node in group.inlined or not is_generic(node.op):
         return False
-    roles = filtered_dims(StructuredOp(node.op), node.loops, target)
+    roles = filtered_dims(StructuredOp(node.op), node.loops, target.costs)
     if roles is None:
         return False
     place = group.grid_loop_of[node]
     return any(place[loop] is not None for loop in roles.output_channel) and all(
         place[loop] is None for loop in roles.image_loops
     )
-
-
-def filtered_dims(op: StructuredOp, extents: Sequence[Dim], target: TargetDescription) -> ConvolutionDims | None:
-    """The loops of a convolution over `extents` that minimal filtering is for: unit stride, a window of 3 or more, and
-    enough input channels; None for any other op."""
-    roles = convolution_dims(op) if kind(op.op) is Kind.CONVOLUTION else None
-    if roles is None or not all(expr.stride == expr.dilation == 1 for expr in roles.spatial):
-        return None
-    channels = upper_bound(product(extents[loop] for loop in roles.input_channel))
-    if channels is None or channels < target.costs.filtering_channels:
-        return None
-    windows = [extents[loop] for loop in roles.window_loops if extents[loop] != 1]
-    wide = bool(windows) and all(isinstance(size, int) and size >= 3 for size in windows)
-    return roles if wide else None
 
 
 def _size(node: Node) -> int:

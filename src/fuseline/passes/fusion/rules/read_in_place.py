@@ -85,11 +85,11 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
         view = node.structured
         if not node.heavy or view is None or node in merge.consumer.inlined:
             continue
-        after = _prologues(view, inlined | mine, graph, costs.block_uses)
+        after = _prologues(view, inlined | mine, graph, costs)
         for found, chain in after.values():
             if not mine.isdisjoint(chain) and found.kind is None:
                 return WhyNot("recompute", found.reason, node.name)
-        before = _prologues(view, inlined, graph, costs.block_uses)
+        before = _prologues(view, inlined, graph, costs)
         total += _evaluation_ns(view, after, graph, costs)
         total -= _evaluation_ns(view, before, graph, costs)
     return Legal({EVALUATION_NS: total, **({CONVERSION: 1.0} if only_converts(merge.producer, CONVERSIONS) else {})})
@@ -99,16 +99,16 @@ Through = Mapping[int, tuple[Prologue, tuple[Operation, ...]]]
 """By operand of a root, how it is read and through which ops."""
 
 
-def _prologues(view: StructuredOp, members: Collection[Operation], graph: FusionGraph, block_uses: int) -> Through:
+def _prologues(view: StructuredOp, members: Collection[Operation], graph: FusionGraph, costs: MachineCosts) -> Through:
     """Of the operands that `members` make."""
     chains = ((i, graph.prologues.chain(view, i, members)) for i in range(len(view.inputs)))
-    return {i: (graph.prologues.through(view, i, chain, block_uses), chain) for i, chain in chains if chain}
+    return {i: (graph.prologues.through(view, i, chain, costs), chain) for i, chain in chains if chain}
 
 
 def _evaluation_ns(view: StructuredOp, through: Through, graph: FusionGraph, costs: MachineCosts) -> float:
     """How much longer elements take in the root than by themselves, and stored ones that are packed more often for
     them."""
-    packed = {i: found for i, (found, _) in through.items() if found.kind == "packed"}
+    packed = {i: found for i, (found, _) in through.items() if found.kind in ("packed", "boxed")}
     sides = multiply_add_operands(view.op) if is_generic(view.op) and packed else None
     total = 0.0
     for position in sides or ():

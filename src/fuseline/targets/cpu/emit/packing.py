@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from fuseline.analysis.segment_boundaries import split_at
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -153,6 +154,30 @@ def over_axes(
             kernel.loop(begin, end, 1, inside)
 
     level(0, 0, ())
+
+
+def over_vectors(
+    kernel: KernelBuilder,
+    extent: Operand,
+    cuts: Collection[int],
+    lanes: int,
+    piece: Callable[[Operand, int, Operand | None], None],
+) -> None:
+    """`piece(first, lanes, active)` for the vectors of a run, which is cut at `cuts`: whole ones in a loop, then the
+    rest."""
+
+    def whole_vector(i: Operand) -> tuple[Operand, ...]:
+        piece(i, lanes, None)
+        return ()
+
+    for begin, end in split_at(extent, cuts):
+        whole = kernel.add(begin, kernel.mul(kernel.div(kernel.sub(end, begin), lanes), lanes))
+        kernel.loop(begin, whole, lanes, whole_vector)
+        rest = kernel.sub(end, whole)
+        if not isinstance(rest, int):
+            kernel.when(kernel.compare("gt", rest, 0), partial(piece, whole, lanes, rest))
+        elif rest:
+            piece(whole, lanes, rest)
 
 
 class PanelPacker:

@@ -33,6 +33,13 @@ def padded_concat_with_an_upsampled_part() -> DispatchView:
     return p.dispatch(p.multiply_add(x, p.x[2], p.zeros(1, 10, 12, 40), maps, "pppprrr"))
 
 
+def computed_image() -> DispatchView:
+    p = Program((1, 30, 33, 3), (7, 7, 3, 40), constants=[1])
+    x = p.pad(p.unary(p.x[0]), [0, 3, 3, 0], [0, 3, 3, 0])
+    maps = test_convolution.maps_of(2, (2, 2), (1, 1))
+    return p.dispatch(p.multiply_add(x, p.x[1], p.zeros(1, 15, 17, 40), maps, "pppprrr"))
+
+
 def rotated_scores() -> DispatchView:
     p = Program((2, 48, 32), (2, 48, 32), (48, 32), (48, 32))
     q, k = (test_prologues.rotated(p, x, (p.x[2], p.x[3]), 2, 48, 32) for x in p.x[:2])
@@ -55,6 +62,7 @@ CASES: dict[str, tuple[Family, DispatchView]] = {
     "product": (ContractionFamily(), product()),
     "convolution": (ConvolutionFamily(), test_convolution.CASES["3x3"].view),
     "segments": (ConvolutionFamily(), padded_concat_with_an_upsampled_part()),
+    "boxed": (ConvolutionFamily(), computed_image()),
     "narrow": (ContractionFamily(), narrow_constant()),
     "narrow, packed": (ContractionFamily(), narrow_packed()),
     "packed": (ContractionFamily(), rotated_scores()),

@@ -51,7 +51,7 @@ def test_channels_scaled_before_a_convolution_by_3x3():
     a, s, w = (random(shape, i) for i, shape in enumerate(((1, 6, 7, 5), (5,), (3, 3, 5, 18))))
     expected = convolve(np.pad(a * s, [(0, 0), (1, 1), (1, 1), (0, 0)]), w, (1, 1), (1, 1))
     y = p.multiply_add(x, p.x[2], p.zeros(1, 6, 7, 18), maps_of(2, (1, 1), (1, 1)), "pppprrr")
-    check(CONVOLUTION, p, y, [a, s, w], expected, "packed")
+    check(CONVOLUTION, p, y, [a, s, w], expected, "boxed")
 
 
 def rotated(p: Program, x: SSAValue, tables: tuple[SSAValue, SSAValue], heads: int, rows: int, size: int) -> SSAValue:

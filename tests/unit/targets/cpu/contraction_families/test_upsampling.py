@@ -97,7 +97,7 @@ def test_any_shape(h: int, w: int, fh: int, fw: int, ic: int, oc: int, window: i
 
 
 def test_padding_that_is_not_zero():
-    UpsampledConvolution((4, 4), (2, 2), (4, 8), value=2.0).check("packed")
+    UpsampledConvolution((4, 4), (2, 2), (4, 8), value=2.0).check("boxed")
 
 
 def test_a_concat_with_an_upsampled_part():

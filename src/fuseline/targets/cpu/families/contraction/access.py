@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.operand_access import Bound, LinearAccess, Segment, segments
 from fuseline.analysis.segment_boundaries import segment_boundaries, stored_strides
@@ -18,9 +18,11 @@ __all__ = [
     "LinearAccess",
     "access_segments",
     "contiguous_reads",
+    "is_binding",
     "linear_access",
     "loop_boundaries",
     "plain_access",
+    "value_boundaries",
 ]
 
 MOST_PIECES = 32
@@ -32,7 +34,7 @@ def access_segments(
 ) -> tuple[Segment, ...]:
     """How the elements that `map_` picks of `value` lie in bindings, segment by segment; none where they are computed,
     or lie behind borders that repeat a tensor, unless the caller can read those (`borders`)."""
-    found = segments(view.shapes, value, map_, extents, _is_binding) or ()
+    found = segments(view.shapes, value, map_, extents, is_binding) or ()
     return () if any(segment.access.borders for segment in found) and not borders else found
 
 
@@ -51,14 +53,28 @@ def loop_boundaries(
 ) -> tuple[int, ...]:
     """Where to cut a loop so that what `value` is made of meets no border inside a piece: multiples of `step`, and not
     too many."""
-    cuts = segment_boundaries(view.shapes, value, map_, loop, extents, _is_binding)
+    cuts = segment_boundaries(view.shapes, value, map_, loop, extents, is_binding)
     return cuts if len(cuts) < MOST_PIECES and all(cut % step == 0 for cut in cuts) else ()
+
+
+def value_boundaries(view: DispatchView, value: SSAValue, axis: int, start: int, step: int) -> tuple[int, ...]:
+    """Where to cut every `step`-th place along a dimension of `value`, from `start` on, so that no piece meets a border
+    of what it is made of."""
+    sizes = view.shapes.dims(value)
+    size = sizes[axis]
+    if not isinstance(size, int):
+        return ()
+    dims = [AffineExpr.dimension(i) for i in range(len(sizes))]
+    map_ = AffineMap(len(sizes), 0, tuple(dim * step + start if i == axis else dim for i, dim in enumerate(dims)))
+    extents = [-(-(size - start) // step) if i == axis else extent for i, extent in enumerate(sizes)]
+    return loop_boundaries(view, value, map_, axis, extents)
 
 
 def contiguous_reads(view: DispatchView, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim]) -> int:
     """How many of the tensors that `value` is made of are walked element by element by `loop`."""
-    return stored_strides(view.shapes, value, map_, loop, extents, _is_binding).count(1)
+    return stored_strides(view.shapes, value, map_, loop, extents, is_binding).count(1)
 
 
-def _is_binding(value: SSAValue) -> bool:
+def is_binding(value: SSAValue) -> bool:
+    """Whether a value lies in memory: it is a tensor that the dispatch is given."""
     return isinstance(value, BlockArgument) and isinstance(value.type, TensorType)

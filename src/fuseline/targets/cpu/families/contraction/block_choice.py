@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
+from fuseline.analysis.cost import operations
+from fuseline.analysis.image_box import LEAST_BLOCKS, ImageBox, choose_box_block, root_ns
+from fuseline.analysis.prologue import producers_of
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode, estimated
 from fuseline.targets.cpu.families.contraction.operand_modes import ROWS_LIMIT
@@ -39,24 +44,52 @@ def choose_contraction_blocks(
     blocks = choose_blocks(
         BlockedWork(
             outer=outer, lines=lines, tiles=tiles, panels=panels, tile_flops=2 * tile.rows * width * steps,
-            lhs_bytes=_lhs_elements(loops, lines * row_extent, steps) * lhs_size,
+            lhs_bytes=_lhs_elements(loops, lines * row_extent, steps, modes[0]) * lhs_size,
             rhs_bytes=columns * steps * rhs_size,
             repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear", serial=loops.view.serial,
         ),
         machine,
     )  # fmt: skip
+    if loops.box is not None and modes[0] == "boxed":
+        blocks = _around_box(blocks, loops, loops.box, (tiles, tile), machine)
     if modes[0] == "packed":
         row_bytes = steps * lhs_size if cut is None else block_bytes(cut, loops, lhs_size)
         blocks = _within_scratch(blocks, tiles, tile, row_bytes)
     return blocks if cut is None else with_sums_in_scratch(blocks, tile, width * BYTES[loops.dtype])
 
 
-def _lhs_elements(loops: ContractionLoops, rows: int, steps: int) -> int:
+def _lhs_elements(loops: ContractionLoops, rows: int, steps: int, mode: LhsMode) -> int:
     """Elements of the left operand behind `rows` rows: overlapping windows count once."""
+    if mode == "boxed":
+        return estimated(d.product(loops.view.shapes.dims(loops.lhs.value)))
     total = 0
     for source in {segment.access.source for segment in loops.segments}:
         total += estimated(d.product(loops.view.shapes.dims(source)))
     return min(rows * steps, total or rows * steps)
+
+
+def _around_box(
+    blocks: Blocks, loops: ContractionLoops, box: ImageBox, cut: tuple[int, Tile], machine: Machine
+) -> Blocks:
+    """Lines enough that few rows of the image are evaluated twice, as far as the box fits its scratch; `cut`: the tiles
+    of a line."""
+    (tiles, tile), costs = cut, machine.costs
+    extents = [estimated(extent) for extent in loops.extents]
+    image = loops.lhs.value
+    made = producers_of(image, loops.view.members)
+    element_ns = costs.packing_ns + costs.operation_ns * sum(operations(op) for op in made)
+    wanted = choose_box_block(
+        box, extents, estimated(d.product(loops.view.shapes.dims(image))), element_ns, root_ns(extents, costs)
+    )
+    many = prod(extents[loop] for loop in box.rows[:-1]) >= LEAST_BLOCKS
+    of_line = tiles if many else blocks.tiles
+    lines = max(blocks.lines, wanted.lines) if of_line >= tiles else 1
+    pixels = extents[box.rows[-1]] if box.rows else 1
+    while lines > 1 and not box.fits(box.counts(lines, pixels)):
+        lines -= 1
+    while of_line > 1 and not box.fits(box.counts(lines, min(pixels, of_line * tile.rows))):
+        of_line -= 1
+    return Blocks(lines, shared_out(tiles, of_line), blocks.panels, blocks.columns_outer)
 
 
 def _within_scratch(blocks: Blocks, of_line: int, tile: Tile, row_bytes: int) -> Blocks:

@@ -15,6 +15,7 @@ from typing import Literal
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
 from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
 from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
@@ -24,16 +25,16 @@ from fuseline.ir import dim as d
 from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.contraction.access import access_segments, plain_access
+from fuseline.targets.cpu.families.contraction.access import access_segments, is_binding, plain_access
 from fuseline.targets.target import Refusal
 
 RhsMode = Literal["constant", "direct", "packed", "pulled"]
 """How columns are read: packed at compile time, from the binding, packed into scratch per panel, or evaluated in the
 reduction itself."""
 
-LhsMode = Literal["linear", "packed", "pulled"]
-"""How row elements are read: from the binding, from scratch packed per workgroup, or evaluated in the reduction
-itself."""
+LhsMode = Literal["linear", "boxed", "packed", "pulled"]
+"""How row elements are read: from the binding, from scratch that a workgroup fills first (with the box of the image
+that its rows read, or with the rows themselves), or evaluated in the reduction itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class RowSegment:
 @dataclass(frozen=True)
 class ContractionLoops:
     """The roles of a multiply-add root's loops and operands. `segments` are the parts in which the left operand is
-    read; none: it is computed.
+    read; none: it is computed. `box`: what a workgroup may evaluate of an image.
 
     `dtype` is that of the sums, `elements` those in which the kernel reads the left and the right operand: the same; or
     narrow integers, whose products are added up in pairs; or floats and integers of 8 bits, which become floats on the
@@ -130,6 +131,7 @@ class ContractionLoops:
     column: Axis
     reduction: tuple[Axis, ...]
     segments: tuple[RowSegment, ...]
+    box: ImageBox | None = None
 
     @property
     def narrow(self) -> bool:
@@ -272,15 +274,25 @@ def _with_roles(
     outer = tuple(axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop != column))
     rows = merged([axes[loop] for loop in moving if loop in roles.m], parts)
     reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
+    box = _box(view, root, sides, Operand(rhs, rhs_map, None))
     if parts:
         reduction.sort(key=lambda axis: (not any(part.has_floordiv(axis) for part in parts), -parts[0].step(axis)))
+    elif box is not None:
+        reduction.sort(key=lambda axis: -box.stride(axis.inner, box.counts(1, 1)))
     return ContractionLoops(
         view, root, dtype, _elements(dtype, rhs), extents, Operand(lhs, lhs_map, plain_access(found)),
         Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows),
         axes[column], tuple(reduction),
         _row_segments(found, parts, reduction,
-            extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (),
+            extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (), box,
     )  # fmt: skip
+
+
+def _box(view: DispatchView, root: StructuredOp, sides: tuple[int, int], filter_: Operand) -> ImageBox | None:
+    """The box of an image, where what is packed beside it is packed at compile time."""
+    if not is_packable_constant(view, filter_):
+        return None
+    return image_box(root, sides[0], view.shapes, is_binding)
 
 
 def _elements(dtype: str, rhs: SSAValue) -> tuple[str, str]:

@@ -32,6 +32,8 @@ def lhs_mode_of(loops: ContractionLoops, tile: Tile, padding_row: int | None) ->
     linear = padding_row is not None and reads_as_stored(loops)
     if linear and not walks_across(loops):
         return "linear"
+    if loops.box is not None:
+        return "boxed"
     steps = loops.steps
     fits = isinstance(steps, int) and tile.rows * (steps + 64) * BYTES[loops.elements[0]] <= ROWS_LIMIT
     return "packed" if fits else "linear" if linear else "pulled"

@@ -131,6 +131,15 @@ class ContractionPlan(Plan):
         return self.cut.extents(reduction) if self.cut is not None else [axis.extent for axis in reduction]
 
     @property
+    def box_counts(self) -> dict[int, int]:
+        """How far the loops go, at the most, over the box of the image that a workgroup evaluates."""
+        assert self.loops.box is not None
+        pixels = self.blocks.tiles * self.tile.rows
+        if self.tiled is not None and isinstance(self.tiled.extent, int):
+            pixels = min(pixels, self.tiled.extent)
+        return self.loops.box.counts(self.blocks.lines, pixels)
+
+    @property
     def split(self) -> RowSplit | None:
         """The tiles along the tiled axis; None where its extent is only known at run time."""
         extent = self.tiled.extent if self.tiled is not None else 1

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fuseline.analysis.segment_boundaries import split_at
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.split import first_of
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.microkernel import Rows
-from fuseline.targets.cpu.emit.packing import over_axes
+from fuseline.targets.cpu.emit.packing import over_axes, over_vectors
 from fuseline.targets.cpu.emit.reduction_axes import EdgeCheck, ReductionAxis, RoundedTerm, rounded
+from fuseline.targets.cpu.families.contraction.boxed_rows import BoxedRows
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader, reduction_cuts
 from fuseline.targets.cpu.families.contraction.loops import Axis, RowSegment
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
@@ -45,6 +45,7 @@ class RowReader:
             else None
         )
         self.buffer = self._scratch() if plan.lhs_mode == "packed" else None
+        self.boxed = BoxedRows(plan, emitter) if plan.lhs_mode == "boxed" else None
         self.cuts: Sequence[tuple[int, ...]] = reduction_cuts(plan, plan.loops.lhs) if self.buffer is not None else ()
         self.origin: tuple[Operand, Operand] = (0, 0)
         self.piece = WHOLE
@@ -109,11 +110,14 @@ class RowReader:
     def enter(
         self, outer: Mapping[Axis, Operand], lines: tuple[Operand, Operand], tiles: tuple[Operand, Operand]
     ) -> None:
-        """Pack the workgroup's rows where the mode asks for it."""
-        if self.buffer is None:
+        """Pack the workgroup's rows, or evaluate what they read, where the mode asks for it."""
+        if self.buffer is None and self.boxed is None:
             return
         kernel = self.kernel
         rows = (self._first_row(tiles[0]), self._first_row(tiles[1]))
+        if self.boxed is not None:
+            self.boxed.fill(outer, lines, rows)
+            return
         self.origin = (lines[0], rows[0])
 
         def line(i: Operand) -> tuple[Operand, ...]:
@@ -163,19 +167,7 @@ class RowReader:
                 buffer, kernel.add(base, k), self._pull(tile, tile.start, indices, count, active), active=active
             )
 
-        def body(k: Operand) -> tuple[Operand, ...]:
-            piece(k, lanes, None)
-            return ()
-
-        for begin, end in split_at(extent, self.cuts[-1]):
-            whole = kernel.add(begin, kernel.mul(kernel.div(kernel.sub(end, begin), lanes), lanes))
-            kernel.loop(begin, whole, lanes, body)
-            rest = kernel.sub(end, whole)
-            if isinstance(rest, int):
-                if rest:
-                    piece(whole, lanes, rest)
-            else:
-                kernel.when(kernel.compare("gt", rest, 0), lambda at=whole, rest=rest: piece(at, lanes, rest))
+        over_vectors(kernel, extent, self.cuts[-1], lanes, piece)
 
     def _pull(
         self, tile: RowTile, position: Operand, reduction: Mapping[Axis, Index], lanes: int, active: Operand | None
@@ -213,6 +205,8 @@ class RowReader:
         """The rows of a tile, a part of the reduction each."""
         if self.plan.lhs_mode == "linear":
             return [self._linear(edges, tile) for edges in self.edges]
+        if self.boxed is not None:
+            return [self.boxed.at(tile)]
         column = self._column_strides()
         axes = [
             ReductionAxis(extent, self.buffers.operand(stride), column[i])

@@ -1,0 +1,234 @@
+"""What a block of a convolution reads of its image: a box, of which each element is evaluated once.
+
+    out[y, x, f] += image[2 * y + i, 2 * x + j, c] * filter[i, j, c, f]        a window of 7 x 7
+
+    2 lines of 112 pixels:      9 rows of 229 columns        read 2 * 112 * 49 times
+    the next two lines:         9 rows, 5 of which the lines before read as well
+
+So rows between two blocks are evaluated by both, and blocks are as high as makes that cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
+from fuseline.analysis.linear_forms import Linear
+from fuseline.analysis.segment_boundaries import stored_strides
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.source_paths import coordinates_of
+from fuseline.analysis.structured import Kind, StructuredOp, kind
+from fuseline.ir.costs import MachineCosts
+from fuseline.ir.dim import Dim
+
+BOX_BYTES = 112 * 1024
+"""Bytes of scratch that a box may take."""
+
+EVALUATION_SHARE = 0.02
+"""The share of the convolution's arithmetic that evaluating rows again may take, where higher blocks evaluate fewer."""
+
+LEAST_BLOCKS = 16
+"""Blocks that are left for threads to share, at least: higher ones are not made."""
+
+LINE_BYTES = 64
+"""Of a cache line."""
+
+LONG_RUN_LINES = 4
+"""Cache lines of a run from which on it begins with one."""
+
+CROWDING_LINES = 16
+"""Runs of so many cache lines, or multiples, would share a quarter of the sets of the first-level cache or less."""
+
+LEAST_PIXELS = 32
+"""Neighbouring pixels of a line that a box must have room for: a register tile has no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxAxis:
+    """A dimension of the image, read at `constant + sum(coefficient * loop)`: by loops that go on inside a block, every
+    `step`-th element."""
+
+    terms: Mapping[int, int]
+    constant: int
+    step: int
+
+    def size(self, counts: Mapping[int, int]) -> int:
+        """The elements that lie under so many steps of the loops; those without a count stay where they are."""
+        return 1 + sum(self.steps(loop) * (counts[loop] - 1) for loop in self.terms if loop in counts)
+
+    def steps(self, loop: int) -> int:
+        """Elements of the box between two steps of a loop."""
+        return self.terms.get(loop, 0) // self.step
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBox:
+    """The dimensions of the image, and in which order they lie in the box, outermost first: along the last one, most
+    tensors that the image is made of lie element by element.
+
+    `rows` are the loops of the result over pixels, as they are written; `window` those of the reduction, with their
+    extents. `element_bytes`: of what is evaluated.
+    """
+
+    axes: tuple[BoxAxis, ...]
+    order: tuple[int, ...]
+    rows: tuple[int, ...]
+    window: Mapping[int, int]
+    element_bytes: int
+
+    def counts(self, lines: int, pixels: int) -> dict[int, int]:
+        """How far the loops go in a block of so many lines and pixels of each."""
+        ends = dict(zip(self.rows[-2:], (lines, pixels)[-len(self.rows) :], strict=False)) if self.rows else {}
+        return {**self.window, **ends}
+
+    def evaluated(self, counts: Mapping[int, int]) -> int:
+        """Elements that a box is filled with."""
+        return prod(axis.size(counts) for axis in self.axes)
+
+    def elements(self, counts: Mapping[int, int]) -> int:
+        """Elements that a box takes."""
+        outermost = self.order[0]
+        return self.axes[outermost].size(counts) * self.strides(counts)[outermost]
+
+    def fits(self, counts: Mapping[int, int]) -> bool:
+        """Whether a box takes no more scratch than it may."""
+        return self.elements(counts) * self.element_bytes <= BOX_BYTES
+
+    def strides(self, counts: Mapping[int, int]) -> tuple[int, ...]:
+        """Elements between two of each dimension; long runs along the last one begin with cache lines."""
+        found, step = [0] * len(self.axes), 1
+        for axis in reversed(self.order):
+            found[axis] = step
+            step *= self.axes[axis].size(counts)
+            if axis == self.order[-1]:
+                step = self._apart(step)
+        return tuple(found)
+
+    def _apart(self, elements: int) -> int:
+        """`elements` in whole cache lines, and one more where so many runs would share few sets of the first-level
+        cache."""
+        lines = -(-elements * self.element_bytes // LINE_BYTES)
+        if lines < LONG_RUN_LINES:
+            return elements
+        return (lines if lines % CROWDING_LINES else lines + 1) * LINE_BYTES // self.element_bytes
+
+    def stride(self, loop: int, counts: Mapping[int, int]) -> int:
+        """Elements between two steps of a loop."""
+        return sum(axis.steps(loop) * stride for axis, stride in zip(self.axes, self.strides(counts), strict=True))
+
+
+def image_box(
+    root: StructuredOp, position: int, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool]
+) -> ImageBox | None:
+    """The box of input `position` of a convolution, from which it can be evaluated; None where it is no image, does not
+    go plainly along its dimensions, or one register tile would need too much of it. `is_stored`: where evaluation
+    ends."""
+    map_, value = root.input_maps[position], root.inputs[position]
+    if (
+        kind(root.op) is not Kind.CONVOLUTION
+        or is_projected_permutation(map_)
+        or not isinstance(value.type, TensorType)
+    ):
+        return None
+    extents, coordinates = root.loops(shapes), coordinates_of(map_)
+    rows = _rows(root, position, extents)
+    window = {loop: extents[loop] for loop in root.reduction if loop in used_dims(map_)}
+    known = {loop: extent for loop, extent in window.items() if isinstance(extent, int)}
+    if coordinates is None or len(known) < len(window):
+        return None
+    axes = [_axis(form, [loop for loop in (*rows[-2:], *known) if extents[loop] != 1]) for form in coordinates]
+    found = [axis for axis in axes if axis is not None]
+    if len(found) < len(axes) or sum(len(axis.terms) for axis in found) > len(
+        {loop for a in found for loop in a.terms}
+    ):
+        return None
+    bits = int(getattr(value.type.get_element_type(), "bitwidth", 64))
+    order = _order(value, shapes, is_stored)
+    box = ImageBox(tuple(found), order, rows, known, max(1, bits // 8))
+    pixels = extents[rows[-1]] if rows else 1
+    return (
+        box if box.fits(box.counts(1, min(pixels, LEAST_PIXELS) if isinstance(pixels, int) else LEAST_PIXELS)) else None
+    )
+
+
+def _rows(root: StructuredOp, position: int, extents: Sequence[Dim]) -> tuple[int, ...]:
+    """The loops of the result that go along the image alone."""
+    others = {loop for i, map_ in enumerate(root.input_maps) if i != position for loop in used_dims(map_)}
+    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    mine = used_dims(root.input_maps[position]) - others
+    return tuple(loop for loop in written if loop in mine and extents[loop] != 1)
+
+
+def _axis(form: Linear, moving: Sequence[int]) -> BoxAxis | None:
+    """A dimension by its coordinate; None where that goes backwards."""
+    terms = {loop: step for loop, step in form.loops.items() if isinstance(step, int) and step > 0}
+    if not form.plain or len(terms) < len(form.terms) or not isinstance(form.constant, int):
+        return None
+    return BoxAxis(terms, form.constant, gcd(*(step for loop, step in terms.items() if loop in moving)) or 1)
+
+
+def _order(value: SSAValue, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool]) -> tuple[int, ...]:
+    """The dimensions as they are, but the one last that most of what is stored lies along; of equals, the last."""
+    sizes = shapes.dims(value)
+    whole = AffineMap.identity(len(sizes))
+
+    def lying(axis: int) -> tuple[bool, int, int]:
+        strides = stored_strides(shapes, value, whole, axis, sizes, is_stored)
+        return sizes[axis] != 1, strides.count(1), axis
+
+    if not sizes:
+        return ()
+    last = max(range(len(sizes)), key=lying)
+    return (*(axis for axis in range(len(sizes)) if axis != last), last)
+
+
+# blocks ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BoxBlock:
+    """A block of `lines` with `pixels` of each, and how many elements all blocks evaluate."""
+
+    lines: int
+    pixels: int
+    evaluated: int
+
+
+def choose_box_block(
+    box: ImageBox, extents: Sequence[int], elements: int, element_ns: float, root_ns: float
+) -> BoxBlock:
+    """The lowest block whose rows are not evaluated again for too long; else the highest that there may be.
+
+    Args:
+        extents: of the root's loops, assumed where they are not known. elements: of the image. element_ns: to evaluate
+        one. root_ns: the convolution's arithmetic.
+    """
+    lines, pixels = ((1, 1, *(extents[loop] for loop in box.rows[-2:])))[-2:]
+    outer = prod(extents[loop] for loop in box.rows[:-2])
+    room = next((n for n in range(pixels, 0, -1) if box.fits(box.counts(1, n))), 1)
+    found = _block(box, (lines, pixels), (1, room), outer)
+    for high in range(2, lines + 1) if room == pixels else ():
+        again = (found.evaluated - elements) * element_ns
+        if again <= EVALUATION_SHARE * root_ns or not box.fits(box.counts(high, pixels)):
+            break
+        if -(-lines // high) * outer < LEAST_BLOCKS:
+            break
+        found = _block(box, (lines, pixels), (high, pixels), outer)
+    return found
+
+
+def _block(box: ImageBox, whole: tuple[int, int], size: tuple[int, int], outer: int) -> BoxBlock:
+    """Of `size` lines and pixels, of as many as there are in the `whole`."""
+    blocks = outer * prod(-(-count // mine) for count, mine in zip(whole, size, strict=True))
+    return BoxBlock(*size, blocks * box.evaluated(box.counts(*size)))
+
+
+def root_ns(extents: Sequence[int], costs: MachineCosts) -> float:
+    """The arithmetic of a multiply-add over `extents`, on one thread."""
+    return 2.0 * prod(extents) / costs.flops_per_ns

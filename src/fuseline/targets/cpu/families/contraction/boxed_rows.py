@@ -1,0 +1,127 @@
+"""Rows of an image that is computed: the box of it that a workgroup's rows read is evaluated into scratch, once, and
+the rows are read there as those of an image without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fuseline.analysis.image_box import BoxAxis
+from fuseline.targets.cpu.combinators.split import Range
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import Index
+from fuseline.targets.cpu.emit.packing import over_axes, over_vectors
+from fuseline.targets.cpu.emit.reduction_axes import ReductionAxis
+from fuseline.targets.cpu.families.contraction.access import value_boundaries
+from fuseline.targets.cpu.families.contraction.columns import ColumnReader
+from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.tile import RowTile, TileRows
+from fuseline.targets.cpu.kernel_ir.types import Operand
+
+
+class BoxedRows:
+    """`fill` the box of a workgroup, then ask for the rows of its tiles."""
+
+    def __init__(self, plan: ContractionPlan, emitter: BodyEmitter) -> None:
+        assert plan.loops.box is not None
+        self.plan, self.box, self.emitter = plan, plan.loops.box, emitter
+        self.kernel, self.buffers = emitter.kernel, emitter.buffers
+        self.most = plan.box_counts
+        self.strides = self.box.strides(self.most)
+        self.memory = self.kernel.scratch(plan.loops.elements[0], self.box.elements(self.most))
+        self.origin: tuple[Operand, Operand] = (0, 0)
+
+    # filling ----------------------------------------------------------------------------------------------------------
+
+    def fill(self, outer: Mapping[Axis, Operand], lines: Range, rows: Range) -> None:
+        """Evaluate what rows `rows` of the lines `lines` read."""
+        kernel, order = self.kernel, self.box.order
+        self.origin = (lines[0], rows[0])
+        at = {axis.inner: value for axis, value in outer.items()}
+        counts: dict[int, Operand] = dict(self.box.window)
+        for axis, (first, last) in ((self.plan.lines, lines), (self.plan.tiled, rows)):
+            if axis is not None:
+                at[axis.inner], counts[axis.inner] = first, kernel.sub(last, first)
+        starts = [self._start(axis, at) for axis in self.box.axes]
+        sizes = [self._size(axis, counts) for axis in self.box.axes]
+        cuts = [self._cuts(*place) for place in zip(range(len(sizes)), starts, sizes, strict=True)]
+
+        def run(offset: Operand, places: tuple[Operand, ...]) -> None:
+            self._run(offset, dict(zip(order[:-1], places, strict=True)), starts, (sizes[order[-1]], cuts[order[-1]]))
+
+        outside = order[:-1]
+        over_axes(
+            kernel, [sizes[i] for i in outside], [self.strides[i] for i in outside], run, [cuts[i] for i in outside]
+        )
+
+    def _run(
+        self,
+        offset: Operand,
+        places: Mapping[int, Operand],
+        starts: Sequence[Operand],
+        extent: tuple[Operand, Sequence[int]],
+    ) -> None:
+        """The elements along the last dimension, a vector at a time."""
+        kernel, last, axes = self.kernel, self.box.order[-1], self.box.axes
+
+        def piece(i: Operand, lanes: int, active: Operand | None) -> None:
+            at = [
+                Index(kernel.add(start, kernel.mul(places[number], axis.step)))
+                if number != last
+                else Index(kernel.add(start, kernel.mul(i, axis.step)), axis.step if lanes > 1 else 0)
+                for number, (axis, start) in enumerate(zip(axes, starts, strict=True))
+            ]
+            found = self.emitter.value_at(self.plan.loops.lhs.value, at, lanes, active)
+            value = kernel.cast(found, self.plan.loops.elements[0])
+            kernel.store(self.memory, kernel.add(offset, i), value, active=active)
+
+        over_vectors(kernel, *extent, self.plan.lanes, piece)
+
+    def _start(self, axis: BoxAxis, at: Mapping[int, Operand]) -> Operand:
+        total: Operand = axis.constant
+        for loop, step in axis.terms.items():
+            total = self.kernel.add(total, self.kernel.mul(at.get(loop, 0), step))
+        return total
+
+    def _size(self, axis: BoxAxis, counts: Mapping[int, Operand]) -> Operand:
+        total: Operand = 1
+        for loop in axis.terms:
+            if loop in counts:
+                more = self.kernel.mul(self.kernel.sub(counts[loop], 1), axis.steps(loop))
+                total = self.kernel.add(total, more)
+        return total
+
+    def _cuts(self, axis: int, start: Operand, size: Operand) -> tuple[int, ...]:
+        """Where to cut a dimension so that no piece meets a border; nowhere where only the run knows its ends."""
+        if not isinstance(start, int) or not isinstance(size, int):
+            return ()
+        found = value_boundaries(self.plan.view, self.plan.loops.lhs.value, axis, start, self.box.axes[axis].step)
+        return tuple(cut for cut in found if cut < size)
+
+    # reading ----------------------------------------------------------------------------------------------------------
+
+    def at(self, tile: RowTile) -> TileRows:
+        """The rows of a tile."""
+        addresses = [
+            self.kernel.address(self.memory, self._place(tile, tile.position(self.kernel, row)))
+            for row in range(tile.height)
+        ]
+        columns = ColumnReader.strides(self.plan, self.emitter)
+        axes = [
+            ReductionAxis(self.buffers.operand(axis.extent), self._stride(axis), column)
+            for axis, column in zip(self.plan.loops.reduction, columns, strict=True)
+        ]
+        return TileRows(addresses, axes)
+
+    def _place(self, tile: RowTile, position: Operand) -> Operand:
+        kernel, total = self.kernel, 0
+        for axis, value, first in (
+            (self.plan.lines, tile.line, self.origin[0]),
+            (self.plan.tiled, position, self.origin[1]),
+        ):
+            if axis is not None:
+                total = kernel.add(total, kernel.mul(kernel.sub(value, first), self._stride(axis)))
+        return total
+
+    def _stride(self, axis: Axis) -> int:
+        return self.box.stride(axis.inner, self.most)

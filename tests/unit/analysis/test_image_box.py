@@ -1,0 +1,112 @@
+"""The box of an image that a block of a convolution's rows reads: its sizes, and how high blocks are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuseline.analysis.image_box import (
+    BOX_BYTES,
+    EVALUATION_SHARE,
+    LEAST_BLOCKS,
+    ImageBox,
+    choose_box_block,
+    image_box,
+)
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.dispatch.view import DispatchView
+from tests.draws import RNG
+from tests.graphs.program import Program, Size
+from tests.unit.targets.cpu.contraction_families.test_convolution import maps_of
+
+
+def box_of(
+    image: tuple[Size, Size], window: tuple[int, int], stride: int, dilation: int, *, channels: int = 3
+) -> tuple[ImageBox | None, DispatchView]:
+    """Of an image with its channels first."""
+    p = Program((2, channels, *image), (*window, channels, 16), (2, *image, 16), constants=[1])
+    out = [
+        (n - (k - 1) * dilation - 1) // stride + 1 if isinstance(n, int) else n
+        for n, k in zip(image, window, strict=True)
+    ]
+    maps = maps_of(2, [stride] * 2, [dilation] * 2, first=True)
+    view = p.dispatch(p.multiply_add(p.unary(p.x[0]), p.x[1], p.zeros(2, *out, 16), maps, "pppprrr"))
+    root = view.root_view
+    assert root is not None
+    return image_box(root, 0, view.shapes, lambda value: value in view.tensors), view
+
+
+def test_a_box_holds_what_its_rows_read():
+    """Counted element by element, for blocks of any size."""
+    for _ in range(20):
+        window = int(RNG.integers(1, 6)), int(RNG.integers(2, 6))
+        stride, dilation = (int(n) for n in RNG.integers(1, 4, 2))
+        box, view = box_of((60, 70), window, stride, dilation)
+        assert box is not None and view.root_view is not None
+        lines, pixels = (int(n) for n in RNG.integers(1, 9, 2))
+        rows = {stride * y + dilation * i for y in range(lines) for i in range(window[0])}
+        columns = {stride * x + dilation * j for x in range(pixels) for j in range(window[1])}
+        counts, (*_, high, wide) = box.counts(lines, pixels), box.axes
+        for axis, read in ((high, rows), (wide, columns)):
+            reached = {axis.constant + axis.step * i for i in range(axis.size(counts))}
+            assert read <= reached and max(read) == max(reached)
+            assert axis.step == np.gcd.reduce([n - min(read) for n in read]) or len(axis.terms) == 2
+        assert box.evaluated(counts) == 3 * high.size(counts) * wide.size(counts) <= box.elements(counts)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_elements_that_lie_side_by_side_do_in_the_box(first: bool):
+    p = Program((1, 3, 30, 31) if first else (1, 30, 31, 3), (3, 3, 3, 16), constants=[1])
+    maps = maps_of(2, [2, 2], [1, 1], first=first)
+    view = p.dispatch(p.multiply_add(p.unary(p.x[0]), p.x[1], p.zeros(1, 14, 15, 16), maps, "pppprrr"))
+    assert view.root_view is not None
+    box = image_box(view.root_view, 0, view.shapes, lambda value: value in view.tensors)
+    assert box is not None and box.order == (0, 1, 2, 3)
+    assert box.strides(box.counts(2, 15))[3] == 1
+
+
+def test_a_turned_image_lies_in_the_box_as_it_is_stored():
+    p = Program((3, 30, 31), (3, 3, 3, 16), constants=[1])
+    turned = p.moved(p.unary(p.x[0]), [2, 0, 1], 30, 31, 3)
+    x = p.expand(turned, 1, 30, 31, 3, groups=[[0, 1], [2], [3]])
+    y = p.multiply_add(x, p.x[1], p.zeros(1, 28, 29, 16), maps_of(2, [1, 1], [1, 1]), "pppprrr")
+    view = p.dispatch(y)
+    assert view.root_view is not None
+    box = image_box(view.root_view, 0, view.shapes, lambda value: value in view.tensors)
+    assert box is not None and box.order == (0, 1, 3, 2)
+
+
+def test_no_box_of_a_filter_a_product_or_what_is_too_large():
+    p = Program((8, 9), (9, 4))
+    product = p.matmul(p.x[0], p.x[1])
+    p.done(product)
+    root = product.owner
+    assert is_generic(root) and image_box(StructuredOp(root), 0, ShapeAnalysis(), lambda _: True) is None
+    _, view = box_of((30, 30), (3, 3), 1, 1)
+    assert view.root_view is not None and image_box(view.root_view, 1, view.shapes, lambda _: True) is None
+    assert box_of((30, 30), (3, 3), 1, 1, channels=400)[0] is None
+
+
+@pytest.mark.parametrize("element_ns", [0.01, 0.2, 5.0, 1e6])
+@pytest.mark.parametrize("image", [(224, 224), (40, 300), (500, 60)])
+@pytest.mark.parametrize("window", [3, 7])
+def test_blocks_are_as_high_as_makes_evaluation_cheap(image: tuple[int, int], window: int, element_ns: float):
+    box, view = box_of(image, (window, window), 2, 1)
+    assert box is not None and view.root_view is not None
+    extents = [n for n in view.root_view.loops(view.shapes) if isinstance(n, int)]
+    elements, root = 6 * image[0] * image[1], 1e6
+    block = choose_box_block(box, extents, elements, element_ns, root)
+    again = (block.evaluated - elements) * element_ns
+    higher = box.counts(block.lines + 1, block.pixels)
+    lines = extents[box.rows[-2]]
+    assert box.elements(box.counts(block.lines, block.pixels)) * 4 <= BOX_BYTES
+    assert (
+        again <= EVALUATION_SHARE * root
+        or not box.fits(higher)
+        or 2 * -(-lines // (block.lines + 1)) < LEAST_BLOCKS
+        or block.lines == lines
+    )
+    if block.lines > 1:
+        lower = choose_box_block(box, extents, elements, element_ns / 10, root)
+        assert lower.lines <= block.lines

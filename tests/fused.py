@@ -15,19 +15,24 @@ import onnxruntime as ort
 import fuseline
 from fuseline.exports.onnx.summary import FusedSummary
 
-RELATIVE = 1e-5
-"""What f32 results may differ by, of the largest magnitude."""
+_RELATIVE = {2: 2e-3, 4: 1e-5, 8: 1e-12}
+"""What float results may differ by, of the largest magnitude, by bytes of an element."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """One model: what was exported, the largest difference of an f32 result (relative), whether all others are equal,
-    and whether plan and export come back."""
+    """One model: what was exported, the largest difference of a float result (relative to what it may be; what is no
+    float is equal), and whether plan and export come back."""
 
     summary: FusedSummary
     difference: float
     same_plan: bool
     same_export: bool
+
+    @property
+    def equal(self) -> bool:
+        """Whether all results are as near as they must be."""
+        return self.difference <= 1
 
 
 def checked(model: Path | onnx.ModelProto, feeds: Mapping[str, Any], folder: Path, **options: Any) -> Checked:
@@ -58,8 +63,8 @@ def outputs(model: str | bytes, feeds: Mapping[str, Any]) -> list[Any]:
 
 
 def compare(expected: list[Any], found: list[Any]) -> float:
-    """The largest difference of float results, relative to the largest magnitude of each; everything else is equal, or
-    AssertionError."""
+    """The largest difference of float results, relative to the largest magnitude of each and to what it may be;
+    everything else is equal, or AssertionError."""
     worst = 0.0
     assert len(expected) == len(found)
     for one, other in zip(expected, found, strict=True):
@@ -73,5 +78,6 @@ def compare(expected: list[Any], found: list[Any]) -> float:
         np.testing.assert_array_equal(np.isfinite(one), np.isfinite(other))
         finite = np.isfinite(one)
         wide, scale = one[finite].astype(np.float64), float(np.abs(one[finite]).max(initial=0)) or 1.0
-        worst = max(worst, float(np.abs(wide - other[finite]).max(initial=0)) / scale)
+        difference = float(np.abs(wide - other[finite].astype(np.float64)).max(initial=0))
+        worst = max(worst, difference / scale / _RELATIVE[one.dtype.itemsize])
     return worst

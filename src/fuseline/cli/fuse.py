@@ -11,6 +11,7 @@ import msgspec
 from fuseline.cli.console import emit, progress, say, warn
 from fuseline.cli.models import require_model
 from fuseline.cli.options import json_option, partition_options, threads_option
+from fuseline.cli.output import deliver, is_stdout, refuse_two_documents
 
 
 @click.command()
@@ -19,7 +20,7 @@ from fuseline.cli.options import json_option, partition_options, threads_option
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Where the model goes (default: MODEL with .fused.onnx, or .optimized.onnx).",
+    help="Where the model goes (default: MODEL with .fused.onnx, or .optimized.onnx); - for standard output.",
 )
 @click.option(
     "--optimized", is_flag=True, help="Write the cleaned and re-laid-out graph instead, in operators of the standard."
@@ -35,6 +36,7 @@ def fuse(model: Path, output: Path | None, optimized: bool, as_json: bool, **opt
     import fuseline
 
     require_model(model, "fuse")
+    refuse_two_documents(output, as_json)
     if optimized:
         from fuseline.cli.optimized_graph import write_optimized
 
@@ -44,7 +46,10 @@ def fuse(model: Path, output: Path | None, optimized: bool, as_json: bool, **opt
     with progress(f"fusing {model.name}") as report:
         fused = fuseline.fuse(model, progress=report, **options)
         report("writing", 0, 0)
-        files = fused.save(path)
+        files = [] if is_stdout(path) else fused.save(path)
+    if is_stdout(path):
+        deliver(path, fused.to_bytes())
+        return
     warn(fused.record.warnings)
     if as_json:
         about = {"model": str(model), "output": str(path), "files": files, "warnings": fused.record.warnings}

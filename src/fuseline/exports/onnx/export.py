@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from fuseline.cache.key import model_name
 from fuseline.compile_options import CompileOptions
+from fuseline.exports.onnx.expansion import expanded
 from fuseline.exports.onnx.functions import fused_model
 from fuseline.exports.onnx.graph import Graph
 from fuseline.exports.onnx.partition import Partition, partition_of
@@ -25,17 +28,17 @@ def fuse(source: Any, options: CompileOptions) -> FusedModel:
     """The model with each dispatch as a function. Raises FuselineError: E0501 for what is no ONNX model, and as a
     compile does."""
     model = opened(source)
-    partition = partition_of(model, options)
-    partition.record.model = str(source) if not isinstance(source, bytes) else "bytes"
-    return _exported(model, partition)
+    model, partition, names = expanded(model, partition_of(model, options), partial(partition_of, options=options))
+    partition.record.model = model_name(source)
+    return _exported(model, partition, names)
 
 
-def _exported(model: OpenedModel, partition: Partition) -> FusedModel:
+def _exported(model: OpenedModel, partition: Partition, names: Sequence[str]) -> FusedModel:
     proto = model.split.proto
     graph = Graph(proto.graph)
-    roles = roles_of(graph, partition.record)
+    roles = roles_of(proto, graph, partition.record)
     placement = _placement(graph, partition, roles)
-    summary = summary_of(graph, placement, partition.record, roles)
+    summary = summary_of(graph, placement, partition.record, roles, names)
     fused = fused_model(proto, graph, placement, partition.record, roles)
     return FusedModel(replace(model, split=replace(model.split, proto=fused)), partition.record, summary)
 

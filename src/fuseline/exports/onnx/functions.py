@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 import onnx
 from onnx import helper
 
+from fuseline.exports.onnx.bodies import with_defaults
 from fuseline.exports.onnx.graph import Graph
 from fuseline.exports.onnx.metadata import Reasons, function_metadata, model_metadata, put
 from fuseline.exports.onnx.naming import function_name
 from fuseline.exports.onnx.placement import Placement
 from fuseline.frontends.onnx.dispatch_functions import DOMAIN, INDEX
+from fuseline.frontends.onnx.protos import standard_domain
 from fuseline.report.records import CompileRecord
 
 LEAST_IR = 10
@@ -34,6 +36,7 @@ def fused_model(
     infos = {info.name: info for info in proto.graph.value_info}
     nodes = [_copy(graph.nodes[number], number) for number in range(len(graph.nodes))]
     imports = [*proto.opset_import]
+    opsets = {standard_domain(item.domain): item.version for item in imports}
     main: list[onnx.NodeProto] = []
     for what, number in placement.units:
         if what == "node":
@@ -41,6 +44,7 @@ def fused_model(
             main.append(nodes[number])
             continue
         members = placement.functions[number]
+        with_defaults([nodes[node] for node in members], opsets)
         inputs, outputs = _borders(graph, placement, number)
         dispatches = [record.dispatches[one] for one in placement.dispatches[number]]
         about = function_metadata(dispatches, [graph.nodes[node].name for node in members], reasons)

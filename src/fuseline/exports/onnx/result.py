@@ -9,7 +9,7 @@ import onnx
 
 from fuseline.arguments import path_option
 from fuseline.exports.onnx.summary import FusedSummary
-from fuseline.exports.onnx.writer import in_memory, write_model
+from fuseline.exports.onnx.writer import as_one_file, in_memory, write_model
 from fuseline.frontends.onnx.model_file import OpenedModel
 from fuseline.report.records import CompileRecord
 
@@ -26,6 +26,10 @@ class FusedModel:
         """The model with its weights in memory; what lay in files of external data still does, by paths into the
         folder of the model that was read."""
         return in_memory(self.opened)
+
+    def to_bytes(self) -> bytes:
+        """The model as one file. Raises FuselineError (E0501) where it has files of weights beside it."""
+        return as_one_file(self.opened)
 
     def save(self, path: str | os.PathLike[str]) -> list[str]:
         """Write the model to `path`, with a file of weights beside it (`<name>.data`) where they take more than a

@@ -13,10 +13,14 @@ import onnx
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dispatch_functions import without_dispatch_functions
 from fuseline.frontends.onnx.model_file import OpenedModel, load_model, open_model
+from fuseline.frontends.onnx.plain_protos import dense_tensor
 from fuseline.frontends.onnx.protos import nodes
 
 PREFIX = "fuseline."
 """Keys of metadata that are ours."""
+
+SOURCE = "source"
+"""Metadata of a node of a body: the node that was in its place. It stays where a model is exported again."""
 
 
 def opened(source: Any) -> OpenedModel:
@@ -28,15 +32,23 @@ def opened(source: Any) -> OpenedModel:
     load_model(found)  # whatever is wrong with it is said of the model as it is
     proto = onnx.ModelProto()
     proto.CopyFrom(without_dispatch_functions(found.split.proto))
+    _make_dense(proto.graph)
     _put_in_order(proto.graph)
-    _name_nodes(proto.graph.node)
+    name_nodes(proto.graph.node)
     _forget(proto)
     return replace(found, split=replace(found.split, proto=proto))
 
 
-def _name_nodes(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Give each node a name that no other has: its own where it is the first of that, else one made of its operator and
-    place, as reports have it."""
+def _make_dense(graph: onnx.GraphProto) -> None:
+    """Initializers that are sparse become dense: ONNX's checker knows no type of a sparse one in a function that reads
+    it."""
+    graph.initializer.extend(dense_tensor(tensor, tensor.values.name) for tensor in graph.sparse_initializer)
+    del graph.sparse_initializer[:]
+
+
+def name_nodes(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Give each node of a graph a name that no other has: its own where it is the first of it, else one made of its
+    operator and place, as reports have it."""
     taken: set[str] = set()
     for index, node in enumerate(nodes):
         stem = node.name or f"{node.op_type}_{index}"
@@ -81,7 +93,9 @@ def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
 def _forget(proto: onnx.ModelProto) -> None:
     """Drop what an earlier export said of the model and its nodes."""
     for holder in (proto, *nodes(proto)):
-        kept = [entry for entry in holder.metadata_props if not entry.key.startswith(PREFIX)]
+        kept = [
+            entry for entry in holder.metadata_props if entry.key == PREFIX + SOURCE or not entry.key.startswith(PREFIX)
+        ]
         if len(kept) < len(holder.metadata_props):
             del holder.metadata_props[:]
             holder.metadata_props.extend(kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -34,10 +34,12 @@ class FusedSummary(msgspec.Struct, frozen=True, kw_only=True):
     host: int
     control: int
     others: int
-    expanded: list[str] = []
+    expanded: list[str]
 
 
-def summary_of(graph: Graph, placement: Placement, record: CompileRecord, roles: Mapping[int, str]) -> FusedSummary:
+def summary_of(
+    graph: Graph, placement: Placement, record: CompileRecord, roles: Mapping[int, str], expanded: Sequence[str]
+) -> FusedSummary:
     """The counts of a placement."""
     labels = [dispatch.label for dispatch in record.dispatches]
     shown = {number for numbers in placement.dispatches.values() for number in numbers}
@@ -55,5 +57,6 @@ def summary_of(graph: Graph, placement: Placement, record: CompileRecord, roles:
         repeated=len(placement.repeated),
         host=kinds.count(HOST),
         control=kinds.count(CONTROL),
+        expanded=list(expanded),
         others=len(kinds) - kinds.count(HOST) - kinds.count(CONTROL),
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,18 +50,35 @@ def in_memory(model: OpenedModel) -> onnx.ModelProto:
     return out
 
 
+def as_one_file(model: OpenedModel) -> bytes:
+    """The model as one file. Raises FuselineError (E0501) where it does not fit into one."""
+    if _is_large(model):
+        raise FuselineError("E0501", "the model has a file of weights beside it", hint="give a file: -o FILE")
+    out = onnx.ModelProto()
+    out.CopyFrom(model.split.proto)
+    content = BytesIO()
+    _write_whole(model, out, content)
+    return content.getvalue()
+
+
+def _is_large(model: OpenedModel) -> bool:
+    proto = model.split.proto
+    inline = sum(end - start for start, end in model.split.where.values())
+    external = any(tensor.data_location == TensorProto.EXTERNAL for tensor in _tensors(proto))
+    return external or inline + proto.ByteSize() > MOST_BYTES
+
+
 def write_model(model: OpenedModel, path: Path) -> list[str]:
     """Write the model to `path`, all files or none; answers their names. Raises FuselineError (E0501, E0502)."""
     if path.suffix in (".fuse", ".mlir", ".toml", ".json"):
         raise FuselineError("E0501", f"an ONNX model is no {path.suffix} file", node=str(path), hint="name it .onnx")
     out = onnx.ModelProto()
     out.CopyFrom(model.split.proto)
-    external = [tensor for tensor in _tensors(out) if tensor.data_location == TensorProto.EXTERNAL]
-    inline = sum(end - start for start, end in model.split.where.values())
-    if not external and inline + out.ByteSize() <= MOST_BYTES:
+    if not _is_large(model):
         write_files({path: lambda file: _write_whole(model, out, file)})
         return [str(path)]
     data = path.with_name(path.name + DATA_SUFFIX)
+    external = [tensor for tensor in _tensors(out) if tensor.data_location == TensorProto.EXTERNAL]
     pieces = list(_move_out(model, out, external, data.name))
     content = out.SerializeToString()
     write_files({path: lambda file: file.write(content), data: lambda file: _write_pieces(pieces, file)})

@@ -66,7 +66,7 @@ class _Inlining:
         self._makers: dict[str, set[bytes]] = {name: {b""} for name in fed}
         for call in out.graph.node:
             function = functions.get(call.op_type) if _is_call(call, functions) else None
-            for node in [call] if function is None else _renamed(function.node, _borders(call, function)):
+            for node in [call] if function is None else renamed(function.node, _borders(call, function)):
                 for name in node.output:
                     self._makers.setdefault(name, set()).add(_key(node))
         self._infos = {info.name for info in (*out.graph.value_info, *out.graph.input, *out.graph.output)}
@@ -83,7 +83,7 @@ class _Inlining:
         names = _borders(call, function)
         for name in {name for node in function.node for name in node.output if name} - names.keys():
             names[name] = self._own(name, call.name)
-        for node in _renamed(function.node, names):
+        for node in renamed(function.node, names):
             self.add(node)
         self._declare(function.value_info, names)
 
@@ -114,7 +114,7 @@ def _borders(call: onnx.NodeProto, function: onnx.FunctionProto) -> dict[str, st
     return dict(zip(inner, outer, strict=False))
 
 
-def _renamed(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> list[onnx.NodeProto]:
+def renamed(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> list[onnx.NodeProto]:
     """Copies of nodes that read and write values under other names."""
     copies: list[onnx.NodeProto] = []
     for node in nodes:

@@ -31,7 +31,7 @@ def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Type
         for index in sorted((*_repeated_constants(graph), *_idle(graph)), reverse=True):
             del graph.node[index]
         _forget_maps(graph)
-        graph.initializer.extend(_dense(tensor, tensor.values.name) for tensor in graph.sparse_initializer)
+        graph.initializer.extend(dense_tensor(tensor, tensor.values.name) for tensor in graph.sparse_initializer)
         del graph.sparse_initializer[:]
     for node in nodes(out):
         for attribute in node.attribute:
@@ -104,14 +104,15 @@ def _forget_maps(graph: onnx.GraphProto) -> None:
 def _make_dense(attribute: AttributeProto) -> None:
     """`sparse_value` of a Constant as its `value`."""
     if attribute.type == AttributeProto.SPARSE_TENSOR:
-        dense = _dense(attribute.sparse_tensor, "")
+        dense = dense_tensor(attribute.sparse_tensor, "")
         attribute.ClearField("sparse_tensor")
         attribute.name, attribute.type = "value", AttributeProto.TENSOR
         attribute.t.CopyFrom(dense)
 
 
-def _dense(tensor: onnx.SparseTensorProto, name: str) -> onnx.TensorProto:
-    """The elements in place, zeros elsewhere. Indices are flat, or one row of coordinates for each element."""
+def dense_tensor(tensor: onnx.SparseTensorProto, name: str) -> onnx.TensorProto:
+    """A sparse tensor as a dense one, zeros where it has no element. Its indices are flat, or a row of coordinates for
+    each element."""
     values, indices = numpy_helper.to_array(tensor.values), numpy_helper.to_array(tensor.indices)
     out = np.zeros(tuple(tensor.dims), values.dtype)
     positions = tuple(indices.T) if indices.ndim == 2 else np.unravel_index(indices, out.shape)

@@ -12,7 +12,7 @@ import pytest
 import fuseline
 from fuseline.frontends.onnx.dispatch_functions import DOMAIN
 from tests.draws import RNG
-from tests.fused import RELATIVE, checked
+from tests.fused import checked
 from tests.graphs.onnx_text import onnx_model
 
 
@@ -32,7 +32,7 @@ def test_each_dispatch_is_a_function(tmp_path: Path):
         w=_normal(inner, columns),
     )
     found = checked(model, {"x": _normal(rows, inner)}, tmp_path)
-    assert found.same_plan and found.same_export and found.difference <= RELATIVE
+    assert found.same_plan and found.same_export and found.equal
     fused = onnx.load(tmp_path / "fused.onnx")
     assert len(fused.functions) == found.summary.functions == found.summary.dispatches
     assert _calls(fused) == [function.name for function in fused.functions]

@@ -3,7 +3,9 @@ twice."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -53,25 +55,25 @@ _NOT_TAKEN = "not taken"
 def _made(target: str | Callable[[], Any], threads: int | None) -> WatchedTarget:
     """A fresh one. Raises FuselineError for what is none."""
     from fuseline.targets import TARGETS, create_target
-    from fuseline.targets.outside.checked_target import CheckedTarget, checked_target
+    from fuseline.targets.outside.checked_target import CheckedTarget
+    from fuseline.targets.outside.loading import Maker
     from fuseline.targets.outside.named import create_outside
     from fuseline.targets.outside.origin import Origin
 
     if not isinstance(target, str):
-        try:
-            made: Any = target()
-        except (Exception, SystemExit) as problem:
-            raise Origin("target", "").raised("making it", problem) from problem
-        return WatchedTarget(
-            made if isinstance(made, CheckedTarget) else checked_target(made, Origin(_called(made), ""))
-        )
+        origin = Origin(getattr(target, "__name__", "target"), "", _file_of(target))
+        return WatchedTarget(Maker(origin, lambda *_: target(), "").make(None, threads, "default"))
     if target.partition(":")[0] in TARGETS:
         return WatchedTarget(CheckedTarget(create_target(target, threads), Origin(target, "")))
     return WatchedTarget(create_outside(target, threads, "default", TARGETS))
 
 
-def _called(made: object) -> str:
-    return str(getattr(getattr(made, "description", None), "name", "target"))
+def _file_of(target: Callable[[], Any]) -> Path | None:
+    """Where it is written, for the lines of its faults."""
+    try:
+        return Path(inspect.getfile(target))
+    except TypeError:  # what is no class or function
+        return None
 
 
 def _problems(name: str, target: str | Callable[[], Any], seed: int, threads: int | None) -> Iterator[str]:

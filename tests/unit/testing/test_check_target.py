@@ -109,15 +109,23 @@ def _renaming() -> Any:
         ({"legal": _late}, "legal() takes"),
         ({"assemble": _counting()}, "assemble() answers otherwise when it is asked again: b'number 1'"),
         ({"compile_executables": _renaming()}, "compile_executables() answers otherwise"),
-        ({"legal": lambda self, _: 1 / 0}, "E0802 [mine]: legal() of a dispatch of"),
+        ({"legal": lambda self, _: 1 / 0}, "E0802 [Spoilt]: legal() of a dispatch of"),
         ({"legal": lambda self, _: Refusal("never", "nothing is good enough")}, "it takes none of the graphs"),
-        ({"contract": 7}, "E0801 [mine]: it was written for contract 7"),
+        ({"contract": 7}, "E0801 [Spoilt]: it was written for contract 7"),
         ({"description": None, "__init__": lambda self: None}, "E0802"),
     ],
 )
 def test_a_fault_is_found(methods: dict[str, Any], words: str):
     found = check_target(_with(**methods), graphs=FEW)
     assert any(words in problem for problem in found), found
+
+
+def test_the_line_of_a_fault_is_found():
+    def make() -> Target:
+        return _with(legal=lambda self, _: 1 / 0)()
+
+    (found,) = check_target(make, graphs=("product",))
+    assert "raised ZeroDivisionError: division by zero (at test_check_target.py:" in found
 
 
 def test_what_one_target_remembers_is_found():

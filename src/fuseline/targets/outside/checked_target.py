@@ -3,6 +3,7 @@ its name (E0802), never as an error of ours."""
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -35,7 +36,7 @@ def checked_target(made: object, origin: Origin) -> CheckedTarget:
     """What `create` made. Raises E0801 for no target or one of another contract, E0802 for one that says of itself what
     cannot be."""
     if not isinstance(made, Target):
-        message = f"create() answered {made!r}, which is no fuseline.targets.target.Target"
+        message = f"create() answered {reprlib.repr(made)}, which is no fuseline.targets.target.Target"
         raise FuselineError("E0801", message, node=origin.said, hint=CONTRACT_PAGE)
     if made.contract != CONTRACT:
         raise FuselineError("E0801", _other_contract(made.contract), node=origin.said, hint=_way_out(made.contract))

@@ -20,7 +20,7 @@ from fuseline.weight_layouts import PackedLayout
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _MOST = 1e12
 _LARGEST_TILE = 1 << 16
-_READ_BY_OTHERS = (".onnx", ".mlir", ".fuse", ".toml", ".json", ".py")
+_READ_BY_OTHERS = (".onnx", ".mlir", ".fuse", ".toml", ".json", ".py", ".html", ".bin", ".data", ".pb", ".npy", ".npz")
 _MAY_BE_ZERO = ("code_limit", "streamed_points")
 _DIMS = ("workgroups", "flops", "bytes_read", "bytes_written")
 

@@ -13,6 +13,7 @@ from fuseline.errors import FuselineError
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX
 from fuseline.targets.outside.loading import Maker, installed, maker_named, maker_of_entry, package_of, summary_of
 from fuseline.targets.outside.named import outside_maker
+from fuseline.targets.outside.program import NO_SUFFIX
 from fuseline.targets.target import Target
 
 BUILT_IN = "built-in"
@@ -49,7 +50,7 @@ def _info(blank: TargetInfo, make: Callable[[], tuple[Target, str]]) -> TargetIn
         target, summary = make()
     except FuselineError as problem:
         return replace(blank, error=problem.to_json())
-    own = target.suffix or ("" if target.runs_programs else ".txt")
+    own = target.suffix or ("" if target.runs_programs else NO_SUFFIX)
     writes = ARTIFACT_SUFFIX if target.makes_artifacts else own if blank.origin != BUILT_IN else ""
     return replace(blank, summary=summary, runs=target.runs_programs, writes=writes)
 

@@ -41,12 +41,11 @@ class Maker:
     def make(self, variant: str | None, threads: int | None, numerics: str) -> CheckedTarget:
         """The target, its answers checked. Raises E0801 for one of another contract, E0802 for what breaks it."""
         try:
-            made = self.create(variant, threads, numerics)
+            return checked_target(self.create(variant, threads, numerics), self.origin)
         except MemoryError:
             raise
         except (Exception, SystemExit) as problem:
             raise self.origin.raised("create()", problem) from problem
-        return checked_target(made, self.origin)
 
 
 def is_path(name: str) -> bool:

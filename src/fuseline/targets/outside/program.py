@@ -15,6 +15,9 @@ from fuseline.runtime.files import write_bytes
 from fuseline.runtime.program import Program
 from fuseline.targets.runtime_form import host_calls, program_of
 
+NO_SUFFIX = ".listing"
+"""Of targets that say none."""
+
 _OF_PROGRAMS = ("program", "records", "session", "save")
 
 
@@ -78,10 +81,11 @@ def outside_program(
     target: str,
     suffix: str,
 ) -> OutsideProgram:
-    """The program behind bytes or text (UTF-8); without a `suffix` it is `.txt` or `.bin`."""
+    """The program behind bytes or text (UTF-8); without a `suffix` it is one that no other file has."""
     content = made.encode() if isinstance(made, str) else bytes(made)
-    named = suffix or (".txt" if isinstance(made, str) else ".bin")
-    return OutsideProgram(content, named, target, program_of(schedule, host_calls(schedule)), records, metadata)
+    return OutsideProgram(
+        content, suffix or NO_SUFFIX, target, program_of(schedule, host_calls(schedule)), records, metadata
+    )
 
 
 def program_complaint(made: object, *, makes_artifacts: bool, runs_programs: bool) -> str | None:

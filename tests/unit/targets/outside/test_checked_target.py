@@ -112,9 +112,9 @@ def test_text_and_bytes_are_written_and_not_run(made: Any, monkeypatch: pytest.M
 
 
 def test_a_suffix_is_chosen_where_none_is_given(monkeypatch: pytest.MonkeyPatch):
-    for made, suffix in (("text", ".txt"), (b"bytes", ".bin")):
+    for made in ("text", b"bytes"):
         target = _spoilt(suffix="", assemble=lambda self, *_, made=made, **__: made)
-        assert _compiled(monkeypatch, target).suffix == suffix
+        assert _compiled(monkeypatch, target).suffix == ".listing"
 
 
 def test_a_program_of_its_own_runs(monkeypatch: pytest.MonkeyPatch):
@@ -353,6 +353,7 @@ def test_a_target_that_no_machine_is_is_refused(description: Any, words: str):
         ({"suffix": "./x"}, "suffix is './x'"),
         ({"suffix": None}, "suffix is None"),
         ({"suffix": ".onnx"}, "suffix is '.onnx', which other files have"),
+        ({"suffix": ".bin"}, "suffix is '.bin', which other files have"),
     ],
 )
 def test_flags_and_suffixes_have_a_form(attributes: dict[str, Any], words: str):

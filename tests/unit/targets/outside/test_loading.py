@@ -109,6 +109,7 @@ def test_a_file_is_loaded_once_and_anew_when_it_changes(tmp_path: Path):
         ("raise SystemExit(3)\n", "it does not load: SystemExit: 3"),
         ("x = 1\n", "it has no function create: None"),
         ("create = 3\n", "it has no function create: 3"),
+        ("class T:\n    def __repr__(self): 1 / 0\ncreate = lambda *_: T()\n", "create() answered <T instance"),
         ("def create(*any): return None\n", "create() answered None, which is no fuseline.targets.target.Target"),
         (TARGET.replace("contract = 1", ""), "it does not say for which contract it was written"),
         (TARGET.replace("contract = 1", "contract = 2"), "it was written for contract 2, this fuseline has contract 1"),
@@ -131,6 +132,20 @@ def test_the_line_at_fault_is_named(tmp_path: Path):
     _file(tmp_path / "pack", "from . import inner\n", "__init__.py")
     _file(tmp_path / "pack", "x = 1\n\ny = x / 0\n", "inner.py")
     assert _refused(str(tmp_path / "pack")).message.endswith("ZeroDivisionError: division by zero (at inner.py:3)")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def create(variant): return None\n", "create() raised TypeError: create() takes 1 positional argument"),
+        ("def create(*any): raise SystemExit(1)\n", "create() raised SystemExit: 1 (at mine.py:1)"),
+        (TARGET.replace("contract = 1", "@property\n    def contract(self): return 1 / 0"), "create() raised ZeroDiv"),
+    ],
+)
+def test_what_cannot_be_made_is_wrong(text: str, words: str, tmp_path: Path):
+    path = _file(tmp_path, text)
+    error = _refused(str(path))
+    assert (error.code, error.node) == ("E0802", str(path)) and error.message.startswith(words)
 
 
 def test_a_target_of_a_newer_contract_needs_a_newer_fuseline(tmp_path: Path):

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from fuseline.border import border
 from fuseline.code_listing import code_listing
 from fuseline.compile_options import CompileOptions
-from fuseline.emitted_stage import stage_text, write_stage
+from fuseline.emitted_stage import OUTLINED, stage_text, write_stage
 from fuseline.errors import FuselineError
 from fuseline.gc_pause import gc_paused
 from fuseline.ir.context import CompilerContext
@@ -165,7 +165,8 @@ def _within_code_limits(
             else prepare(source, smaller, target, literal_broadcasts=literal_broadcasts)
         )
         run_phases(module, ctx, smaller)
-        lowering = _with_code(module, ctx, smaller, target, splits=attempt < most)
+        outlined_before = ctx.emitted is not None and ctx.emitted.stage in OUTLINED
+        lowering = _with_code(module, ctx, smaller, target, splits=attempt < most and not outlined_before)
         long = too_long(ctx.records.dispatches, lowering.kernels)
         if not long:
             return lowering

@@ -1,16 +1,16 @@
 """Programs whose text was emitted behind a stage: what they have behind them, and writing such texts.
 
-From `fusion` on a text says which ops run together, and passes that look for more would only put that at risk: its
-regions stay as they are. Earlier stages go through the passes anew, which change nothing the second time.
+A phase that a text has behind it is not run again: it might find more, and make another program. What keeps reads and
+writes inside of tensors is asked of every text, and before `fusion` the forms that later passes take are made, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.ops import FillOp
@@ -18,54 +18,103 @@ from xdsl.ir import Operation
 
 from fuseline.analysis.structured import is_generic
 from fuseline.compile_options import CompileOptions
+from fuseline.dispatch.view import MEMBERS_ATTRIBUTE
 from fuseline.ir.context import CompilerContext, Emitted
+from fuseline.ir.fast.direct import ops_of
+from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.functions import functions
 from fuseline.ir.stage_file import StageFile
 from fuseline.ir.weights_file import weights_beside
+from fuseline.passes.dispatch.open_regions import dissolve
 from fuseline.runtime.files import write_files
 from fuseline.version import VERSION
+
+BEFORE_FUSION = "padding"
+"""What a text behind `fusion` keeps of its phases where options say how to fuse: a round of fusion starts from the
+regions that it has."""
 
 DECIDED = ("fusion", "dispatch", "dedup")
 """The stages whose text says which ops run together."""
 
+OUTLINED = ("dispatch", "dedup")
+"""Those whose dispatches are no regions any more, which nothing takes apart."""
+
 Notice = Callable[[int, int], object]
 
 
-def stage_behind(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, pipeline: str) -> str:
-    """The stage of `DECIDED` that the program of a text has behind it and keeps; empty where the passes, those of this
-    `pipeline`, run from the start: for a text that is no such stage or was written by another version, where an op
-    stands beside the dispatches, and with options that say how to fuse. Why is noted in the records.
+def stage_behind(
+    module: ModuleOp, ctx: CompilerContext, options: CompileOptions, pipeline: str, phases: Mapping[str, Sequence[str]]
+) -> str:
+    """The phase that the program of a text has behind it and keeps, with those before it; empty where the passes, those
+    of this `pipeline`, run from the start: for a text that was written by another version or, before `fusion`, for
+    another target, with ops in it that no such text has, and with options that concern what is done. Why is noted in
+    the records, unless the options say it.
     """
     emitted = ctx.emitted
-    if emitted is None or emitted.stage not in DECIDED or not _leaves_fusion(options, ctx):
+    stage = "" if emitted is None else emitted.stage
+    if stage == "fusion" and _asks_for_fusion(options, ctx):
+        stage = BEFORE_FUSION
+        _open_long_ones(module, ctx, options.code_limits)
+    if emitted is None or stage not in phases or _asks_for_more(stage, options, ctx, phases):
         return ""
     if (emitted.version, emitted.pipeline) != (VERSION, pipeline):
         by = f"fuseline {emitted.version} with the passes {emitted.pipeline} (here {VERSION}, {pipeline})"
         ctx.records.notes.append(f"the IR was written by {by}: it goes through all passes again")
         return ""
-    alone = next((op for function in functions(module) for op in _undispatched(function)), None)
-    if alone is not None:
-        ctx.records.notes.append(f"{alone.name} stands beside the dispatches of the IR: all passes run again")
+    new = next((op for function in functions(module) for op in _not_ours(function, stage in DECIDED)), None)
+    if new is not None:
+        ctx.records.notes.append(f"{new.name} is new in this IR: all passes run again")
         return ""
-    if emitted.target != ctx.target.name:
-        ctx.records.notes.append(f"the dispatches are those that the IR has, formed for {emitted.target}")
-    return emitted.stage
+    made, wanted = _machine(emitted.target, emitted.numerics), _machine(ctx.target.name, ctx.target.numerics)
+    if made != wanted and stage in DECIDED:
+        ctx.records.notes.append(f"the dispatches are those that the IR has, which was made for {made}, not {wanted}")
+    return stage if made == wanted or stage in DECIDED else ""
 
 
-def _undispatched(function: FuncOp) -> Iterator[Operation]:
-    """Ops that no dispatch of ours has as they are: those that compute and lie in none, and named ones."""
+def _machine(target: str, numerics: str) -> str:
+    return f"{target} ({numerics} numerics)"
+
+
+def _not_ours(function: FuncOp, decided: bool) -> Iterator[Operation]:
+    """Ops that the text of a stage has not: named ones and, where dispatches are `decided`, those that compute and lie
+    in none."""
     for op in function.walk():
         if is_generic(op):
-            if op.parent_op() is function:
+            if decided and op.parent_op() is function:
                 yield op
         elif isinstance(op, LinalgStructuredOperation) and not isinstance(op, FillOp):
             yield op
 
 
-def _leaves_fusion(options: CompileOptions, ctx: CompilerContext) -> bool:
-    asked = options.plan or options.rules or options.without_rules or options.passes is not None
-    limited = options.code_limits or "form-dispatch-regions" in options.pass_options
-    return not asked and not limited and options.fusion in ("default", ctx.records.fusion)
+def _asks_for_more(
+    stage: str, options: CompileOptions, ctx: CompilerContext, phases: Mapping[str, Sequence[str]]
+) -> bool:
+    """Whether options concern a pass that the program has behind it."""
+    names = [name for phase in list(phases)[: list(phases).index(stage) + 1] for name in phases[phase]]
+    other = stage in DECIDED and _asks_for_fusion(options, ctx)
+    return other or options.passes is not None or not options.pass_options.keys().isdisjoint(names)
+
+
+def _asks_for_fusion(options: CompileOptions, ctx: CompilerContext) -> bool:
+    """Whether options say how to fuse; the level that the text was made with is the default."""
+    asked = options.plan or options.rules or options.without_rules or options.code_limits
+    return bool(asked) or options.fusion not in ("default", ctx.records.fusion)
+
+
+def _open_long_ones(module: ModuleOp, ctx: CompilerContext, limits: Collection[str]) -> None:
+    """Dissolve the regions with members that have a limit of code: they are to be formed again, and what was decided
+    about their members is decided anew."""
+    for function in functions(module):
+        for op in ops_of(function.body.block):
+            if type(op) is DispatchRegionOp and not (members := _members(op)).isdisjoint(limits):
+                dissolve(op)
+                decisions = ctx.records.decisions
+                decisions[:] = [one for one in decisions if not {one.producer, one.consumer} <= members]
+
+
+def _members(region: DispatchRegionOp) -> set[str]:
+    names = region.attributes.get(MEMBERS_ATTRIBUTE)
+    return {name.data for name in names if isinstance(name, StringAttr)} if isinstance(names, ArrayAttr) else set()
 
 
 def stage_after(stage: str, passes: Sequence[str], phases: Mapping[str, Sequence[str]]) -> str:
@@ -102,7 +151,7 @@ def write_stage(module: ModuleOp, ctx: CompilerContext, path: Path, stage: str, 
     emitted = ctx.emitted
     if emitted is not None and emitted.stage in DECIDED and stage not in DECIDED:
         stage = emitted.stage  # there is no way back
-    said = Emitted(VERSION, pipeline, ctx.target.name, stage)
+    said = Emitted(VERSION, pipeline, ctx.target.name, ctx.target.numerics, stage)
     return write_stage_files(path, [StageFile(module, ctx, path, said)])
 
 

@@ -21,7 +21,7 @@ from fuseline.border import border
 from fuseline.cache.key import model_name
 from fuseline.compile_options import CompileOptions as CompileOptions
 from fuseline.dispatch.verify_loops import verify_loops
-from fuseline.emitted_stage import stage_behind
+from fuseline.emitted_stage import DECIDED, stage_behind
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.printed_after import START
 from fuseline.ir.target_description import TargetDescription
@@ -128,12 +128,8 @@ _NEEDED = PHASES["cleanup"][: PHASES["cleanup"].index("canonicalize")]
 
 _RECORDS = "record-dispatches"
 
-_ALWAYS = frozenset(
-    name
-    for name in (*_NEEDED, _RECORDS)
-    if name.startswith("require-") or name in ("clamp-unproven-positions", _RECORDS)
-)
-"""What runs on a text whatever it has behind it: nothing may be read or written outside of its tensor."""
+_CHECKS = [name for name in _NEEDED if name.startswith("require-") or name == "clamp-unproven-positions"]
+"""What keeps reads and writes inside of tensors."""
 
 _CLONES = "clone-cheap-producers"
 
@@ -184,12 +180,13 @@ def _steps_left(module: ModuleOp, ctx: CompilerContext, options: CompileOptions)
     """The passes of each phase without those that a program has behind it and keeps; what makes it safe is asked of
     every text."""
     phases = phases_of(options)
-    behind = stage_behind(module, ctx, options, pipeline_version())
+    behind = stage_behind(module, ctx, options, pipeline_version(), PASS_PHASES)
     done = list(phases)[: list(phases).index(behind) + 1] if behind else []
     if behind == "dedup" and options.dedup != ctx.records.dedup:
         done.remove(behind)
+    always = {_RECORDS, *(_CHECKS if behind in DECIDED else _NEEDED)}
     return {
-        phase: [step for step in steps if phase not in done or step.name in _ALWAYS] for phase, steps in phases.items()
+        phase: [step for step in steps if phase not in done or step.name in always] for phase, steps in phases.items()
     }
 
 

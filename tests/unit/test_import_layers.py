@@ -72,7 +72,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "lowering": (*_HIGH, "branches", "fallback"),
     "code_listing": ("errors", "report.records", "targets.target"),
     "testing": (*_COMPILE, "api"),
-    "emitted_stage": (*_MIDDLE, "compile_options", "runtime.files"),
+    "emitted_stage": (*_MIDDLE, "compile_options", "passes.dispatch.open_regions", "runtime.files"),
     "pipeline": (*_HIGH, "lowering", "emitted_stage"),
     "compilation": (*_HIGH, "gc_pause", "lowering", "code_listing", "emitted_stage"),
     "tuning": (*_COMPILE, "report"),

@@ -158,7 +158,9 @@ def run_passes(
         said = ctx.emitted
         if said is not None:
             stage = stage_after(said.stage, [step.name for step in passes], PASS_PHASES)
-            said = said._replace(stage=stage, target=said.target if machine is None else machine.description.name)
+            said = said._replace(stage=stage)
+            if machine is not None:
+                said = said._replace(target=ctx.target.name, numerics=ctx.target.numerics)
         full = locations or (output is not None and said is not None)
         done.append(StageFile(module, ctx, output or Path(), said, full, generic, number))
     if output is not None:

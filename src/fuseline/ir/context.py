@@ -76,12 +76,13 @@ class ComparedCode(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """The text of a program was written by fuseline `version`, with the passes `pipeline`, for `target`, and has the
-    phase `stage` behind it (`input`: none)."""
+    """The text of a program was written by fuseline `version`, with the passes `pipeline`, for `target` and `numerics`,
+    and has the phase `stage` behind it (`input`: none)."""
 
     version: str
     pipeline: str
     target: str
+    numerics: str
     stage: str
 
 

@@ -17,7 +17,7 @@ from fuseline.ir.context import CompilerContext, Emitted
 from fuseline.ir.program_facts import say_facts, take_facts
 from fuseline.ir.tensor_file import DIGEST, TensorFile, write_tensors
 from fuseline.ir.text import parse_module, print_module
-from fuseline.ir.weights_file import INLINE_BYTES, SUFFIX, load_weights, name_weights, weights_beside
+from fuseline.ir.weights_file import INLINE_BYTES, SUFFIX, View, load_weights, name_weights, views_of, weights_beside
 from fuseline.version import VERSION
 
 WRITER = "fuseline"
@@ -43,6 +43,11 @@ class StageFile:
         """What goes into the file beside the text."""
         return weights_beside(self.module, self.ctx)
 
+    @cached_property
+    def views(self) -> dict[str, View]:
+        """Those of the weights that lie in others."""
+        return views_of(self.weights)
+
     @property
     def beside(self) -> Path:
         """The file of the weights; that of a further module of a text has its number in the name."""
@@ -57,12 +62,13 @@ class StageFile:
         return {self.beside: self._write}
 
     def _write(self, file: BinaryIO) -> None:
-        self.digest = write_tensors(file, self.weights, {WRITER: VERSION})
+        stored = {name: array for name, array in self.weights.items() if name not in self.views}
+        self.digest = write_tensors(file, stored, {WRITER: VERSION})
 
     def text(self) -> str:
         """The text, which names the weights that were written."""
         if self.weights:
-            name_weights(self.module, self.beside.name, self.digest)
+            name_weights(self.module, self.beside.name, self.digest, self.views)
         return self.alone(INLINE_BYTES)
 
     def alone(self, limit: int) -> str:

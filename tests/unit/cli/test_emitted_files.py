@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from safetensors import numpy as reference
 
 import fuseline
+from fuseline import api
 from fuseline.cli.main import main
 from fuseline.errors import FuselineError
 from tests.draws import RNG
@@ -206,7 +207,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str, tuple[str, ...]]] = {
     "cut off": (_cut_off, "E0308", ("w", "8700 of the tensor's 8800 bytes")),
     "empty": (lambda text: text.with_suffix(".safetensors").write_bytes(b""), "E0308", ("cut off",)),
     "others": (lambda text: reference.save_file({}, text.with_suffix(".safetensors")), "E0308", ("another program",)),
-    "no tensor": (_rewritten(lambda held: held.pop("w")), "E0308", ("no tensor of this name", "40x55xf32")),
+    "no tensor": (_rewritten(lambda held: held.pop("w")), "E0308", ("no tensor called w", "40x55xf32")),
     "sizes": (
         _rewritten(lambda held: held.update(w=held["w"][:, :50].copy())),
         "E0308",
@@ -236,7 +237,7 @@ def test_what_does_not_fit_is_said_by_name(case: str, command: list[str], text: 
 
 def test_a_text_of_another_version_goes_through_all_passes(model: Path, tmp_path: Path):
     path = tmp_path / "x.mlir"
-    fuseline.api.emit(model, "fusion", output=path)
+    api.emit(model, "fusion", output=path)
     assert not fuseline.compile(path).record.notes
     path.write_text(path.read_text().replace('version = "0.1.0"', 'version = "0.0.9"'))
     (note,) = fuseline.compile(path).record.notes
@@ -245,7 +246,7 @@ def test_a_text_of_another_version_goes_through_all_passes(model: Path, tmp_path
 
 def test_ops_beside_the_dispatches_of_a_text_are_fused(model: Path, tmp_path: Path):
     path = tmp_path / "x.mlir"
-    fuseline.api.emit(model, "fusion", output=path)
+    api.emit(model, "fusion", output=path)
     said = path.read_text()
     end = said.rindex("func.return")
     value = said[end:].split()[1]
@@ -255,14 +256,50 @@ def test_ops_beside_the_dispatches_of_a_text_are_fused(model: Path, tmp_path: Pa
     program = fuseline.compile(path)
     feeds = {"x": RNG.normal(size=(3, 40)).astype(np.float32)}
     np.testing.assert_array_equal(program.run(feeds)["y"], 2 * _outputs(model, feeds))
-    assert any("beside the dispatches" in note for note in program.record.notes)
+    assert any("is new in this IR" in note for note in program.record.notes)
 
 
 def test_a_model_in_memory_is_emitted_to_a_file(model: Path, tmp_path: Path):
-    text = fuseline.api.emit(onnx.load(model), "input", output=str(tmp_path / "x.mlir"))
+    text = api.emit(onnx.load(model), "input", output=str(tmp_path / "x.mlir"))
     assert (tmp_path / "x.mlir").read_text() == text
     with pytest.raises(FuselineError, match="E0501"):
-        fuseline.api.emit(model, "input", output=7)  # pyright: ignore[reportArgumentType]
+        api.emit(model, "input", output=7)  # pyright: ignore[reportArgumentType]
+
+
+def test_weights_of_one_block_are_one_tensor(tmp_path: Path):
+    text = """(int64[5] i, float[5, 40] x) => (float[5, 40] e, float[5, 300] y) {
+        e = Gather (w, i) t = Transpose <perm = [1, 0]> (w) h = Add (e, x) y = MatMul (h, t) }"""
+    model = onnx_model(text, w=RNG.normal(size=(300, 40)).astype(np.float32))
+    feeds = {"i": RNG.integers(0, 300, 5), "x": RNG.normal(size=(5, 40)).astype(np.float32)}
+    program = fuseline.compile(model)
+    api.emit(model, "layout", output=(path := tmp_path / "x.mlir"))
+    assert len(reference.load_file(path.with_suffix(".safetensors"))) == 1 and "views = {" in path.read_text()
+    again = fuseline.compile(path)
+    assert program.record.layouts == again.record.layouts
+    for name, value in program.run(feeds).items():
+        np.testing.assert_array_equal(again.run(feeds)[name], value)
+    said = path.read_text()
+    for old, new, code in (
+        ("order = [1 : i64, 0 : i64]", "order = [0 : i64]", "E0308"),
+        ('{of = "w"', '{of = "v"', "E0308"),
+    ):
+        path.write_text(said.replace(old, new))
+        with pytest.raises(FuselineError, match=code):
+            fuseline.compile(path)
+    path.write_text(said.replace('{of = "w"', "{of = 7 : i64"))
+    with pytest.raises(FuselineError, match="E0302"):
+        fuseline.compile(path)
+
+
+def test_a_text_for_another_target_keeps_its_dispatches(model: Path, tmp_path: Path):
+    path = tmp_path / "x.mlir"
+    api.emit(model, "fusion", output=path, target="null", fusion="none")
+    program = fuseline.compile(path)
+    assert len(program.record.dispatches) == 2
+    assert any("made for null" in note for note in program.record.notes)
+    assert len(fuseline.compile(path, fusion="aggressive").record.dispatches) == 1
+    api.emit(model, "layout", output=path, numerics="strict")
+    assert fuseline.compile(path, numerics="strict").run and not fuseline.compile(path).record.notes
 
 
 def test_plans_and_code_go_to_one_file(model: Path, tmp_path: Path):

@@ -72,6 +72,9 @@ _INTEGERS = """g (float[1, 3, 10, 10] x) => (z) {
 
 _LOOP = "g (float[5, 1, 6] x) => (y) { y, h, c = LSTM<hidden_size = 7>(x, w, r, b) }"
 
+QUANTIZATION_STEP = 0.05
+"""Between two values that the outputs of `integers` can have."""
+
 GRAPHS = ("product", "convolution", "depthwise", "rows", "windows", "moves", "symbolic", "integers", "loop")
 """The names of the models."""
 
@@ -126,7 +129,7 @@ def _fixed(name: str, rng: np.random.Generator) -> dict[str, Any]:
     if name != "integers":
         return {}
     weights = rng.integers(-100, 100, (8, 3, 3, 3)).astype(np.int8)
-    scales = {"s": np.float32(0.05), "ws": np.float32(0.01), "o": np.int8(0), "wo": np.int8(0)}
+    scales = {"s": np.float32(QUANTIZATION_STEP), "ws": np.float32(0.01), "o": np.int8(0), "wo": np.int8(0)}
     return {"w": weights, **{key: np.asarray(value) for key, value in scales.items()}}
 
 

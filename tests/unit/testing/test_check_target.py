@@ -16,6 +16,7 @@ from fuseline.targets.interpreter import InterpreterTarget
 from fuseline.targets.null.counts import counted_kernel
 from fuseline.targets.target import CONTRACT, Refusal, Target, TargetDescription
 from fuseline.testing import GRAPHS, check_target
+from fuseline.testing.conformance import _agrees  # pyright: ignore[reportPrivateUsage]
 from fuseline.testing.graphs import feeds, graph
 from tests.draws import RNG
 
@@ -137,6 +138,17 @@ def test_what_one_target_remembers_is_found():
         return _with(assemble=lambda self, *_, **__: f"made {number}")()
 
     assert check_target(make, graphs=("product",)) == ["product: a second target, made alike, assembles another file"]
+
+
+def test_values_between_two_steps_may_be_rounded_to_either():
+    npu = Path(__file__).parents[3] / "examples" / "systolic-npu" / "npu.toml"  # sums of integers in f32
+    assert check_target(f"cpu:{npu}", graphs=("integers",), seed=int(RNG.integers(1 << 30)), threads=1) == []
+    right = np.round(RNG.standard_normal(400), 1)
+    step = np.zeros(400)
+    step[:8] = 0.05
+    assert _agrees(right + step, right, stepped=True) and not _agrees(right + step, right, stepped=False)
+    assert not _agrees(right + 2 * step, right, stepped=True) and not _agrees(right + 0.05, right, stepped=True)
+    assert not _agrees(right[:-1], right, stepped=True) and not _agrees(right * np.nan, right, stepped=True)
 
 
 def test_outputs_are_compared():

@@ -8,7 +8,7 @@ SECONDS ?= 60
 FUZZ ?= .fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all conformance fuzz fuzz-files lint types bench packing mutants replay clean
+.PHONY: help setup demo test test-all conformance fuzz fuzz-files lint types jax bench packing mutants replay clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ test: $(VENV)/.test ## run the default tests (TESTS=path, WORKERS=n)
 	$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
 
 test-all: $(VENV)/.dev ## run the slow tests too
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not bench and not torch and not iree and not ortools and not packages" $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not bench and not torch and not jax and not iree and not ortools and not packages" $(TESTS)
 
 conformance: $(VENV)/.test ## run every official ONNX node test on both targets, with and without ranks, and generated calls of every operator
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/conformance
@@ -46,6 +46,10 @@ fuzz: $(VENV)/.test ## random graphs against onnxruntime and the interpreter (SE
 
 fuzz-files: $(VENV)/.test ## mutated .onnx, .fuse, plans and MLIR text: each is right or refused with a code (COUNT=n of each, SEED=n, KIND=onnx)
 	$(BIN)/python -m tests.fuzz.mutants --count $(or $(COUNT),1000) $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))
+
+jax: $(VENV)/.test ## compare with jitted JAX: functions, models and a table of array functions (extra jax)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[jax]'
+	$(BIN)/python -m pytest -n $(WORKERS) -m jax tests
 
 lint: $(VENV)/.dev ## ruff (with C901) and the import layers
 	$(BIN)/ruff check .

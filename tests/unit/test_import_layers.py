@@ -80,6 +80,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "interop": (*_COMPILE, "report", "api", "compiled_model"),
     "exports": (*_COMPILE, "gc_pause", "report"),
     "onnx_backend": ("interop", "border"),
+    "jax": ("interop",),
     "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
     "api": (*_OF_API, "interop.onnx_host"),
     "cli": (*_OF_API, "testing", "interop", "api"),

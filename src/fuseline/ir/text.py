@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyExcepti
 
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.large_constants import cut_constants, store_constants
 from fuseline.ir.resource_section import cut_section, resource_constants, section_text, store_blobs, texts_of
 from fuseline.ir.source_parser import LineIndex, SourceParser
 from fuseline.ir.visible import misplaced_use
@@ -74,10 +75,12 @@ def parse_module(
         verify.
     """
     body, section = cut_section(text)
+    body, digits = cut_constants(body)
     module = _parsed(_aliases_first(body), ctx, name, first_line)
     if verify:
         verify_module(module)
     store_blobs(module, section, ctx)
+    store_constants(module, digits, ctx)
     ctx.texts = texts_of(section)
     return module
 

@@ -30,6 +30,7 @@ from fuseline.ir.dim_json import from_name
 from fuseline.ir.functions import functions
 from fuseline.ir.stage_file import read_stage
 
+_BYTECODE = b"ML\xefR"
 _HLO = ("stablehlo.", "chlo.", "mhlo.", "sdy.")
 
 
@@ -42,7 +43,11 @@ def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
     another format.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        data = path.read_bytes()
+        if data.startswith(_BYTECODE):
+            hint = "print it as text: exported.mlir_module(), iree-opt or mlir-opt do"
+            raise FuselineError("E0101", "the file is MLIR bytecode, which is not read", node=str(path), hint=hint)
+        text = data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FuselineError("E0101", f"the file cannot be read: {error}", node=str(path)) from error
     module = read_stage(text, ctx, path.name, path.parent)

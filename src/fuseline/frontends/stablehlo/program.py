@@ -20,7 +20,11 @@ def read_stablehlo(module: ModuleOp, main: FuncOp, ctx: CompilerContext) -> Modu
         where = text_location(main.location)
         raise FuselineError("E0306", f"@{main.sym_name.data} has {len(main.body.blocks)} blocks", node=where)
     inline_calls(module, main)
+    given = set(ctx.resources)
     try:
-        return Importer(ctx).run(main)
+        found = Importer(ctx).run(main)
     except NoNativeLowering as error:  # outside of any op: a result that has no form
         raise FuselineError("E0306", error.detail, node=text_location(main.location)) from error
+    for name in given:  # what the program holds of them has names of its own
+        ctx.resources.pop(name, None)
+    return found

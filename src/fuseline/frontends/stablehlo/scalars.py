@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import is_float, is_unsigned, mlir_element
@@ -41,6 +41,10 @@ class Cell:
     def operation(self, kind: Callable[..., Any], *operands: Any) -> SSAValue:
         """The result of a scalar op."""
         return self.b.op(kind, *operands)
+
+    def classified(self, kind: type[Operation], x: SSAValue) -> SSAValue:
+        """The truth value of an op on a float."""
+        return self.b.add(kind.create(operands=[x], result_types=[mlir_element(np.dtype(bool))])).results[0]
 
     def compare(self, predicate: str, x: SSAValue, y: SSAValue) -> SSAValue:
         """`x <predicate> y` in the first operand's dtype."""
@@ -275,7 +279,7 @@ SCALARS: dict[str, Scalar] = {
     "stablehlo.exponential": _float(math.ExpOp),
     "stablehlo.exponential_minus_one": _float(math.ExpM1Op),
     "stablehlo.floor": _float(math.FloorOp),
-    "stablehlo.is_finite": lambda c, x: c.operation(IsFiniteOp, x),
+    "stablehlo.is_finite": lambda c, x: c.classified(IsFiniteOp, x),
     "stablehlo.log": _float(math.LogOp),
     "stablehlo.log_plus_one": _float(math.Log1pOp),
     "stablehlo.logistic": _logistic,
@@ -312,7 +316,7 @@ SCALARS: dict[str, Scalar] = {
     "chlo.cosh": _float(math.CoshOp),
     "chlo.erf": _float(math.ErfOp),
     "chlo.erfc": _erfc,
-    "chlo.is_inf": lambda c, x: c.operation(IsInfOp, x),
+    "chlo.is_inf": lambda c, x: c.classified(IsInfOp, x),
     "chlo.is_neg_inf": _infinite(-1),
     "chlo.is_pos_inf": _infinite(1),
     "chlo.sinh": _float(math.SinhOp),

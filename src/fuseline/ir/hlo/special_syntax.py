@@ -189,7 +189,7 @@ def _mesh(parser: Parser) -> Parts:
     if parser._current_token.kind is not MLIRTokenKind.LESS:  # pyright: ignore[reportPrivateUsage]
         parser.raise_error("expected the axes of the mesh")
     text = parser._parse_dialect_symbol_body()  # pyright: ignore[reportPrivateUsage]
-    return Parts(attributes={"sym_name": name, "mesh": StringAttr(text)})
+    return Parts(attributes={**parser.parse_optional_attr_dict(), "sym_name": name, "mesh": StringAttr(text)})
 
 
 def _sharded(parser: Parser) -> Parts:

@@ -31,7 +31,7 @@ def constant(hlo: Hlo) -> Tensor:
     """The elements of the attribute; one number everywhere is kept as that number."""
     value = hlo.op.attribute("value")
     if isinstance(value, DenseResourceAttr):
-        raise hlo.refusal("its elements lie beside the text", "print them, as jax.export and iree-opt do")
+        return _resource(hlo, value)
     if not isinstance(value, DenseIntOrFPElementsAttr):
         raise hlo.refusal("a constant of a kind that is not read")
     try:
@@ -39,6 +39,14 @@ def constant(hlo: Hlo) -> Tensor:
     except ValueError as error:
         raise FuselineError("E0302", f"a constant of another size: {error}", node=hlo.place) from error
     return constant_tensor(hlo, array)
+
+
+def _resource(hlo: Hlo, value: DenseResourceAttr) -> Tensor:
+    """A constant whose elements are an array already; they get another name with the op that holds them."""
+    found = hlo.importer.ctx.resources.get(value.resource_handle.data)
+    if found is None:
+        raise hlo.refusal("its elements lie beside the text", "print them, as jax.export and iree-opt do")
+    return constant_tensor(hlo, found if found.dtype == hlo.dtype() else found.view(hlo.dtype()))
 
 
 def constant_tensor(hlo: Hlo, array: np.ndarray) -> Tensor:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]

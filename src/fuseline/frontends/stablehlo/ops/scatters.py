@@ -47,12 +47,14 @@ def scatter(hlo: Hlo) -> Tensor:
     if len(hlo.inputs) != 3:
         raise hlo.refusal("several operands scattered at once")
     data, indices, updates = hlo.inputs
-    reduction = _reduction(hlo, data)
+    reduction = reduction_of(hlo, data, 0)
     return scattered(hlo, data, indices, updates, places_of(hlo, indices), reduction)
 
 
-def _reduction(hlo: Hlo, data: Tensor) -> str:
-    region = region_of(hlo, 0)
+def reduction_of(hlo: Hlo, data: Tensor, number: int) -> str:
+    """How the region with that number combines what is there with what comes. Raises FuselineError (E0306) for one
+    that is no single op."""
+    region = region_of(hlo, number)
     if region.returned == 1:
         return "none"
     names = _OF_FLAGS if data.dtype.kind == "b" else _REDUCTIONS
@@ -75,7 +77,7 @@ def scattered(hlo: Hlo, data: Tensor, indices: Tensor, updates: Tensor, places: 
     count = product(updates.dims[loop] for loop in (*form.batch, *form.within))
     rows = reshape(hlo.node, moved, (count, *(data.dims[axis] for axis in form.whole)))
     at = reshape(hlo.node, _addresses(hlo, data, indices, updates, places, form), (count,))
-    out = _put(hlo, flat, at, rows, reduction)
+    out = put_rows(hlo, flat, at, rows, reduction)
     back = reshape(hlo.node, out, [data.dims[axis] for axis in (*form.placed, *form.whole)])
     order = [*form.placed, *form.whole]
     return transposed(hlo.node, back, [order.index(axis) for axis in range(data.rank)])
@@ -207,7 +209,7 @@ def _known_addresses(
     return known(np.where(inside, total, -1), INDEX_DTYPE)
 
 
-def _put(hlo: Hlo, data: Tensor, at: Tensor, rows: Tensor, reduction: str) -> Tensor:
+def put_rows(hlo: Hlo, data: Tensor, at: Tensor, rows: Tensor, reduction: str) -> Tensor:
     """Rows at addresses along the first axis."""
     if reduction == "none" and at.is_constant and isinstance(data.dims[0], int):
         found = scattered_rows(hlo.node, data, rows, at.numbers())

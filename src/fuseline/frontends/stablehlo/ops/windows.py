@@ -87,8 +87,8 @@ def reduced_windows(hlo: Hlo, image: Tensor, start: Tensor, windows: Windows, re
     """Loops: the axes of the result, then those axes of the window that have more than one element."""
     rank, node = image.rank, hlo.node
     wide = [axis for axis, size in enumerate(windows.sizes) if size != 1]
-    out = [_positions(image.dims[axis], windows, axis) for axis in range(rank)]
-    reads = [_read(axis, windows, wide, rank) for axis in range(rank)]
+    out = [positions_of(image.dims[axis], windows, axis) for axis in range(rank)]
+    reads = [read_of(axis, windows, wide, rank) for axis in range(rank)]
     dtype = accumulator(image.dtype) if region.single == "stablehlo.add" else image.dtype
     number = scalar_number(start)
     init = (
@@ -113,12 +113,14 @@ def reduced_windows(hlo: Hlo, image: Tensor, start: Tensor, windows: Windows, re
     return cast(node, result(op.results[0], out, dtype), image.dtype)
 
 
-def _positions(size: Dim, windows: Windows, axis: int) -> Dim:
+def positions_of(size: Dim, windows: Windows, axis: int) -> Dim:
+    """How many places a window has along an axis of a padded image."""
     span = (windows.sizes[axis] - 1) * windows.dilations[axis] + 1
     return add(floor_div(sub(size, span), windows.strides[axis]), 1)
 
 
-def _read(axis: int, windows: Windows, wide: Sequence[int], rank: int) -> AffineExpr:
+def read_of(axis: int, windows: Windows, wide: Sequence[int], rank: int) -> AffineExpr:
+    """Where an axis of the image is read: loops of the result first, then those of `wide` axes of the window."""
     place = AffineExpr.dimension(axis) * windows.strides[axis]
     if axis not in wide:
         return place

@@ -31,7 +31,7 @@ class Lowering:
     """A program whose dispatches are outlined, and what the steps have made of it so far.
 
     `compile_branch` compiles a branch of an `If` as a program of its own, `compile_fallback` the whole model for sizes
-    that broadcast; `splits`: see `Target.compile_executables`.
+    that broadcast; `splits`: see `Target.compile_executables`; `taken`: see `Target.take_program`.
     """
 
     module: ModuleOp
@@ -44,6 +44,7 @@ class Lowering:
     kernels: dict[str, CompiledKernel] = field(default_factory=dict[str, "CompiledKernel"])
     branches: dict[str, list[Artifact]] = field(default_factory=dict[str, "list[Artifact]"])
     fallback: Any | None = None
+    taken: ModuleOp | None = None
     schedule: Schedule = field(init=False)
     constants: PackedConstants = field(init=False)
     artifact: Artifact = field(init=False)
@@ -54,6 +55,7 @@ def _compile_executables(lowering: Lowering) -> None:
     executables = [op for op in lowering.module.ops if isinstance(op, ExecutableOp)]
     entries = [entry_of(op) for op in executables]
     merges = contains(lowering.options.dedup, "shapes")
+    lowering.taken = lowering.target.take_program(lowering.module, lowering.ctx, splits=lowering.splits)
     compiled = lowering.target.compile_executables(
         entries, lowering.ctx.resources, splits=lowering.splits, merges=merges
     )
@@ -110,16 +112,27 @@ def _record_statistics(lowering: Lowering) -> None:
     record_statistics.record_statistics(records, lowering.kernels, lowering.schedule, lowering.constants, shared=shared)
     for node, programs in lowering.branches.items():
         branches.record_branches(records, node, programs)
+    records.statistics |= lowering.target.counted()
 
 
 def _assemble_artifact(lowering: Lowering) -> None:
     ctx = lowering.ctx
     metadata = {"model": ctx.records.model, **ctx.metadata}
+    if lowering.taken is not None:
+        _schedule_taken(lowering, lowering.taken)
     lowering.artifact = lowering.target.assemble(
         lowering.schedule, lowering.kernels, lowering.constants, records=encode(ctx.records), metadata=metadata
     )
     if lowering.fallback is not None:
         lowering.artifact = lowering.artifact.with_fallback(_sharing(lowering.fallback, lowering.artifact))
+
+
+def _schedule_taken(lowering: Lowering, module: ModuleOp) -> None:
+    """What the target made of the program in place of what was counted: its schedule and constants, no kernels."""
+    threads = lowering.target.description.threads
+    lowering.schedule = build_schedule.build_schedule(lowering.ctx, module, threads=threads)
+    lowering.kernels = {}
+    lowering.constants = pack_constants.pack_constants(lowering.schedule, {})
 
 
 def _sharing(program: Any, artifact: Artifact) -> Any:

@@ -61,8 +61,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "runtime",
         "targets.runtime_form",
         "targets.null",
-        *_DESCRIBED,
-        "targets.target_file",
+        "targets.cpu.target",
     ),
     "targets.null": (*_MIDDLE, "runtime", "targets.runtime_form", *_DESCRIBED, "targets.target_file"),
     "targets.outside": (*_MIDDLE, "runtime", "targets.runtime_form"),
@@ -82,7 +81,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "onnx_backend": ("interop", "border"),
     "jax": ("interop",),
     "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
-    "api": (*_OF_API, "interop.onnx_host"),
+    "api": (*_OF_API, "interop.onnx_host", "interop.iree_host"),
     "cli": (*_OF_API, "testing", "interop", "api"),
     "__main__": ("cli",),
 }

@@ -9,7 +9,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir.target_description import NUMERICS
 from fuseline.targets.target import Target
 
-TARGETS = ("cpu", "interpreter", "null")
+TARGETS = ("cpu", "interpreter", "iree", "null")
 
 
 def create_target(name: str, threads: int | None = None, numerics: str = "default") -> Target:

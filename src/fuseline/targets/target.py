@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -19,6 +20,7 @@ from fuseline.dispatch.arm_entries import Arm
 from fuseline.dispatch.body_constants import BodyConstant
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.errors import FuselineError
+from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, mul, substitute, sum_of
 from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
@@ -253,6 +255,20 @@ class Target(ABC):
         """The code of `entry`, which `kernel` is without them, where constants lie in `layouts` that `layout_price` has
         a price for; or why there is none. Raises NotImplementedError for a target without layouts."""
         raise NotImplementedError
+
+    def take_program(self, module: ModuleOp, ctx: CompilerContext, *, splits: bool) -> ModuleOp | None:
+        """For a target that compiles the dispatches of a program together: `module`, whose dispatches are outlined and
+        which stays as it is, with calls of host operators in their place; it is what is scheduled and assembled then,
+        and has no kernels. Asked before `compile_executables`, `splits` as there; a target whose kernels are launched
+        one by one answers None.
+        """
+        del module, ctx, splits
+        return None
+
+    def counted(self) -> Mapping[str, Any]:
+        """What such a target knows of the finished program: entries of its statistics, in place of those that were
+        counted."""
+        return {}
 
     def keep_code(self) -> None:
         """Remember from now on what kernels are made from, for `code_text`. Raises E0501 for a target without code."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -25,23 +24,9 @@ from fuseline.targets.iree.flow.parameters import INLINE_BYTES
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 from tests.small_models import attention, convolutions, mlp
+from tests.tensor_files import read_tensors
 
 MODELS = {"mlp": mlp(), "convolutions": convolutions(), "attention": attention("batch", "length")}
-
-
-def _tensors(path: Path) -> dict[str, Any]:
-    """The arrays of a safetensors file, by their names."""
-    data = path.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:start])
-    dtypes = {"F32": np.float32, "I64": np.int64, "U8": np.uint8, "I8": np.int8}
-    found: dict[str, Any] = {}
-    for name, said in header.items():
-        if name != "__metadata__":
-            first, last = said["data_offsets"]
-            bytes_ = data[start + first : start + last]
-            found[name] = np.frombuffer(bytes_, dtypes[said["dtype"]]).reshape(said["shape"])
-    return found
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -72,7 +57,7 @@ def test_large_weights_lie_beside_the_text_under_their_names(tmp_path: Path):
     path = tmp_path / "deep" / "m.mlir"
     files = emit_flow(model, path)
     assert files == [str(path), str(path.with_suffix(".safetensors"))]
-    found = _tensors(path.with_suffix(".safetensors"))
+    found = read_tensors(path.with_suffix(".safetensors").read_bytes())
     named = re.findall(r'flow\.tensor\.constant #flow\.parameter\.named<"model"::"([^"]+)">', path.read_text())
     assert [*found] == named and len(named) == 1
     (stored,) = found.values()

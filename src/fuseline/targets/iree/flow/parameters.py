@@ -3,7 +3,8 @@
     %w = arith.constant dense_resource<fc.weight> : tensor<10x256xf32>
 =>  %w = flow.tensor.constant #flow.parameter.named<"model"::"fc.weight"> : tensor<10x256xf32>
 
-IREE has no parameters of booleans: those are bytes, which a cast turns back.
+IREE has no parameters of booleans, and its compiler crashes on resources of them: those are bytes, which a cast turns
+back.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ INLINE_BYTES = 256
 
 
 def weights_to_parameters(module: ModuleOp, resources: Arrays) -> dict[str, NDArray[Any]]:
-    """Replace each constant of more than `INLINE_BYTES` by a parameter; the arrays of the parameters by their keys.
-    Raises KeyError for a constant that `resources` does not have."""
+    """Replace each constant of more than `INLINE_BYTES`, and each of booleans, by a parameter; answers the arrays by
+    their keys. Raises KeyError for a constant that `resources` does not have."""
     parameters: dict[str, NDArray[Any]] = {}
     for op in list(module.walk()):
         if not isinstance(op, arith.ConstantOp) or not isinstance(op.value, DenseResourceAttr):
             continue
         key = op.value.resource_handle.data
         array = resources[key]
-        if array.nbytes > INLINE_BYTES:
+        if array.nbytes > INLINE_BYTES or array.dtype == np.bool_:
             parameters[key] = array.view(np.uint8) if array.dtype == np.bool_ else array
             _replace(op, key)
     return parameters

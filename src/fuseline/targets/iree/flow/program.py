@@ -8,7 +8,7 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,23 +31,26 @@ KEPT = ("fuseline.name",)
 
 @dataclass(frozen=True, eq=False)
 class FlowProgram:
-    """`text`, and the arrays of its parameters by key."""
+    """`text`, and the arrays of its parameters by key; `regions`: the executable that each region of the text was, in
+    order."""
 
     text: str
     parameters: Mapping[str, NDArray[Any]]
+    regions: Sequence[str] = ()
 
 
-def flow_program(module: ModuleOp, ctx: CompilerContext) -> FlowProgram:
-    """The program of `module`, whose dispatches are outlined and not yet shared, and which stays as it is.
+def flow_program(module: ModuleOp, ctx: CompilerContext, loose: Collection[str] = ()) -> FlowProgram:
+    """The program of `module`, whose dispatches are outlined, and which stays as it is. The ops of executables in
+    `loose` stand outside of any region: IREE forms their dispatches.
 
     Raises FuselineError: E0306 for a value that IREE has no type for, and for an operator of the host.
     """
     require_no_host(module)
     copy = module.clone()
-    inline_executables(copy)
+    regions = inline_executables(copy, loose)
     parameters = weights_to_parameters(copy, ctx.resources)
     drop_attributes(copy)
-    return FlowProgram(print_module(copy, ctx, embed_limit=INLINE_BYTES), parameters)
+    return FlowProgram(print_module(copy, ctx, embed_limit=INLINE_BYTES), parameters, regions)
 
 
 def require_no_host(module: ModuleOp) -> None:

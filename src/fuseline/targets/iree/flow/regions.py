@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -11,39 +12,79 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp
 from fuseline.ir.flow import ReturnOp as RegionReturnOp
 
+_REGION = "flow.dispatch.region"
 
-def inline_executables(module: ModuleOp) -> None:
-    """Put a `flow.dispatch.region` with the executable's body in place of each launch; the executables go."""
+
+def inline_executables(module: ModuleOp, loose: Collection[str] = ()) -> list[str]:
+    """Put a `flow.dispatch.region` with the executable's body in place of each launch, the bare ops where the
+    executable is one of `loose`; the executables go. Answers which executable each region was, in the order of the
+    text."""
     executables = {op.sym_name.data: op for op in module.ops if isinstance(op, ExecutableOp)}
-    entries = {name: _entry(op) for name, op in executables.items()}
+    regions: list[str] = []
     for op in list(module.walk()):
-        if isinstance(op, DispatchOp):
-            _inline(op, entries[op.executable])
+        if not isinstance(op, DispatchOp):
+            continue
+        entry = entry_of(executables[op.executable])
+        if op.executable in loose:
+            _put_bare(op, entry)
+        else:
+            _put_region(op, entry)
+            regions.append(op.executable)
     for executable in executables.values():
         executable.detach()
         executable.erase()
+    return regions
 
 
-def _entry(executable: ExecutableOp) -> FuncOp:
+def region_lines(text: str) -> Iterator[tuple[int, int]]:
+    """The first and the last line of each region in a printed module, counted from 1."""
+    start, end = 0, ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if start and line == end:
+            yield start, number
+            start = 0
+        elif not start and f" {_REGION} " in line:
+            start, end = number, line[: len(line) - len(line.lstrip())] + "}"
+
+
+def entry_of(executable: ExecutableOp) -> FuncOp:
+    """The function of an executable."""
     return next(op for op in executable.walk() if isinstance(op, FuncOp))
 
 
-def _inline(call: DispatchOp, entry: FuncOp) -> None:
-    block = Block()
-    values: dict[SSAValue, SSAValue] = dict(zip(entry.body.block.args, call.arguments, strict=True))
+def _put_region(call: DispatchOp, entry: FuncOp) -> None:
+    block, values = Block(), _bound(call, entry)
     for op in entry.body.block.ops:
-        copy = _copied(op, values)
-        copy.location = op.location
-        block.add_op(copy)
-    types = [result.type for result in call.results]
-    region = DispatchRegionOp(types, list(call.result_dims), Region(block))
+        block.add_op(_copied(op, values))
+    region = DispatchRegionOp([result.type for result in call.results], list(call.result_dims), Region(block))
     region.location = call.location
     region.attributes |= call.attributes
-    parent = call.parent
-    assert parent is not None
-    parent.insert_op_before(region, call)
-    for old, new in zip(call.results, region.results, strict=True):
-        new.name_hint = old.name_hint
+    _before(call, region)
+    _replace(call, region.results)
+
+
+def _put_bare(call: DispatchOp, entry: FuncOp) -> None:
+    values, results = _bound(call, entry), list[SSAValue]()
+    for op in entry.body.block.ops:
+        if isinstance(op, ReturnOp):
+            results = [values.get(value, value) for value in op.operands]
+        else:
+            _before(call, _copied(op, values))
+    _replace(call, results)
+
+
+def _bound(call: DispatchOp, entry: FuncOp) -> dict[SSAValue, Any]:
+    return dict(zip(entry.body.block.args, call.arguments, strict=True))
+
+
+def _before(call: DispatchOp, op: Operation) -> None:
+    block = call.parent
+    assert block is not None
+    block.insert_op_before(op, call)
+
+
+def _replace(call: DispatchOp, results: Any) -> None:
+    for old, new in zip(call.results, results, strict=True):
         old.replace_all_uses_with(new)
     call.detach()
     call.erase()
@@ -52,5 +93,8 @@ def _inline(call: DispatchOp, entry: FuncOp) -> None:
 def _copied(op: Operation, values: dict[SSAValue, Any]) -> Operation:
     """A copy of an op of the entry function, its end as the end of a region."""
     if isinstance(op, ReturnOp):
-        return RegionReturnOp([values.get(value, value) for value in op.operands])
-    return op.clone(values)
+        copy: Operation = RegionReturnOp([values.get(value, value) for value in op.operands])
+    else:
+        copy = op.clone(values)
+    copy.location = op.location
+    return copy

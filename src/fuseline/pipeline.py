@@ -67,6 +67,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "fold-broadcasts-into-readers",
         "propagate-transposes",
         "fold-unit-dims",
+        "sink-concats",
         "canonicalize",
         "cse",
         "fold-constants",

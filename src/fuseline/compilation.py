@@ -79,7 +79,29 @@ def emit(
         return _written(plan_text(ctx.records), output)
     if output is None:
         return stage_text(StageFile(module, ctx, Path(), None, locations=False), PRINTED_WEIGHT_BYTES, notice)
-    return write_stage(module, ctx, output, stage, pipeline_version())
+    return write_stage(module, ctx, output, stage, pipeline_version(), _literal(source, ctx, options, stage))
+
+
+def _literal(
+    source: Any, ctx: CompilerContext, options: CompileOptions, stage: str
+) -> tuple[ModuleOp, CompilerContext] | None:
+    """The program after a stage of a model whose sizes broadcast as they are, where some are taken to be equal; None
+    where it cannot be made, as in a compile."""
+    from fuseline.targets import create_target
+
+    if not ctx.taken_equal:
+        return None
+    alone = replace(options, plan=None, progress=None, after_pass=None)
+    try:
+        target = create_target(options.target, options.threads, options.numerics)
+        module, other = prepare(source, alone, target, literal_broadcasts=True)
+        if stage != "input":
+            run_phases(module, other, alone, until=stage)
+    except FuselineError as error:
+        if error.code == "E0901":
+            raise
+        return None
+    return module, other
 
 
 def _written(text: str, output: Path | None) -> str:

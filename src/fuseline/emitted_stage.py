@@ -142,9 +142,16 @@ def stage_text(part: StageFile, limit: int, notice: Notice | None) -> str:
     return part.alone(limit)
 
 
-def write_stage(module: ModuleOp, ctx: CompilerContext, path: Path, stage: str, pipeline: str) -> str:
+def write_stage(
+    module: ModuleOp,
+    ctx: CompilerContext,
+    path: Path,
+    stage: str,
+    pipeline: str,
+    literal: tuple[ModuleOp, CompilerContext] | None = None,
+) -> str:
     """Write the IR, complete, to `path`, and its weights beside it, both or neither; answers the text. `pipeline`: of
-    the passes that a compile runs.
+    the passes that a compile runs; `literal`: the program for sizes that broadcast as they are, where there is one.
 
     Raises FuselineError (E0502) for places that cannot be written or that hold what is no file of ours.
     """
@@ -152,7 +159,7 @@ def write_stage(module: ModuleOp, ctx: CompilerContext, path: Path, stage: str, 
     if emitted is not None and emitted.stage in DECIDED and stage not in DECIDED:
         stage = emitted.stage  # there is no way back
     said = Emitted(VERSION, pipeline, ctx.target.name, ctx.target.numerics, stage)
-    return write_stage_files(path, [StageFile(module, ctx, path, said)])
+    return write_stage_files(path, [StageFile(module, ctx, path, said, literal=literal)])
 
 
 def write_stage_files(path: Path, parts: Sequence[StageFile], join: Callable[[list[str]], str] = "".join) -> str:

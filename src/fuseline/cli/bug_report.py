@@ -95,8 +95,8 @@ def _version(package: str) -> str | None:
 
 def _pack(file: Any, folder: Path) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for member in sorted(folder.iterdir()):
-            archive.write(member, member.name)
+        for member in sorted(path for path in folder.rglob("*") if path.is_file()):
+            archive.write(member, member.relative_to(folder).as_posix())
 
 
 # the command ----------------------------------------------------------------------------------------------------------
@@ -142,6 +142,10 @@ def _copied(path: Path, folder: Path) -> str:
 
         write = write_stripped if path.suffix == ".onnx" else write_stripped_artifact
         write(path, target)
+    elif path.suffix == ".mlir":
+        from fuseline.verify.stripped_text import write_stripped_text
+
+        write_stripped_text(path, target)
     else:
         target.write_bytes(path.read_bytes())
     return name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -198,4 +199,11 @@ def _emit_stage(
     if place is None:
         deliver(STDOUT, text if text.endswith("\n") else f"{text}\n")
     if as_json:
-        emit("compile", {"model": str(model), "stage": stage, "output": str(output)})
+        files = {} if place is None else _beside(place, text)
+        emit("compile", {"model": str(model), "stage": stage, "output": str(output), **files})
+
+
+def _beside(output: Path, text: str) -> dict[str, str]:
+    """The file of weights that an emitted text names."""
+    said = re.search(r'fuseline\.weights = \{file = "([^"]+)"', text[: text.find("\n")])
+    return {"weights": str(output.with_name(said.group(1)))} if said else {}

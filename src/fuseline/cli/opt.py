@@ -163,9 +163,32 @@ def run_passes(
                 said = said._replace(target=ctx.target.name, numerics=ctx.target.numerics)
         full = locations or (output is not None and said is not None)
         done.append(StageFile(module, ctx, output or Path(), said, full, generic, number))
+        if output is not None and ctx.taken_equal:
+            done[-1].literal = _literal(part, ctx, passes, source, folder or Path())
     if output is not None:
         return write_stage_files(output, done, lambda texts: _joined(notes, texts))
     return _joined(notes, [stage_text(one, EMBED_LIMIT_BYTES, notice) for one in done])
+
+
+def _literal(
+    text: str, ctx: CompilerContext, passes: Sequence[ModulePass], source: str, folder: Path
+) -> tuple[ModuleOp, CompilerContext] | None:
+    """The program beside a text, for sizes that broadcast as they are, after the same passes; None for none."""
+    from fuseline.ir.context import new_context
+    from fuseline.ir.stage_file import read_stage
+
+    other = new_context()
+    other.literal_broadcasts = True
+    other.target, other.legal, other.takes_op = ctx.target, ctx.legal, ctx.takes_op
+    other.sharing_price = ctx.sharing_price
+    try:
+        module = read_stage(text, other, source, folder)
+    except FuselineError as error:
+        if error.code == "E0305":
+            return None
+        raise
+    _run(module, other, passes, None, verify_each=False)
+    return module, other
 
 
 def _joined(notes: Sequence[str], texts: Sequence[str]) -> str:

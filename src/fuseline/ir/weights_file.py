@@ -103,7 +103,7 @@ def load_weights(module: ModuleOp, ctx: CompilerContext, folder: Path) -> Path |
     said = module.attributes.pop(WEIGHTS_ATTRIBUTE, None)
     if said is None:
         return None
-    path = folder / _name_in(said)
+    path = folder / file_name(said.data.get("file") if isinstance(said, DictionaryAttr) else said)
     file = TensorFile(path)
     expected = _text(said, "digest")
     written = file.metadata.get(DIGEST)
@@ -135,14 +135,16 @@ def _text(said: Any, key: str) -> str:
     return text.data if isinstance(text, StringAttr) else ""
 
 
-def _name_in(said: Any) -> str:
-    name = _text(said, "file")
+def file_name(said: Any) -> str:
+    """The path in an attribute, from the folder of the text. Raises FuselineError: E0302 for none, E0308 for one that
+    leads out."""
+    name = said.data if isinstance(said, StringAttr) else ""
     if not name:
         hint = "leave the attribute out, or emit the text again"
-        raise FuselineError("E0302", f"{WEIGHTS_ATTRIBUTE} must name a file", node=WEIGHTS_ATTRIBUTE, hint=hint)
+        raise FuselineError("E0302", "what lies beside the IR must name a file", node=WEIGHTS_ATTRIBUTE, hint=hint)
     parts = PurePosixPath(name).parts
     if "\0" in name or "\\" in name or PurePosixPath(name).is_absolute() or ".." in parts:
-        raise wrong(name, "the weights must lie in the folder of the IR, or below it", "put the file beside the IR")
+        raise wrong(name, "files must lie in the folder of the IR, or below it", "put the file beside the IR")
     return name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -77,6 +78,24 @@ def test_every_command_reads_it(command: list[str], text: Path, capsys: Capture)
 def test_two_texts_are_compared(text: Path, model: Path, capsys: Capture):
     assert main(["diff", str(text), str(model), "--json"]) == 0
     assert "error" not in json.loads(capsys.readouterr().out)
+
+
+def test_json_names_both_files(model: Path, tmp_path: Path, capsys: Capture):
+    words = ["compile", str(model), "--emit", "layout", "-o", str(tmp_path / "y.mlir"), "--json"]
+    assert main(words) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["output"] == str(tmp_path / "y.mlir") and said["weights"] == str(tmp_path / "y.safetensors")
+
+
+def test_a_bug_report_has_no_weights_and_shows_the_failure(text: Path, tmp_path: Path, capsys: Capture):
+    archive, secret = tmp_path / "r.zip", text.with_suffix(".safetensors").read_bytes()[-64:]
+    words = ["compile", str(text), "--emit", "nothing", "--report-bug", str(archive)]
+    assert main(words) == 2 and "shows the failure by itself" in capsys.readouterr().err
+    with zipfile.ZipFile(archive) as members:
+        assert {"model.mlir", "x.safetensors"} <= {*members.namelist()}
+        assert not any(secret in members.read(name) for name in members.namelist())
+        members.extractall(tmp_path / "got")
+    assert main(["stats", str(tmp_path / "got" / "model.mlir")]) == 0
 
 
 def test_both_are_moved_together(text: Path, model: Path, tmp_path: Path):

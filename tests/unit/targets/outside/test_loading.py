@@ -241,5 +241,6 @@ def test_without_packages_there_are_those_of_the_tree():
     assert {info.name: (info.runs, info.writes) for info in infos} == {
         "cpu": (True, ".fuse"),
         "interpreter": (True, ""),
+        "iree": (True, ".fuse"),
         "null": (False, ""),
     }

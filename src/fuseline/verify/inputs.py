@@ -14,6 +14,7 @@ import onnx
 
 from fuseline.buffers import INDEX_TYPE
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.dispatch_functions import without_dispatch_functions
 
 Extent = int | str | None
 
@@ -61,7 +62,8 @@ class Hints:
 def hints_of(model: onnx.ModelProto) -> Hints:
     """Ranges from the tables that integer inputs are looked up in, overridden by the metadata keys `*.inputs` and
     `*.dims` (JSON)."""
-    ranges: dict[str, tuple[float, float]] = {name: (0, limit) for name, limit in _gather_limits(model.graph).items()}
+    graph = without_dispatch_functions(model).graph
+    ranges: dict[str, tuple[float, float]] = {name: (0, limit) for name, limit in _gather_limits(graph).items()}
     sizes: dict[str, int] = {}
     for entry in model.metadata_props:
         if entry.key.endswith(".inputs"):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx
-from onnx import AttributeProto, TypeProto, helper
+from onnx import AttributeProto, TypeProto, helper, shape_inference
 
 from fuseline.frontends.onnx.dispatch_functions import renamed
 from fuseline.frontends.onnx.protos import nested_nodes, standard_domain
@@ -47,27 +47,51 @@ class Bodies:
             return self._without_bias(node)
         return None if any(node.output[_READ_OTHERWISE.get(node.op_type, len(node.output)) :]) else self._standard(node)
 
+    def infers(self, node: onnx.NodeProto) -> bool:
+        """Whether the types of the standard's body for a node are right. Some are written for f32, and runtimes that
+        infer the types inside of a function refuse them for others. True where there is no body or no type."""
+        body = self._of_standard(node)
+        if body is None or any(name and name not in self.types for name in node.input):
+            return True
+        types = [_element(self.types.get(name, TypeProto())) for name in node.input]
+        attributes = {**self._defaults(node), **{attribute.name: attribute for attribute in node.attribute}}
+        try:
+            shape_inference.infer_function_output_types(body, types, list(attributes.values()))
+        except (shape_inference.InferenceError, RuntimeError):
+            return False
+        return True
+
     def _standard(self, node: onnx.NodeProto) -> list[onnx.NodeProto] | None:
-        version = self.opsets.get("", 1)
-        if not onnx.defs.has(node.op_type, version, ""):
+        body = self._of_standard(node)
+        if body is None:
             return None
-        schema: Any = onnx.defs.get_schema(node.op_type, version, "")  # onnx's stub lacks the functions of a schema
-        versions = [one for one in schema.function_opset_versions if one <= version]
-        defaults = {name: one.default_value for name, one in schema.attributes.items() if one.default_value.name}
-        if versions:
-            body = onnx.FunctionProto.FromString(schema.get_function_with_opset_version(versions[-1]))
-            written = {"": versions[-1], **{item.domain: item.version for item in body.opset_import}}
-            return self._inlined(body, node, defaults) if self._fits(body, written) else None
+        written = {standard_domain(item.domain): item.version for item in body.opset_import}
+        return self._inlined(body, node, self._defaults(node)) if self._fits(body, written) else None
+
+    def _schema(self, node: onnx.NodeProto) -> Any:
+        """The schema of an operator of the standard (onnx's stub lacks its functions), or None."""
+        version = self.opsets.get("", 1)
+        known = not standard_domain(node.domain) and onnx.defs.has(node.op_type, version, "")
+        return onnx.defs.get_schema(node.op_type, version, "") if known else None
+
+    def _defaults(self, node: onnx.NodeProto) -> dict[str, AttributeProto]:
+        schema = self._schema(node)
+        return {name: one.default_value for name, one in schema.attributes.items() if one.default_value.name}
+
+    def _of_standard(self, node: onnx.NodeProto) -> onnx.FunctionProto | None:
+        """The body that the standard defines for a node, with the operator set that it is written for."""
+        schema, version = self._schema(node), self.opsets.get("", 1)
+        if schema is None:
+            return None
+        plain = [one for one in schema.function_opset_versions if one <= version]
+        if plain:
+            return _body(schema.get_function_with_opset_version(plain[-1]), plain[-1])
         versions = [one for one in schema.context_dependent_function_opset_versions if one <= version]
         if not versions or any(name and name not in self.types for name in node.input):
             return None
         types = [self.types.get(name, TypeProto()).SerializeToString() for name in node.input]
         data = schema.get_context_dependent_function_with_opset_version(versions[-1], node.SerializeToString(), types)
-        if not data:
-            return None
-        body = onnx.FunctionProto.FromString(data)
-        written = {"": versions[-1], **{item.domain: item.version for item in body.opset_import}}
-        return self._inlined(body, node, defaults) if self._fits(body, written) else None
+        return _body(data, versions[-1]) if data else None
 
     def _fits(self, body: onnx.FunctionProto, written: Mapping[str, int]) -> bool:
         """Whether the nodes of a body, written for some operator sets, mean the same under those of the model."""
@@ -120,6 +144,22 @@ class Bodies:
             helper.make_node("Reshape", [node.input[_BIAS], names["shape"]], [names["bias"]], name=names["bias"]),
             helper.make_node("Add", [names["product"], names["bias"]], [node.output[0]], name=node.name),
         ]
+
+
+def _body(data: bytes, version: int) -> onnx.FunctionProto:
+    body = onnx.FunctionProto.FromString(data)
+    if all(standard_domain(item.domain) for item in body.opset_import):
+        body.opset_import.append(helper.make_opsetid("", version))
+    return body
+
+
+def _element(type_: TypeProto) -> TypeProto:
+    """The type without sizes."""
+    out = TypeProto()
+    out.CopyFrom(type_)
+    if out.HasField("tensor_type"):
+        out.tensor_type.ClearField("shape")
+    return out
 
 
 def _since(op_type: str, domain: str, version: int) -> int | None:

@@ -15,7 +15,7 @@ from fuseline.exports.onnx.graph import Graph
 from fuseline.exports.onnx.partition import Partition, partition_of
 from fuseline.exports.onnx.placement import Placement, place
 from fuseline.exports.onnx.result import FusedModel
-from fuseline.exports.onnx.roles import KEPT, roles_of, spelled_from
+from fuseline.exports.onnx.roles import KEPT, UNTYPED, roles_of, spelled_from
 from fuseline.exports.onnx.source import opened
 from fuseline.exports.onnx.summary import summary_of
 from fuseline.frontends.onnx.model_file import OpenedModel
@@ -56,6 +56,7 @@ def _placement(graph: Graph, partition: Partition, roles: Mapping[int, str]) -> 
         {number: list(found) for number, found in homes.items()},
         repeatable=lambda number: partition.is_repeatable(graph.nodes[number].name),
         fixed=fixed,
+        apart=[number for number, role in roles.items() if role == UNTYPED],
         small={number for number in range(len(graph.nodes)) if _is_small_constant(graph, number)},
     )
 

@@ -55,14 +55,16 @@ def place(
     repeatable: Callable[[int], bool],
     fixed: Collection[int],
     small: Collection[int],
+    apart: Collection[int] = (),
 ) -> Placement:
     """Where each node goes.
 
     Args:
         homes: dispatches by node, those preferred first. repeatable: whether a node in several dispatches is computed
         in each. fixed: nodes that stay in the main graph. small: constants that are repeated wherever they are read.
+        apart: nodes that may be in no function, whatever needs them.
     """
-    found = _Placing(graph, homes, repeatable, fixed, small)
+    found = _Placing(graph, dict(homes), repeatable, {*fixed, *apart}, small, apart)
     for _ in rounds("joining functions that need each other", most=_MOST_ROUNDS):
         found.settle()
         if not found.join_cycles():
@@ -73,10 +75,11 @@ def place(
 @dataclass
 class _Placing:
     graph: Graph
-    homes: Mapping[int, Sequence[int]]
+    homes: dict[int, Sequence[int]]
     repeatable: Callable[[int], bool]
     fixed: Collection[int]
     small: Collection[int]
+    apart: Collection[int]
     _sets: DisjointSets[int] = field(default_factory=DisjointSets[int])
     _drawn: dict[int, int] = field(default_factory=dict[int, int])
     _live: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
@@ -188,11 +191,26 @@ class _Placing:
         units = self._units()
         cycles = [part for part in components(self._edges(units)) if len(part) > 1]
         for part in cycles:
+            outside = {number for what, number in part if what == "node"} & {*self.apart}
             functions = sorted(number for what, number in part if what == "function")
+            if outside:
+                self._part(outside, functions)
+                continue
             for other in functions[1:]:
                 self._join(functions[0], other)
             self._drawn.update((number, functions[0]) for what, number in part if what == "node")
         return bool(cycles)
+
+    def _part(self, outside: Collection[int], functions: Collection[int]) -> None:
+        """Take what needs nodes that are in no function out of those functions, too."""
+        behind = {*outside}
+        for node in range(min(outside), len(self.graph.nodes)):
+            if any(maker in behind for maker in self.graph.makers(node)):
+                behind.add(node)
+        for node in behind:
+            if set(self._live[node]) & set(functions):
+                self.homes.pop(node, None)
+                self._drawn.pop(node, None)
 
     def placement(self) -> Placement:
         """The functions as they stand, once there are no cycles."""

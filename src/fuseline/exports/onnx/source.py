@@ -11,9 +11,11 @@ from typing import Any
 import onnx
 
 from fuseline.errors import FuselineError
+from fuseline.exports.onnx.acyclic import in_order
+from fuseline.exports.onnx.graph import names_read
 from fuseline.frontends.onnx.dispatch_functions import without_dispatch_functions
 from fuseline.frontends.onnx.model_file import OpenedModel, load_model, open_model
-from fuseline.frontends.onnx.plain_protos import dense_tensor
+from fuseline.frontends.onnx.plain_protos import dense_tensor, repeated_constants
 from fuseline.frontends.onnx.protos import nodes
 
 PREFIX = "fuseline."
@@ -33,6 +35,7 @@ def opened(source: Any) -> OpenedModel:
     proto = onnx.ModelProto()
     proto.CopyFrom(without_dispatch_functions(found.split.proto))
     _make_dense(proto.graph)
+    _drop_repeated(proto.graph)
     _put_in_order(proto.graph)
     name_nodes(proto.graph.node)
     _forget(proto)
@@ -61,27 +64,20 @@ def name_nodes(nodes: Iterable[onnx.NodeProto]) -> None:
 
 
 def _put_in_order(graph: onnx.GraphProto) -> None:
-    """Sort nodes that stand before what they read, each as soon as it may run."""
-    from fuseline.exports.onnx.graph import names_read
-
-    made = {name for node in graph.node for name in node.output if name}
-    done: set[str] = set()
-    waiting, ordered = list(graph.node), list[onnx.NodeProto]()
-    while waiting:
-        late: list[onnx.NodeProto] = []
-        for node in waiting:
-            if all(name in done or name not in made for name in names_read(node)):
-                ordered.append(node)
-                done.update(node.output)
-            else:
-                late.append(node)
-        if len(late) == len(waiting):
-            raise FuselineError("E0105", "the graph has a cycle", node=late[0].name or late[0].op_type)
-        waiting = late
-    if any(one is not other for one, other in zip(ordered, graph.node, strict=True)):
-        copies = [copy for copy in map(_copy, ordered)]
+    """Sort nodes that stand before what they read; those in order stay as they are."""
+    nodes = list(graph.node)
+    maker = {name: number for number, node in enumerate(nodes) for name in node.output if name}
+    sources = {number: {maker[name] for name in names_read(node) if name in maker} for number, node in enumerate(nodes)}
+    order = in_order(sources, {number: number for number in sources})
+    if order != list(range(len(nodes))):
+        ordered = [_copy(nodes[number]) for number in order]
         del graph.node[:]
-        graph.node.extend(copies)
+        graph.node.extend(ordered)
+
+
+def _drop_repeated(graph: onnx.GraphProto) -> None:
+    for number in reversed(repeated_constants(graph)):
+        del graph.node[number]
 
 
 def _copy(node: onnx.NodeProto) -> onnx.NodeProto:

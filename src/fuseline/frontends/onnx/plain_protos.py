@@ -28,7 +28,7 @@ def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Type
     types = {info.name: info.type for info in proto.graph.input if _holds_map(info.type)}
     for graph in graphs(out):
         _complete_outputs(graph)
-        for index in sorted((*_repeated_constants(graph), *_idle(graph)), reverse=True):
+        for index in sorted((*repeated_constants(graph), *_idle(graph)), reverse=True):
             del graph.node[index]
         _forget_maps(graph)
         graph.initializer.extend(dense_tensor(tensor, tensor.values.name) for tensor in graph.sparse_initializer)
@@ -41,7 +41,7 @@ def plain_model(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Type
 
 def _is_special(proto: onnx.ModelProto) -> bool:
     if any(
-        next(_vague_outputs(graph), None) is not None or _repeated_constants(graph) or _idle(graph)
+        next(_vague_outputs(graph), None) is not None or repeated_constants(graph) or _idle(graph)
         for graph in graphs(proto)
     ):
         return True
@@ -64,7 +64,7 @@ def _complete_outputs(graph: onnx.GraphProto) -> None:
         info.type.CopyFrom(type_)
 
 
-def _repeated_constants(graph: onnx.GraphProto) -> list[int]:
+def repeated_constants(graph: onnx.GraphProto) -> list[int]:
     """The numbers of Constant nodes that say again what one before them says."""
     found: list[int] = []
     constants: dict[str, int] = {}

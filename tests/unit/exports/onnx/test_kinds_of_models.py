@@ -337,3 +337,40 @@ def test_other_targets_and_levels(tmp_path: Path):
     )
     alone = _right(model, {"x": _normal(4, 8)}, tmp_path, fusion="none", target="null")
     assert alone.summary.functions == 3
+
+
+def test_training_information_and_notes_stay(tmp_path: Path):
+    model = onnx_model("(float[4, 8] x) => (float[4, 6] y) { [n] t = MatMul(x, w)  y = Relu(t) }", w=_normal(8, 6))
+    training = model.training_info.add()
+    training.algorithm.CopyFrom(onnx.parser.parse_graph("step () => (float[8, 6] next) { next = Identity(w) }"))
+    training.update_binding.add(key="w", value="next")
+    helper.set_model_props(model, {"author": "me", "fuseline.plan": "of another export"})
+    model.graph.node[0].metadata_props.add(key="seen", value="yes")
+    _right(model, {"x": _normal(4, 8)}, tmp_path)
+    fused = onnx.load(tmp_path / "fused.onnx")
+    assert fused.training_info[0] == training
+    said = [(entry.key, entry.value) for entry in fused.metadata_props]
+    assert ("author", "me") in said and len(said) == len(dict(said))
+    assert ("seen", "yes") in [(e.key, e.value) for f in fused.functions for n in f.node for e in n.metadata_props]
+
+
+def test_constants_that_stand_twice(tmp_path: Path):
+    model = onnx_model(
+        "(float[4] x) => (float[4] y)"
+        "{ c = Constant<value = float[1] {2.0}>()  t = Mul(x, c)"
+        "  c = Constant<value = float[1] {2.0}>()  y = Add(t, c) }"
+    )
+    fuse(model).save(tmp_path / "once.onnx")  # the checker refuses the model itself
+    _right(tmp_path / "once.onnx", {"x": _normal(4)}, tmp_path)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_a_node_whose_body_is_of_another_type_stays_in_the_main_graph(kind: Any, tmp_path: Path):
+    """onnxruntime refuses it inside of a function; ONNX's checker refuses it anywhere."""
+    element = "float" if kind is np.float32 else "float16"
+    model = onnx_model(
+        f"({element}[2, 3, 4, 5] x) => ({element}[2, 3, 4, 5] y)"
+        "{ t = Exp(x)  u = MeanVarianceNormalization<axes = [2, 3]>(t)  y = Relu(u) }"
+    )
+    fuse(model).save(tmp_path / "fused.onnx")
+    assert ("MeanVarianceNormalization" in _main(tmp_path)) == (kind is np.float16)

@@ -28,7 +28,8 @@ def _check(seed: int, nodes: int, folder: Path) -> None:
         assert refused.code != "E0901"
         return
     fused.save(path)
-    onnx.checker.check_model(str(path), full_check=True)
+    if _is_valid(case.model):
+        onnx.checker.check_model(str(path), full_check=True)
     again = fuse(path)
     again.save(folder / "again.onnx")
     assert again.summary.plan == fused.summary.plan and again.summary.graph == fused.summary.graph
@@ -38,6 +39,14 @@ def _check(seed: int, nodes: int, folder: Path) -> None:
     except Exception:  # noqa: BLE001 - what onnxruntime cannot run is not compared with it
         return
     assert compare(expected, outputs(str(path), case.feeds[0])) <= 1
+
+
+def _is_valid(model: onnx.ModelProto) -> bool:
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
+        return False
+    return True
 
 
 @pytest.mark.parametrize("seed", _seeds(__name__, _FEW))

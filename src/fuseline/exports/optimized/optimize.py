@@ -14,15 +14,18 @@ from onnx_ir.passes import common
 
 from fuseline.exports.optimized.editor import Editor
 from fuseline.exports.optimized.rewrites import (
+    aligned_channels,
     clips,
     constants,
     dilations,
     gathers,
     identities,
+    late_gathers,
     pads,
     relayout,
     scales,
     shuffles,
+    sums,
     transposes,
 )
 from fuseline.exports.optimized.summary import Summary
@@ -43,7 +46,10 @@ class Rewrite(NamedTuple):
 
 REWRITES = tuple(
     Rewrite(module.NAME, module.apply)
-    for module in (constants, identities, dilations, transposes, relayout, pads, scales, clips, shuffles, gathers)
+    for module in (
+        *(constants, identities, dilations, transposes, relayout, pads, scales, clips, sums),
+        *(shuffles, gathers, late_gathers, aligned_channels),
+    )
 )
 """In the order in which each round runs them."""
 
@@ -58,6 +64,7 @@ def rewrite(model: ir.Model) -> Summary:
     else:
         summary.refuse("all", "", f"operator set {editor.opset} is older than {OLDEST}")
     _clean(model)
+    _put_in_order(model.graph)
     summary.after = _operators(model)
     return summary
 
@@ -109,3 +116,13 @@ def _clean(model: ir.Model) -> None:
     with _quiet():
         common.RemoveUnusedNodesPass()(model)
         common.DeduplicateInitializersPass()(model)
+
+
+def _put_in_order(graph: ir.Graph) -> None:
+    """Initializers in the order in which nodes read them, so that the same graph is the same file."""
+    read = dict.fromkeys(value.name for node in graph.all_nodes() for value in node.inputs if value is not None)
+    places = {name: place for place, name in enumerate(read)}
+    held = list(graph.initializers.items())
+    graph.initializers.clear()
+    for name, value in sorted(held, key=lambda item: places.get(item[0], len(places))):
+        graph.initializers[name] = value

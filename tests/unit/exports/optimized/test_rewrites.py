@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
@@ -109,25 +110,7 @@ def test_bounds(body: str, operators: dict[str, int]):
     assert found.operators == operators
 
 
-# -- shuffles and gathers ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("groups", [2, 3])
-def test_a_channel_shuffle_is_a_gather(groups: int):
-    each, rows = int(RNG.integers(2, 5)), int(RNG.integers(4, 7))
-    channels = groups * each
-    text = f"""(float[1, {channels}, {rows}, {rows}] x) => (float[1, {channels}, {rows}, {rows}] y)
-    {{ a = Reshape(x, s)  b = Transpose<perm = [0, 2, 1, 3, 4]>(a)  y = Reshape(b, t) }}"""
-    shapes = {"s": _array(1, groups, each, rows, rows), "t": _array(-1, channels, rows, rows)}
-    assert checked(onnx_model(text, shapes)).operators == {"Gather": 1}
-
-
-def test_a_shuffle_by_slices_is_a_gather():
-    text = """(float[1, 6, 5, 4] x) => (float[1, 6, 5, 4] y)
-    { a = Slice(x, i0, i3, i1)  b = Slice(x, i3, i6, i1)  c = Unsqueeze(a, i2)  d = Unsqueeze(b, i2)
-      e = Concat<axis = 2>(c, d)  y = Reshape(e, t) }"""
-    numbers = {f"i{number}": _array(number) for number in (0, 1, 2, 3, 6)}
-    assert checked(onnx_model(text, {**numbers, "t": _array(1, 6, 5, 4)})).operators == {"Gather": 1}
+# -- gathers -----------------------------------------------------------------------------------------------------------
 
 
 def test_parts_of_a_shuffle_are_taken_at_once():
@@ -143,17 +126,6 @@ def test_parts_of_a_shuffle_are_taken_at_once():
     }
     found = checked(onnx_model(text, {**held, "six": _array(6), "o": _array(7, 7)}))
     assert found.operators["Reshape"] == found.operators["Split"] == 0 and found.operators["Gather"] >= 3
-
-
-@pytest.mark.parametrize(
-    ("perm", "last"),
-    [([0, 2, 1, 3, 4], 3), ([0, 1, 2, 4, 3], 16), ([1, 0, 2, 3, 4], 16)],
-)
-def test_what_is_no_shuffle_of_long_rows_stays(perm: list[int], last: int):
-    text = f"""(float[2, 4, {last}, 1] x) => (float[a, b, c, d] y)
-    {{ a = Reshape(x, s)  b = Transpose<perm = {perm}>(a)  y = Reshape(b, t) }}"""
-    found = checked(onnx_model(text, s=_array(2, 2, 2, last, 1), t=_array(2, 4, -1, 1)))
-    assert "shuffles" not in found.summary.done or perm != [0, 2, 1, 3, 4]
 
 
 # -- constants and identities ------------------------------------------------------------------------------------------
@@ -210,3 +182,54 @@ def test_an_input_with_a_value_is_a_constant():
 def test_old_operator_sets_are_left():
     found = checked(onnx_model("(float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }", opset=8), interpreted=False)
     assert any("operator set" in reason for reason in found.reasons)
+
+
+# -- sums and aligned channels -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("names", "operator"), [("x, w", "Add"), ("x, w, x", "Sum"), ("x", "Sum")])
+def test_a_sum_of_two_is_an_add(names: str, operator: str):
+    held = {"w": _normal(2, 3)} if "w" in names else {}
+    found = checked(onnx_model(f"(float[2, 3] x) => (float[2, 3] y) {{ y = Sum({names}) }}", held))
+    assert found.operators == {operator: 1}
+
+
+def _sandwich(channels: int, body: str, **more: Any) -> Any:
+    """Dense, depthwise and dense convolutions around `channels` channels, which a body makes s of."""
+    text = f"""(float[1, 3, 5, 5] x) => (float[1, 2, a, b] y)
+    {{ c = Conv(x, v, e)  {body}  y = Conv(s, w) }}"""
+    held = {"v": _normal(channels, 3, 1, 1), "e": _normal(channels), "w": _normal(2, channels, 1, 1)}
+    return onnx_model(text, {**held, "d": _normal(channels, 1, 3, 3), **more})
+
+
+def _groups(found: Any) -> set[int]:
+    nodes = [node for node in found.model.graph.node if node.op_type == "Conv"]
+    return {attribute.i for node in nodes for attribute in node.attribute if attribute.name == "group"}
+
+
+@pytest.mark.parametrize("channels", [25, 26, 27, 58])
+def test_depthwise_channels_are_aligned(channels: int):
+    body = f"r = Relu(c)  p = Conv<group = {channels}>(r, d, e)  q = Sigmoid(p)  s = Conv<group = {channels}>(q, o)"
+    found = checked(_sandwich(channels, body, o=_normal(channels, 1, 1, 1)))
+    assert found.summary.done["aligned-channels"] == 1 and _groups(found) == {-(-channels // 4) * 4}
+
+
+@pytest.mark.parametrize(
+    ("channels", "body"),
+    [
+        (28, "s = Conv<group = 28>(c, d)"),
+        (10, "s = Conv<group = 10>(c, d)"),
+        (26, "g = Log(c)  s = Conv<group = 26>(g, d)"),
+        (26, "t = Conv<group = 26, pads = [1, 1, 1, 1]>(c, d)  s = Add(t, c)"),
+        (26, "t = Conv<group = 26>(c, d)  s = Softmax<axis = 1>(t)"),
+        (26, "i = Identity(d)  k = Abs(x)  f = ReduceMax<keepdims = 0>(k)  m = Mul(d, f)  s = Conv<group = 26>(c, m)"),
+    ],
+)
+def test_other_channels_stay(channels: int, body: str):
+    model = _sandwich(channels, body)
+    feeds = {"x": np.abs(_normal(1, 3, 5, 5)) + 0.5}
+    if "Log" in body:
+        for tensor in model.graph.initializer:
+            if tensor.name in "ve":
+                tensor.CopyFrom(numpy_helper.from_array(np.abs(numpy_helper.to_array(tensor)) + 0.5, tensor.name))
+    assert "aligned-channels" not in checked(model, feeds).summary.done

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from fuseline.exports.optimized.channel_orders import is_safe_gather
 from fuseline.exports.optimized.editor import Array, Editor, attribute, is_standard, operand, sizes
 
 NAME = "gathers"
@@ -21,7 +22,7 @@ def apply(editor: Editor) -> bool:
         if node.graph is editor.graph and is_standard(node, "Gather") and editor.opset >= 13:
             order = _order(editor, node)
             users = [] if order is None else editor.users(node.outputs[0])
-            if order is not None and users and all(_takes_part(editor, user, node) for user in users):
+            if order is not None and users and all(_can_take(editor, user, node) for user in users):
                 for user in users:
                     _rewrite(editor, user, node, order)
                 editor.summary.did(NAME)
@@ -40,25 +41,39 @@ def _axis(node: ir.Node, dims: int, default: int = 0) -> int:
     return int(attribute(node, "axis", default)) % dims
 
 
-def _takes_part(editor: Editor, user: ir.Node, node: ir.Node) -> bool:
-    dims = sizes(node.outputs[0])
-    if dims is None or user.graph is not editor.graph or user.inputs[0] is not node.outputs[0]:
+def _can_take(editor: Editor, user: ir.Node, node: ir.Node) -> bool:
+    """Whether `user` takes parts of a Gather, none of which is a Gather that is misread (`is_safe_gather`)."""
+    dims, source = sizes(node.outputs[0]), sizes(node.inputs[0])
+    if dims is None or source is None:
         return False
-    axis = _axis(node, len(dims))
+    axis, order = _axis(node, len(dims)), _order(editor, node)
+    if order is None or not takes_part(editor, user, node.outputs[0], axis):
+        return False
+    size = source[axis]
+    parts = _parts(editor, user, order, axis)
+    return all(isinstance(size, int) and (_in_a_row(part) or is_safe_gather(part, size)) for part in parts)
+
+
+def takes_part(editor: Editor, user: ir.Node, value: ir.Value, axis: int) -> bool:
+    """Whether `user` takes known parts of `value` along `axis`."""
+    dims = sizes(value)
+    if dims is None or user.graph is not editor.graph or user.inputs[0] is not value:
+        return False
     if is_standard(user, "Gather"):
         return _order(editor, user) is not None and _axis(user, len(dims)) == axis
     if is_standard(user, "Split"):
-        return _axis(user, len(dims)) == axis and all(
-            isinstance((sizes(o) or {axis: 0})[axis], int) for o in user.outputs
-        )
-    return (
-        is_standard(user, "Slice")
-        and editor.numbers(user, 3, "axes") in ([axis], [axis - len(dims)])
-        and (
-            None not in (editor.numbers(user, 1, "starts"), editor.numbers(user, 2, "ends"))
-            and (operand(user, 4) is None or editor.numbers(user, 4, "steps") is not None)
-        )
-    )
+        known = all(isinstance((sizes(out) or {axis: None})[axis], int) for out in user.outputs)
+        return known and _axis(user, len(dims)) == axis
+    return is_standard(user, "Slice") and _slices(editor, user, axis, len(dims))
+
+
+def _slices(editor: Editor, user: ir.Node, axis: int, rank: int) -> bool:
+    """Whether a Slice takes a known part along this axis alone, forwards."""
+    if editor.numbers(user, 3, "axes") not in ([axis], [axis - rank]):
+        return False
+    steps = [1] if operand(user, 4) is None else editor.numbers(user, 4, "steps")
+    known = None not in (editor.numbers(user, 1, "starts"), editor.numbers(user, 2, "ends"))
+    return known and steps is not None and steps[0] > 0
 
 
 def _rewrite(editor: Editor, user: ir.Node, node: ir.Node, order: Array) -> None:
@@ -83,9 +98,13 @@ def _parts(editor: Editor, user: ir.Node, order: Array, axis: int) -> list[Array
     return list(np.split(order, ends[:-1]))
 
 
+def _in_a_row(part: Array) -> bool:
+    return bool(len(part)) and bool(np.array_equal(part, np.arange(part[0], part[0] + len(part))))
+
+
 def _taken(editor: Editor, at: ir.Node, source: ir.Value, part: Array, axis: int, out: ir.Value) -> ir.Value:
     shape = sizes(out)
-    if len(part) and np.array_equal(part, np.arange(part[0], part[0] + len(part))):
+    if _in_a_row(part):
         numbers = [np.array([number], np.int64) for number in (part[0], part[0] + len(part), axis)]
         return editor.new_node(
             "Slice", [source, *(editor.new_constant(n, f"{at.name}/part") for n in numbers)], at, shape

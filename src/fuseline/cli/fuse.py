@@ -12,6 +12,7 @@ from fuseline.cli.console import emit, progress, say, warn
 from fuseline.cli.models import require_model
 from fuseline.cli.options import json_option, partition_options, threads_option
 from fuseline.cli.output import deliver, is_stdout, refuse_two_documents
+from fuseline.errors import FuselineError
 
 
 @click.command()
@@ -37,6 +38,8 @@ def fuse(model: Path, output: Path | None, optimized: bool, as_json: bool, **opt
 
     require_model(model, "fuse")
     refuse_two_documents(output, as_json)
+    if optimized and is_stdout(output):
+        raise FuselineError("E0501", "--optimized writes a file", hint="give one: -o FILE")
     if optimized:
         from fuseline.cli.optimized_graph import write_optimized
 

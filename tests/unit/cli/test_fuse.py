@@ -84,6 +84,7 @@ def test_the_model_may_take_the_place_of_the_one_that_is_read(model: Path):
         (["fuse", "{folder}/m.fuse"], "E0501"),
         (["fuse", "{folder}/m.mlir"], "E0501"),
         (["fuse", "{model}", "-o", "-"], "E0501"),
+        (["fuse", "{model}", "--optimized", "-o", "-"], "E0501"),
         (["fuse", "{model}", "--target", "what"], "E0501"),
     ],
 )
@@ -94,6 +95,14 @@ def test_what_is_refused(words: list[str], code: str, model: Path, capsys: pytes
     status, about = _json(capsys, *(word.format(model=model, folder=model.parent) for word in words), "--json")
     assert status and about["error"]["code"] == code
     assert sorted(model.parent.iterdir()) == before
+
+
+def test_standard_output(model: Path, capfdbinary: pytest.CaptureFixture[bytes]):
+    assert main(["fuse", str(model), "-o", "-"]) == 0
+    fused = onnx.load_model_from_string(capfdbinary.readouterr().out)
+    assert fused.functions
+    model.with_name("fused.onnx").write_bytes(fused.SerializeToString())
+    onnx.checker.check_model(str(model.with_name("fused.onnx")), full_check=True)
 
 
 def test_names_that_are_no_text_are_refused(model: Path, capsys: pytest.CaptureFixture[str]):

@@ -19,6 +19,7 @@ from fuseline.exports.onnx.roles import spelled_from
 from fuseline.exports.onnx.source import SOURCE, name_nodes
 from fuseline.exports.onnx.value_types import value_types
 from fuseline.frontends.onnx.model_file import OpenedModel
+from fuseline.frontends.onnx.protos import nested_nodes
 from fuseline.ir.rounds import rounds
 from fuseline.passes.fusion.plan import plan_id
 
@@ -96,8 +97,29 @@ def _with_bodies(model: OpenedModel, names: Collection[str]) -> OpenedModel | No
     for node in old.graph.node:
         inner = found.get(node.name)
         proto.graph.node.extend([node] if inner is None else _marked(inner, node.name))
+    _forget_functions(proto, _called(old) - _called(proto))
     name_nodes(proto.graph.node)
     return replace(model, split=replace(model.split, proto=proto))
+
+
+def _called(proto: onnx.ModelProto) -> set[tuple[str, str, str]]:
+    """The functions of a model that its graph calls, directly or through others."""
+    functions = {(one.domain, one.name, one.overload): one for one in proto.functions}
+    found: set[tuple[str, str, str]] = set()
+    waiting = list(nested_nodes(proto.graph.node))
+    while waiting:
+        node = waiting.pop()
+        name = (node.domain, node.op_type, node.overload)
+        if name in functions and name not in found:
+            found.add(name)
+            waiting += nested_nodes(functions[name].node)
+    return found
+
+
+def _forget_functions(proto: onnx.ModelProto, names: Collection[tuple[str, str, str]]) -> None:
+    kept = [one for one in proto.functions if (one.domain, one.name, one.overload) not in names]
+    del proto.functions[:]
+    proto.functions.extend(kept)
 
 
 def _marked(nodes: list[onnx.NodeProto], source: str) -> list[onnx.NodeProto]:

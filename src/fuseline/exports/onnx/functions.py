@@ -10,7 +10,7 @@ from onnx import helper
 from fuseline.exports.onnx.bodies import with_defaults
 from fuseline.exports.onnx.graph import Graph
 from fuseline.exports.onnx.metadata import Reasons, function_metadata, model_metadata, put
-from fuseline.exports.onnx.naming import function_name
+from fuseline.exports.onnx.naming import call_name, function_name
 from fuseline.exports.onnx.placement import Placement
 from fuseline.frontends.onnx.dispatch_functions import DOMAIN, INDEX
 from fuseline.frontends.onnx.protos import standard_domain
@@ -31,7 +31,9 @@ def fused_model(
 ) -> onnx.ModelProto:
     """The model of `graph` with functions. `proto` becomes that model; `roles`: what nodes are that are in no
     dispatch."""
-    names = _function_names(graph, placement, record)
+    taken = {function.name for function in proto.functions if function.domain == DOMAIN}
+    names = _function_names(graph, placement, record, taken)
+    calls = {graph.nodes[number].name for what, number in placement.units if what == "node"}
     reasons = Reasons(record.decisions)
     infos = {info.name: info for info in proto.graph.value_info}
     nodes = [_copy(graph.nodes[number], number) for number in range(len(graph.nodes))]
@@ -53,20 +55,31 @@ def fused_model(
         function.value_info.extend(infos[name] for name in sorted(inner & infos.keys()))
         put(function, about)
         proto.functions.append(function)
-        main.append(_call(function, "+".join(dispatch.label for dispatch in dispatches), about["dispatches"]))
+        main.append(_call(function, _unique(call_name(dispatches), calls), about["dispatches"]))
     _replace_main(proto, main)
     put(proto, model_metadata(record))
     return proto
 
 
-def _function_names(graph: Graph, placement: Placement, record: CompileRecord) -> dict[int, str]:
+def _function_names(graph: Graph, placement: Placement, record: CompileRecord, taken: set[str]) -> dict[int, str]:
     names: dict[int, str] = {}
     for number, members in placement.functions.items():
         numbers = placement.dispatches[number]
-        names[number] = function_name(
+        name = function_name(
             [record.dispatches[one] for one in numbers], numbers, [graph.nodes[node] for node in members]
         )
+        names[number] = _unique(name, taken)
     return names
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """`name`, with a number where it is taken; it is, from now on: onnxruntime refuses two nodes of one name."""
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    taken.add(found)
+    return found
 
 
 def _copy(node: onnx.NodeProto, number: int) -> onnx.NodeProto:
@@ -95,7 +108,8 @@ def _function(
     nodes: Sequence[onnx.NodeProto],
     imports: Sequence[onnx.OperatorSetIdProto],
 ) -> onnx.FunctionProto:
-    used = [item for item in imports if item.domain != DOMAIN]
+    nested = any(node.domain == DOMAIN for node in nodes)
+    used = [item for item in imports if nested or item.domain != DOMAIN]
     return helper.make_function(DOMAIN, name, inputs, outputs, nodes, used)
 
 
@@ -122,7 +136,7 @@ def _replace_main(proto: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> No
 
 def _drop_initialized_inputs(graph: onnx.GraphProto) -> None:
     """Before IR version 4 an initializer was an input as well, and no default for one as it is since."""
-    names = {tensor.name for tensor in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
+    names = {tensor.name for tensor in graph.initializer}
     kept = [info for info in graph.input if info.name not in names]
     del graph.input[:]
     graph.input.extend(kept)

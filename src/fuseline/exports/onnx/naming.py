@@ -16,6 +16,8 @@ _NUMBER = re.compile(r"^\d+_")
 _MOST_OPERATORS = 4
 """More kinds of operators than this make a name too long for a box."""
 
+_MOST_LABELS = 3
+
 _SILENT = frozenset(("Constant", "QuantizeLinear", "DequantizeLinear", "Identity", "Cast"))
 """Operators that say little of what a function does, where it has others."""
 
@@ -25,6 +27,12 @@ def function_name(dispatches: Sequence[DispatchRecord], numbers: Sequence[int], 
     root = max(dispatches, key=lambda dispatch: dispatch.flops)
     operators = _operators([node for node in nodes if node.op_type not in _SILENT] or nodes)
     return _UNSAFE.sub("_", "_".join([what_it_does(root), *operators, f"{numbers[0]:03d}"]))
+
+
+def call_name(dispatches: Sequence[DispatchRecord]) -> str:
+    """What the call of a function of some dispatches is called: as they are, or from the first to the last of many."""
+    labels = [dispatch.label for dispatch in dispatches]
+    return "+".join(labels) if len(labels) <= _MOST_LABELS else f"{labels[0]}..{labels[-1]}"
 
 
 def _operators(nodes: Sequence[onnx.NodeProto]) -> list[str]:

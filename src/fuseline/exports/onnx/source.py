@@ -3,7 +3,7 @@ apart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,13 @@ from fuseline.frontends.onnx.dispatch_functions import without_dispatch_function
 from fuseline.frontends.onnx.model_file import OpenedModel, load_model, open_model
 from fuseline.frontends.onnx.plain_protos import dense_tensor, repeated_constants
 from fuseline.frontends.onnx.protos import nodes
+from fuseline.frontends.onnx.weights_in_place import split_bytes
 
 PREFIX = "fuseline."
 """Keys of metadata that are ours."""
+
+MOST_BYTES = (1 << 31) - (1 << 24)
+"""What a model of one file may take: protobuf ends at 2 GiB, and other tools add to a model."""
 
 SOURCE = "source"
 """Metadata of a node of a body: the node that was in its place. It stays where a model is exported again."""
@@ -30,7 +34,7 @@ def opened(source: Any) -> OpenedModel:
     model (an artifact, MLIR text), E0101 to E0105 for a model that cannot be read."""
     if isinstance(source, Path) and source.suffix == ".mlir":
         raise FuselineError("E0501", "fuse needs an ONNX model", node=str(source), hint="give the .onnx file")
-    found = open_model(source)
+    found = _light(open_model(source))
     load_model(found)  # whatever is wrong with it is said of the model as it is
     proto = onnx.ModelProto()
     proto.CopyFrom(without_dispatch_functions(found.split.proto))
@@ -40,6 +44,13 @@ def opened(source: Any) -> OpenedModel:
     name_nodes(proto.graph.node)
     _forget(proto)
     return replace(found, split=replace(found.split, proto=proto))
+
+
+def _light(model: OpenedModel) -> OpenedModel:
+    """A model that was given in memory, its large weights apart, as those of a file are."""
+    if model.split.where or model.folder is not None or model.split.proto.ByteSize() > MOST_BYTES:
+        return model
+    return replace(model, split=split_bytes(model.split.proto.SerializeToString()) or model.split)
 
 
 def _make_dense(graph: onnx.GraphProto) -> None:
@@ -52,15 +63,22 @@ def _make_dense(graph: onnx.GraphProto) -> None:
 def name_nodes(nodes: Iterable[onnx.NodeProto]) -> None:
     """Give each node of a graph a name that no other has: its own where it is the first of it, else one made of its
     operator and place, as reports have it."""
-    taken: set[str] = set()
-    for index, node in enumerate(nodes):
-        stem = node.name or f"{node.op_type}_{index}"
-        name, number = stem, 0
-        while name in taken:
-            number += 1
-            name = f"{stem}_{number}"
-        taken.add(name)
-        node.name = name
+    known = list(nodes)
+    owners: dict[str, int] = {}
+    for index, node in enumerate(known):
+        owners.setdefault(node.name, index)
+    for index, node in enumerate(known):
+        if not node.name or owners[node.name] != index:
+            node.name = _unused(node.name or f"{node.op_type}_{index}", owners)
+            owners[node.name] = index
+
+
+def _unused(stem: str, taken: Container[str]) -> str:
+    name, number = stem, 0
+    while name in taken:
+        number += 1
+        name = f"{stem}_{number}"
+    return name
 
 
 def _put_in_order(graph: onnx.GraphProto) -> None:

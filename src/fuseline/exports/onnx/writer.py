@@ -21,12 +21,10 @@ import onnx
 from onnx import TensorProto
 
 from fuseline.errors import FuselineError
+from fuseline.exports.onnx.source import MOST_BYTES
 from fuseline.frontends.onnx.model_file import OpenedModel
 from fuseline.frontends.onnx.protos import graphs, nodes
 from fuseline.runtime.files import write_files
-
-MOST_BYTES = (1 << 31) - (1 << 24)
-"""What a model of one file may take: protobuf ends at 2 GiB, and other tools add to a model."""
 
 _PIECE = 1 << 24
 _ALIGNED = 1 << 12

@@ -69,6 +69,11 @@ def split_model(path: Path) -> SplitModel | None:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError:  # an empty file
             return None
+    return split_bytes(data)
+
+
+def split_bytes(data: Buffer) -> SplitModel | None:
+    """The model in `data`, its large weights left there; None where that cannot be done."""
     try:
         where: Where = {}
         small = _without_weights(data, where)

@@ -66,3 +66,30 @@ def test_what_is_no_onnx_model_is_refused(name: str, tmp_path: Path):
     with pytest.raises(fuseline.FuselineError) as problem:
         fuseline.fuse(tmp_path / name)
     assert problem.value.code == "E0501"
+
+
+@pytest.mark.parametrize("as_bytes", [True, False])
+def test_a_model_in_memory_is_that_of_its_file(as_bytes: bool, tmp_path: Path):
+    model = onnx_model("(float[4, 80] x) => (float[4, 90] y) { t = MatMul(x, w)  y = Relu(t) }", w=_normal(80, 90))
+    onnx.save(model, tmp_path / "m.onnx")
+    fuseline.fuse(tmp_path / "m.onnx").save(tmp_path / "one.onnx")
+    fused = fuseline.fuse(model.SerializeToString() if as_bytes else model)
+    fused.save(tmp_path / "two.onnx")
+    assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "two.onnx").read_bytes() == fused.to_bytes()
+    assert fused.to_proto() == onnx.load(tmp_path / "two.onnx")
+
+
+def test_calls_have_names_of_their_own(tmp_path: Path):
+    """A node may be called as a dispatch is; onnxruntime refuses two of one name."""
+    model = onnx_model(
+        "(float[4] x, string[4] s) => (float[4] y, string[4] t) { t = StringConcat(s, s)  y = Exp(x) }", opset=20
+    )
+    model.graph.node[0].name = "000_elementwise_4_f32"
+    found = checked(model, {"x": _normal(4), "s": np.array(list("abcd"), object)}, tmp_path)
+    assert found.equal and found.same_export
+
+
+def test_own_names_come_before_made_ones():
+    model = onnx_model("(float[4] x) => (float[4] y, float[4] z) { y = Exp(x)  [Exp_0] z = Neg(x) }", opset=20)
+    names = [node.name for function in fuseline.fuse(model).to_proto().functions for node in function.node]
+    assert sorted(names) == ["Exp_0", "Exp_0_1"]

@@ -263,6 +263,7 @@ def test_functions_of_the_model_in_several_dispatches_are_taken_apart(tmp_path: 
     model = _with_function(body, calls, "[256, 320]", w=_normal(320, 320))
     found = _right(model, {"x": _normal(256, 320)}, tmp_path)
     assert {"one", "two"} <= set(found.summary.expanded)
+    assert "layer" not in {one.name for one in onnx.load(tmp_path / "fused.onnx").functions}
     assert found.summary.functions == found.summary.dispatches
 
 

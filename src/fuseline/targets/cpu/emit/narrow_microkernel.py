@@ -83,10 +83,20 @@ class PairReduction(NarrowReduction):
         columns = [kernel.cast(self.columns(column, at, v), "i16") for v in range(self.vectors)]
         axis = self.axes[-1]
         alone = at[-1] == self.kernel.add(axis.first, self.kernel.sub(axis.extent, 1))
-        elements = [
-            self._alone(addresses, at, row) if alone else self._pair(addresses[row]) for row in range(self.rows)
-        ]
+        elements = [self._last(addresses, at, row) if alone else self._pair(addresses[row]) for row in range(self.rows)]
         return self._products(columns, elements, accumulators)
 
     def _pair(self, address: Address) -> Value:
         return self.kernel.bitcast(self.kernel.load(address, lanes=2), "i32")
+
+    def _last(self, addresses: Sequence[Address], at: Sequence[Operand], row: int) -> Value:
+        """The odd last step of a row."""
+        return self._alone(addresses, at, row)
+
+
+class OverreadingPairs(PairReduction):
+    """Rows with one element or more behind each: an odd last step is read as a pair, whose other half meets a zero of
+    the columns."""
+
+    def _last(self, addresses: Sequence[Address], at: Sequence[Operand], row: int) -> Value:
+        return self._pair(addresses[row])

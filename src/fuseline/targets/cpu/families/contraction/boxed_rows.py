@@ -28,7 +28,8 @@ class BoxedRows:
         self.kernel, self.buffers = emitter.kernel, emitter.buffers
         self.most = plan.box_counts
         self.strides = self.box.strides(self.most)
-        self.memory = self.kernel.scratch(plan.loops.elements[0], self.box.elements(self.most))
+        slack = 1 if plan.pairs else 0
+        self.memory = self.kernel.scratch(plan.loops.elements[0], self.box.elements(self.most) + slack)
         self.origin: tuple[Operand, Operand] = (0, 0)
 
     # filling ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from fuseline.targets.cpu.combinators.split import Tiles, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.microkernel import TileReduction
-from fuseline.targets.cpu.emit.narrow_microkernel import NarrowReduction, PairReduction
+from fuseline.targets.cpu.emit.narrow_microkernel import NarrowReduction, OverreadingPairs, PairReduction
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader
 from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
@@ -227,8 +227,7 @@ class ContractionKernel(RootKernel):
         zero = self.kernel.const(0.0, self.plan.loops.dtype, self.plan.lanes)
         accumulators = list(starts) if starts is not None else [zero] * (tile.height * len(actives))
         for rows in self.rows.at(tile):
-            kind = PairReduction if self.plan.pairs else NarrowReduction if self.plan.loops.narrow else TileReduction
-            reduction = kind(
+            reduction = self._reduction(
                 self.kernel, rows.addresses, rows.axes, self.columns.reader(), (tile.height, len(actives)),
                 padding_row=self.rows.padding_row, skips_padding=self.rows.pad == 0, pulled=rows.pulled,
                 prefetches=self.columns.prefetches(tile.number),
@@ -236,6 +235,13 @@ class ContractionKernel(RootKernel):
             )  # fmt: skip
             accumulators = reduction.emit(accumulators, rows.always)
         return accumulators
+
+    @property
+    def _reduction(self) -> type[TileReduction]:
+        """How a tile is added up."""
+        if not self.plan.pairs:
+            return NarrowReduction if self.plan.loops.narrow else TileReduction
+        return OverreadingPairs if self.rows.boxed is not None else PairReduction
 
     def _store(self, tile: RowTile, panel: Operand, actives: Actives, accumulators: Sequence[Value]) -> None:
         """The epilogue on the sums of a tile."""

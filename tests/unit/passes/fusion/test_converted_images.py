@@ -77,6 +77,37 @@ def test_a_model_in_halves_has_as_many_dispatches(name: str, dtype: Any):
     assert programs[0].stats["dispatches"] == programs[1].stats["dispatches"]
 
 
+@pytest.mark.parametrize("size", ["1, 3, 41, 57", "n, 3, 41, 57", "1, 3, h, w"])
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
+def test_an_image_with_a_border(mode: str, size: str):
+    """Sizes that only the run knows, too. Where an element is costly to find, the image may be stored: for a reason."""
+    weights: dict[str, NDArray[Any]] = {
+        "pads": np.array([0, 0, 1, 2, 0, 0, 2, 1]), "f": RNG.standard_normal((24, 3, 4, 4)).astype(np.float16)
+    }  # fmt: skip
+    text = f'a = Pad<mode = "{mode}">(x, pads)  y = Conv<strides = [2, 2]>(a, f)'
+    text = f"(float16[{size}] x) => (float16[] y) {{ {text} }}"
+    program = fuseline.compile(onnx_model(text, weights, opset=19), threads=2)
+    x = RNG.standard_normal((1, 3, 41, 57)).astype(np.float16)
+    (found,) = program.run({"x": x}).values()
+    padded = np.pad(x.astype(np.float64), [(0, 0), (0, 0), (1, 2), (2, 1)], mode=mode)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (4, 4), axis=(2, 3))[:, :, ::2, ::2]
+    assert_close(np.asarray(found, np.float64), np.einsum("ncyxij,fcij->nfyx", windows, weights["f"]), bits=9)
+    missed = [one.code for one in program.decisions if one.verdict == "missed"]
+    assert missed == ([] if mode == "constant" else ["unprofitable"] * (program.stats["dispatches"] - 1))
+
+
+@pytest.mark.parametrize("fusion", ["none", "default", "aggressive"])
+@pytest.mark.parametrize("name", ["mobilenet", "digits", "patches"])
+def test_outputs_are_those_of_the_interpreter(name: str, fusion: str):
+    model = NETS[name].model((48, 64), np.float16, seed=2)
+    x = RNG.standard_normal((1, NETS[name].channels, 48, 64)).astype(np.float16)
+    native, exact = (
+        next(iter(fuseline.compile(model, target=target, fusion=fusion).run({"x": x}).values()))
+        for target in ("cpu", "interpreter")
+    )
+    assert_close(np.asarray(native, np.float64), np.asarray(exact, np.float64), bits=9)
+
+
 QUANTIZED = """(float[1, 3, 97, 113] x) => (float[] y) {
   q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)
   w = DequantizeLinear<axis = 0>(f, t, u)

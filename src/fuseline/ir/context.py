@@ -15,6 +15,7 @@ from xdsl.dialects.arith import ArithConstantMaterializationInterface
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.cf import Cf
 from xdsl.dialects.func import Func
+from xdsl.dialects.ml_program import MLProgram
 from xdsl.dialects.scf import Scf
 from xdsl.ir import Dialect, SSAValue
 
@@ -51,6 +52,7 @@ DIALECTS = (
     Func,
     Linalg,
     Math,
+    MLProgram,
     Scf,
     Tensor,
     LinalgExt,

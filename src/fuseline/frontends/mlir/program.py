@@ -13,6 +13,7 @@ from fuseline.analysis.shapes import DIMS_ATTRIBUTE, argument_attribute
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.affine import expand_affine
 from fuseline.frontends.mlir.annotations import check_annotations
+from fuseline.frontends.mlir.assertions import take_assertions_out, take_globals_in
 from fuseline.frontends.mlir.attention import expand_attention
 from fuseline.frontends.mlir.axes import check_axes
 from fuseline.frontends.mlir.control import erase_uncalled, inline_calls, join_blocks
@@ -58,7 +59,7 @@ def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
 
         return read_stablehlo(module, main, ctx)
     main.sym_name = StringAttr("main")
-    _take_apart(module, main)
+    _take_apart(module, main, ctx)
     _learn_sizes(main, ctx)
     if main.arg_attrs is None:
         names = _names(main, ctx)
@@ -73,13 +74,15 @@ def _holds_stablehlo(module: ModuleOp) -> bool:
     return any(op.name.startswith(_HLO) for op in module.walk())
 
 
-def _take_apart(module: ModuleOp, main: FuncOp) -> None:
+def _take_apart(module: ModuleOp, main: FuncOp, ctx: CompilerContext) -> None:
     """Leave of `main` one block of tensor ops. Raises FuselineError: E0306 for what has no such form."""
     join_blocks(main)
     inline_calls(module, main)
     erase_uncalled(module, main)
     inline_foreign_regions(module)
     unwrap(module)
+    take_globals_in(module)
+    take_assertions_out(main, ctx)
     expand_flow_tensors(module)
     expand_affine(module)
     expand_attention(module)

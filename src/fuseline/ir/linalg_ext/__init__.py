@@ -9,10 +9,12 @@ from fuseline.ir.linalg_ext.base import ExtOp, ExtYieldOp
 from fuseline.ir.linalg_ext.custom import CustomOp, IteratorTypeAttr
 from fuseline.ir.linalg_ext.indexed import GatherOp, MapLoadOp, MapStoreOp, ScatterOp
 from fuseline.ir.linalg_ext.ordering import ArgCompareOp, FftOp, ScanOp, SortOp, TopkOp, TopkV2Op
+from fuseline.ir.linalg_ext.windows import Im2colOp, WinogradFilterOp, WinogradInputOp, WinogradOp, WinogradOutputOp
 
 _OPS: list[type[Operation]] = [
     *(AttentionOp, OnlineAttentionOp, SortOp, TopkOp, TopkV2Op, ScanOp, ArgCompareOp, FftOp),
     *(ScatterOp, GatherOp, MapLoadOp, MapStoreOp),
+    *(Im2colOp, WinogradInputOp, WinogradFilterOp, WinogradOutputOp),
     CustomOp,
     ExtYieldOp,
 ]
@@ -27,6 +29,7 @@ __all__ = [
     "ExtYieldOp",
     "FftOp",
     "GatherOp",
+    "Im2colOp",
     "LinalgExt",
     "MapLoadOp",
     "MapStoreOp",
@@ -36,4 +39,8 @@ __all__ = [
     "SortOp",
     "TopkOp",
     "TopkV2Op",
+    "WinogradFilterOp",
+    "WinogradInputOp",
+    "WinogradOp",
+    "WinogradOutputOp",
 ]

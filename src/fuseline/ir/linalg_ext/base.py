@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, TensorType, UnitAttr, i1, i64
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DenseArrayBase, IntegerAttr, TensorType, UnitAttr, i1, i64
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -33,7 +33,11 @@ from fuseline.ir.linalg_named.base import parse_operands
 from fuseline.ir.linalg_named.elementwise import print_operands
 
 FLAG, NUMBER, BOOLEAN, NUMBERS = "flag", "dimension(1)", "inclusive(true)", "dimension_map = [0, 1]"
+LISTED, ROWS = "image_dimensions([1, 2])", "output_sizes = [[1], [3, 4]]"
 """How a word is written."""
+
+
+_KINDS: dict[str, type[Attribute]] = {NUMBERS: DenseArrayBase, LISTED: DenseArrayBase, ROWS: ArrayAttr}
 
 
 @irdl_op_definition
@@ -95,9 +99,7 @@ class ExtOp(IRDLOperation, ABC):
         if [value.type for value in self.outputs] != list(self.res.types):
             raise VerifyException("a result has another type than its output")
         for word, kind in self.WORDS.items():
-            if kind is not FLAG and not isinstance(
-                self.attributes.get(word), DenseArrayBase if kind is NUMBERS else IntegerAttr
-            ):
+            if kind is not FLAG and not isinstance(self.attributes.get(word), _KINDS.get(kind, IntegerAttr)):
                 raise VerifyException(f"expected {word}")
         if len(self.regions_) != self.HAS_BODY:
             raise VerifyException("expected a body" if self.HAS_BODY else "expected no body")
@@ -170,6 +172,11 @@ class ExtOp(IRDLOperation, ABC):
         kind = self.WORDS[word]
         if kind is NUMBERS:
             return f"{word} = [{', '.join(map(str, self.numbers(word)))}]"
+        if kind is LISTED:
+            return f"{word}([{', '.join(map(str, self.numbers(word)))}])"
+        if kind is ROWS:
+            rows = cast("ArrayAttr[DenseArrayBase[Any]]", self.attributes[word])
+            return f"{word} = [{', '.join(str(list(row.get_values())) for row in rows)}]"
         if kind is BOOLEAN:
             return f"{word}({'true' if self.number(word) else 'false'})"
         return word if kind is FLAG else f"{word}({self.number(word)})"
@@ -180,15 +187,23 @@ def _parse_word(parser: Parser, kind: str) -> Attribute:
         return UnitAttr()
     if kind is NUMBERS:
         parser.parse_punctuation("=")
-        return DenseArrayBase.from_list(
-            i64, parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_integer)
-        )
+        return _parse_numbers(parser)
+    if kind is ROWS:
+        parser.parse_punctuation("=")
+        return ArrayAttr(parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, lambda: _parse_numbers(parser)))
     with parser.in_parens():
+        if kind is LISTED:
+            return _parse_numbers(parser)
         return (
             BoolAttr.from_bool(parser.parse_boolean())
             if kind is BOOLEAN
             else IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
         )
+
+
+def _parse_numbers(parser: Parser) -> DenseArrayBase[Any]:
+    numbers = parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_integer)
+    return DenseArrayBase.from_list(i64, numbers)
 
 
 def parse_types(parser: Parser) -> list[Attribute]:

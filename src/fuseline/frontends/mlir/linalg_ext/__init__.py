@@ -14,11 +14,14 @@ from fuseline.frontends.mlir.linalg_ext.folds import arg_compare, scan
 from fuseline.frontends.mlir.linalg_ext.fourier import fft
 from fuseline.frontends.mlir.linalg_ext.indexed import gather, map_load, map_store, scatter
 from fuseline.frontends.mlir.linalg_ext.ordering import sort, top_k
+from fuseline.frontends.mlir.linalg_ext.windows import im2col
+from fuseline.frontends.mlir.linalg_ext.winograd import filter_transform, input_transform, output_transform
 from fuseline.ir.linalg_ext import (
     ArgCompareOp,
     CustomOp,
     FftOp,
     GatherOp,
+    Im2colOp,
     MapLoadOp,
     MapStoreOp,
     ScanOp,
@@ -26,6 +29,9 @@ from fuseline.ir.linalg_ext import (
     SortOp,
     TopkOp,
     TopkV2Op,
+    WinogradFilterOp,
+    WinogradInputOp,
+    WinogradOutputOp,
 )
 from fuseline.ir.provenance import replace
 
@@ -40,6 +46,10 @@ _WRITTEN_OUT: dict[type[Operation], Callable[[Any], list[SSAValue]]] = {
     MapLoadOp: map_load,
     MapStoreOp: map_store,
     FftOp: fft,
+    Im2colOp: im2col,
+    WinogradFilterOp: filter_transform,
+    WinogradInputOp: input_transform,
+    WinogradOutputOp: output_transform,
     CustomOp: custom,
 }
 

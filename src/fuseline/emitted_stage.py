@@ -1,20 +1,20 @@
 """Programs whose text was emitted behind a stage: what they have behind them, and writing such texts.
 
 A phase that a text has behind it is not run again: it might find more, and make another program. What keeps reads and
-writes inside of tensors is asked of every text, and before `fusion` the forms that later passes take are made, too.
+writes inside of tensors is asked of every text. One that somebody has changed goes through all passes, but for one that
+says which ops run together and still says it of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.dialects.linalg.ops import FillOp
-from xdsl.ir import Operation
+from xdsl.dialects.linalg.ops import FillOp, TransposeOp
 
 from fuseline.analysis.structured import is_generic
 from fuseline.compile_options import CompileOptions
@@ -47,8 +47,8 @@ def stage_behind(
 ) -> str:
     """The phase that the program of a text has behind it and keeps, with those before it; empty where the passes, those
     of this `pipeline`, run from the start: for a text that was written by another version or, before `fusion`, for
-    another target, with ops in it that no such text has, and with options that concern what is done. Why is noted in
-    the records, unless the options say it.
+    another target, that is not as it was written, and with options that concern what is done. Why is noted in the
+    records, unless the options say it.
     """
     emitted = ctx.emitted
     stage = "" if emitted is None else emitted.stage
@@ -61,9 +61,8 @@ def stage_behind(
         by = f"fuseline {emitted.version} with the passes {emitted.pipeline} (here {VERSION}, {pipeline})"
         ctx.records.notes.append(f"the IR was written by {by}: it goes through all passes again")
         return ""
-    new = next((op for function in functions(module) for op in _not_ours(function, stage in DECIDED)), None)
-    if new is not None:
-        ctx.records.notes.append(f"{new.name} is new in this IR: all passes run again")
+    if not (emitted.body or _still_decided(module, stage)):
+        ctx.records.notes.append("the IR is not as it was written: all passes run again")
         return ""
     made, wanted = _machine(emitted.target, emitted.numerics), _machine(ctx.target.name, ctx.target.numerics)
     if made != wanted and stage in DECIDED:
@@ -75,15 +74,26 @@ def _machine(target: str, numerics: str) -> str:
     return f"{target} ({numerics} numerics)"
 
 
-def _not_ours(function: FuncOp, decided: bool) -> Iterator[Operation]:
-    """Ops that the text of a stage has not: named ones and, where dispatches are `decided`, those that compute and lie
-    in none."""
+def _still_decided(module: ModuleOp, stage: str) -> bool:
+    """Whether a text that was changed still says of all ops in which dispatch they are."""
+    return stage in DECIDED and not any(map(_has_more, functions(module)))
+
+
+def stage_said(module: ModuleOp, ctx: CompilerContext) -> str:
+    """The stage that a text may claim for a program that was read from one: none (`input`) for a changed one."""
+    emitted = ctx.emitted
+    return emitted.stage if emitted is not None and (emitted.body or _still_decided(module, emitted.stage)) else "input"
+
+
+def _has_more(function: FuncOp) -> bool:
+    """Whether a function has ops that compute and lie in no dispatch, or named ones that our passes do not make."""
     for op in function.walk():
         if is_generic(op):
-            if decided and op.parent_op() is function:
-                yield op
-        elif isinstance(op, LinalgStructuredOperation) and not isinstance(op, FillOp):
-            yield op
+            if op.parent_op() is function:
+                return True
+        elif isinstance(op, LinalgStructuredOperation) and not isinstance(op, FillOp | TransposeOp):
+            return True
+    return False
 
 
 def _asks_for_more(
@@ -155,9 +165,8 @@ def write_stage(
 
     Raises FuselineError (E0502) for places that cannot be written or that hold what is no file of ours.
     """
-    emitted = ctx.emitted
-    if emitted is not None and emitted.stage in DECIDED and stage not in DECIDED:
-        stage = emitted.stage  # there is no way back
+    if stage not in DECIDED and (before := stage_said(module, ctx)) in DECIDED:
+        stage = before  # there is no way back
     said = Emitted(VERSION, pipeline, ctx.target.name, ctx.target.numerics, stage)
     return write_stage_files(path, [StageFile(module, ctx, path, said, literal=literal)])
 

@@ -21,7 +21,7 @@ from fuseline.border import border
 from fuseline.cache.key import model_name
 from fuseline.compile_options import CompileOptions as CompileOptions
 from fuseline.dispatch.verify_loops import verify_loops
-from fuseline.emitted_stage import DECIDED, stage_behind
+from fuseline.emitted_stage import stage_behind
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.printed_after import START
 from fuseline.ir.target_description import TargetDescription
@@ -185,7 +185,7 @@ def _steps_left(module: ModuleOp, ctx: CompilerContext, options: CompileOptions)
     done = list(phases)[: list(phases).index(behind) + 1] if behind else []
     if behind == "dedup" and options.dedup != ctx.records.dedup:
         done.remove(behind)
-    always = {_RECORDS, *(_CHECKS if behind in DECIDED else _NEEDED)}
+    always = {_RECORDS, *_CHECKS}
     return {
         phase: [step for step in steps if phase not in done or step.name in always] for phase, steps in phases.items()
     }

@@ -132,7 +132,7 @@ def run_passes(
     E0303/E0304 for a wrong pipeline, E0308/E0309 for weights and texts that are not as they were emitted, E0502 for an
     output that cannot be written, and whatever a pass refuses.
     """
-    from fuseline.emitted_stage import stage_after, stage_text, write_stage_files
+    from fuseline.emitted_stage import stage_after, stage_said, stage_text, write_stage_files
     from fuseline.ir.context import new_context
     from fuseline.ir.stage_file import StageFile, read_stage
     from fuseline.ir.text import EMBED_LIMIT_BYTES, split_input
@@ -152,12 +152,12 @@ def run_passes(
         if machine is not None:
             set_target(ctx, machine)
         module = read_stage(part, ctx, source, folder or Path(), first_line=line)
-        known = len(ctx.records.notes)
+        known, before = len(ctx.records.notes), stage_said(module, ctx)
         _run(module, ctx, passes, printer, verify_each=verify_each)
         notes.append("".join(f"// {note}\n" for note in ctx.records.notes[known:]))
         said = ctx.emitted
         if said is not None:
-            stage = stage_after(said.stage, [step.name for step in passes], PASS_PHASES)
+            stage = stage_after(before, [step.name for step in passes], PASS_PHASES)
             said = said._replace(stage=stage)
             if machine is not None:
                 said = said._replace(target=ctx.target.name, numerics=ctx.target.numerics)

@@ -79,13 +79,15 @@ class ComparedCode(NamedTuple):
 
 class Emitted(NamedTuple):
     """The text of a program was written by fuseline `version`, with the passes `pipeline`, for `target` and `numerics`,
-    and has the phase `stage` behind it (`input`: none)."""
+    and has the phase `stage` behind it (`input`: none). `body`: a digest of what was written; empty once it is known
+    that the text is another now."""
 
     version: str
     pipeline: str
     target: str
     numerics: str
     stage: str
+    body: str = ""
 
 
 def _takes_all(candidate: Any) -> None:

@@ -9,6 +9,7 @@ While a program is compiled this is in its context; it goes into a text with `sa
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -21,12 +22,15 @@ from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext, Emitted
 from fuseline.ir.dim import Dim, lower_bound, symbol, upper_bound
 from fuseline.ir.dim_json import from_name, to_name
+from fuseline.ir.resource_section import cut_section
 from fuseline.report.records import CompileRecord
 from fuseline.size_requirement import RELATIONS, SizeRequirement
 
 PROGRAM_ATTRIBUTE = "fuseline.program"
 FORMAT = 1
 """Of the attribute and the texts; raised when what they say changes meaning."""
+
+_NO_BODY = "-"
 
 _HINT = "emit the text again"
 _OF_THE_COMPILE = ("version", "model", "target", "threads", "pipeline", "dispatches", "statistics", "phase_seconds")
@@ -41,7 +45,7 @@ def say_facts(module: ModuleOp, ctx: CompilerContext, emitted: Emitted) -> dict[
     taken = [[to_name(left), to_name(right), node] for (left, right), node in ctx.taken_equal.items()]
     facts: dict[str, Attribute] = {
         "format": IntegerAttr(FORMAT, i64),
-        **{name: StringAttr(text) for name, text in emitted._asdict().items()},
+        **{name: StringAttr(text) for name, text in emitted._replace(body=_NO_BODY)._asdict().items()},
         "symbols": DictionaryAttr({name: StringAttr(_bounds(size)) for name, size in ctx.symbols.items()}),
         "made_up_sizes": _texts(sorted(ctx.made_up_sizes)),
         "requirements": ArrayAttr([_texts(one) for one in requirements]),
@@ -73,6 +77,17 @@ def take_facts(module: ModuleOp, ctx: CompilerContext) -> None:
                 setattr(ctx.records, name, msgspec.json.decode(text, type=_RECORDS[name].type))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FuselineError("E0302", f"it cannot be read: {error}", node=PROGRAM_ATTRIBUTE, hint=_HINT) from error
+
+
+def body_digest(text: str) -> str:
+    """A digest of the ops in the text of a module: of what stands behind the first line, and before the section of
+    resources."""
+    return hashlib.blake2b(cut_section(text)[0].strip().partition("\n")[2].encode(), digest_size=8).hexdigest()
+
+
+def with_body_digest(text: str) -> str:
+    """The text of a module, which says the digest of its ops."""
+    return text.replace(f'body = "{_NO_BODY}"', f'body = "{body_digest(text)}"', 1)
 
 
 def _require_format(facts: Mapping[str, Attribute]) -> None:

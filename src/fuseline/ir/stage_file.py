@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, StringAttr
 
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext, Emitted, new_context
-from fuseline.ir.program_facts import say_facts, take_facts
+from fuseline.ir.program_facts import body_digest, say_facts, take_facts, with_body_digest
 from fuseline.ir.tensor_file import DIGEST, TensorFile, write_tensors, wrong
 from fuseline.ir.text import parse_module, print_module
 from fuseline.ir.weights_file import (
@@ -116,7 +116,8 @@ class StageFile:
     def _printed(self, module: ModuleOp, ctx: CompilerContext, limit: int) -> str:
         texts = None if self.emitted is None else say_facts(module, ctx, self.emitted)
         form = {"locations": self.locations, "generic": self.generic}
-        return print_module(module, ctx, embed_limit=limit, texts=texts, **form)
+        text = print_module(module, ctx, embed_limit=limit, texts=texts, **form)
+        return text if texts is None else with_body_digest(text)
 
 
 def rename_others(module: ModuleOp, ctx: CompilerContext, taken: Mapping[str, NDArray[Any]]) -> None:
@@ -163,6 +164,8 @@ def read_stage(text: str, ctx: CompilerContext, name: str, folder: Path, *, firs
         text, name, first_line = _read(path), path.name, 1
     module = parse_module(text, ctx, name, first_line=first_line)
     take_facts(module, ctx)
+    if ctx.emitted is not None and ctx.emitted.body != body_digest(text):
+        ctx.emitted = ctx.emitted._replace(body="")
     literal = module.attributes.pop(LITERAL_ATTRIBUTE, None)
     beside = load_weights(module, ctx, folder)
     files = [*([] if beside is None else [beside]), *([] if literal is None else [folder / file_name(literal)])]

@@ -69,8 +69,11 @@ def _is_repeatable(op: Operation, most_elements: int) -> bool:
 
 
 def _clone(read: Operation) -> None:
-    """The first reader keeps `read`; where one is no dispatch, that one does."""
-    readers = sorted(dict.fromkeys(users_of_value(result_of(read))), key=_computes)
+    """The first reader keeps `read`; where one is no dispatch, that one does. They are taken in the order of the
+    program: how uses are linked tells which pass made them when."""
+    users = dict.fromkeys(users_of_value(result_of(read)))
+    place = {op: number for number, op in enumerate(ops_of(read.parent))} if len(users) > 1 and read.parent else {}
+    readers = sorted(users, key=lambda reader: (_computes(reader), place.get(reader, len(place))))
     for reader in readers[1:]:
         if _computes(reader):
             _give_own(read, reader)

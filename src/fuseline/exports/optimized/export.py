@@ -21,11 +21,12 @@ def optimize(source: Any) -> OptimizedModel:
         found.split.put_back(model)
     except (ValueError, TypeError, KeyError, ir.serde.SerdeError) as error:
         raise FuselineError("E0105", f"the graph cannot be read: {error}", node=found.name) from error
-    external = [tensor for tensor in _tensors(model) if isinstance(tensor, ir.ExternalTensor)]
     if found.folder is not None:
         for graph in model.graphs():
             ir.external_data.set_base_dir(graph, str(found.folder))
-    return OptimizedModel(model, rewrite(model), bool(external))
+    summary = rewrite(model)
+    external = any(isinstance(tensor, ir.ExternalTensor) for tensor in _tensors(model))
+    return OptimizedModel(model, summary, external)
 
 
 def _tensors(model: ir.Model) -> list[Any]:

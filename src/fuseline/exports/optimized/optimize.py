@@ -13,6 +13,7 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from fuseline.exports.optimized.editor import Editor
+from fuseline.exports.optimized.inference import infer
 from fuseline.exports.optimized.rewrites import (
     aligned_channels,
     clips,
@@ -82,17 +83,12 @@ def _prepare(model: ir.Model, summary: Summary) -> None:
         summary.did("default-inputs", len(defaults))
     common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     _clean(model)
-    _infer(model)
-
-
-def _infer(model: ir.Model) -> None:
-    with _quiet():
-        common.ShapeInferencePass(check_type=False, strict_mode=False)(model)
+    infer(model)
 
 
 @contextmanager
 def _quiet():
-    """onnx-ir logs where inference fails; then the sizes stay unknown, and rewrites say so."""
+    """onnx-ir logs each initializer that it does not merge with others."""
     logger = logging.getLogger("onnx_ir")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -109,7 +105,7 @@ def _rewrite(editor: Editor) -> None:
         if not changed:
             return
         if constants.NAME in changed:
-            _infer(editor.model)
+            infer(editor.model)
 
 
 def _clean(model: ir.Model) -> None:

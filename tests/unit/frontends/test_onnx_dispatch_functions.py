@@ -3,6 +3,8 @@ meanwhile."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -114,3 +116,27 @@ def test_a_call_with_attributes_is_left_to_the_function_itself():
     assert without_dispatch_functions(fused) is fused
     _same_small = fuseline.compile(fused, target="interpreter").run({"x": np.ones((4, 8), np.float32)})
     np.testing.assert_allclose(_same_small["y"], np.e, rtol=1e-5)
+
+
+def test_a_result_that_nobody_takes_may_be_left_out():
+    model = onnx_model("(float[4, 8] x) => (float[4, 8] y, float[4, 8] t) { t = Exp(x)  y = Relu(t) }")
+    fused = fuseline.fuse(model).to_proto()
+    (call,) = fused.graph.node
+    call.output[list(call.output).index("t")] = ""
+    del fused.graph.output[1]
+    x = _normal(4, 8)
+    np.testing.assert_allclose(fuseline.compile(fused, target="interpreter").run({"x": x})["y"], np.exp(x), rtol=1e-5)
+
+
+def test_a_graph_inside_a_node_may_have_the_names_of_a_function():
+    model = onnx_model("(float[4, 8] x, bool c) => (float[4, 8] y) { t = Exp(x)  y = Relu(t) }")
+    fused = fuseline.fuse(model).to_proto()
+    branches: dict[str, Any] = {
+        f"{which}_branch": onnx.parser.parse_graph(f"{which} () => (float[4, 8] o) {{ t = {op}(y)  o = Abs(t) }}")
+        for which, op in (("then", "Neg"), ("else", "Exp"))
+    }
+    fused.graph.node.append(helper.make_node("If", ["c"], ["z"], **branches))
+    fused.graph.output.append(helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, [4, 8]))
+    x = _normal(4, 8)
+    found = fuseline.compile(fused, target="interpreter").run({"x": x, "c": np.array(True)})
+    np.testing.assert_allclose(found["z"], np.exp(x), rtol=1e-5)

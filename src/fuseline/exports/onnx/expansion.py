@@ -15,7 +15,6 @@ from fuseline.errors import FuselineError
 from fuseline.exports.onnx.bodies import Bodies
 from fuseline.exports.onnx.metadata import put
 from fuseline.exports.onnx.partition import Partition
-from fuseline.exports.onnx.roles import spelled_from
 from fuseline.exports.onnx.source import SOURCE, name_nodes
 from fuseline.exports.onnx.value_types import value_types
 from fuseline.frontends.onnx.model_file import OpenedModel
@@ -73,9 +72,7 @@ def _split(model: OpenedModel, partition: Partition) -> dict[str, str]:
     nodes = {node.name: node for node in model.split.proto.graph.node}
     hosts = {host.node for host in partition.record.host_ops}
     local = {(one.domain, one.name) for one in model.split.proto.functions}
-    homes: dict[str, set[int]] = {}
-    for name, numbers in partition.homes().items():
-        homes.setdefault(spelled_from(name, nodes), set()).update(numbers)
+    homes = partition.homes()
     found: dict[str, str] = {}
     for name, node in nodes.items():
         calls_out = (node.domain, node.op_type) in local and name in hosts

@@ -15,7 +15,7 @@ from fuseline.exports.onnx.graph import Graph
 from fuseline.exports.onnx.partition import Partition, partition_of
 from fuseline.exports.onnx.placement import Placement, place
 from fuseline.exports.onnx.result import FusedModel
-from fuseline.exports.onnx.roles import KEPT, UNTYPED, roles_of, spelled_from
+from fuseline.exports.onnx.roles import KEPT, UNTYPED, roles_of
 from fuseline.exports.onnx.source import opened
 from fuseline.exports.onnx.summary import summary_of
 from fuseline.frontends.onnx.model_file import OpenedModel
@@ -46,14 +46,9 @@ def _exported(model: OpenedModel, partition: Partition, names: Sequence[str]) ->
 def _placement(graph: Graph, partition: Partition, roles: Mapping[int, str]) -> Placement:
     fixed = {number for number, role in roles.items() if role in KEPT}
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
-    homes: dict[int, dict[int, None]] = {}
-    for name, found in partition.homes().items():
-        number = numbers.get(spelled_from(name, numbers))
-        if number is not None and number not in fixed:
-            homes.setdefault(number, {}).update(dict.fromkeys(found))
     return place(
         graph,
-        {number: list(found) for number, found in homes.items()},
+        {numbers[name]: found for name, found in partition.homes().items() if numbers[name] not in fixed},
         repeatable=lambda number: partition.is_repeatable(graph.nodes[number].name),
         fixed=fixed,
         apart=[number for number, role in roles.items() if role == UNTYPED],

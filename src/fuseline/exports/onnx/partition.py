@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,10 +29,12 @@ _NO_PART = FREE | {Kind.RESHAPE, Kind.OTHER}
 
 @dataclass(frozen=True)
 class Partition:
-    """The records of a compile; `parts`: how many ops of each kind a source node began as, by its name."""
+    """The records of a compile; `parts`: how many ops of each kind a source node began as, by its name; `names`: those
+    of the nodes of the model."""
 
     record: CompileRecord
     parts: Mapping[str, Counter[Kind]]
+    names: frozenset[str]
 
     def homes(self) -> dict[str, list[int]]:
         """The numbers of the dispatches that hold a source node, by its name: those first that have an op of it alone.
@@ -43,7 +45,7 @@ class Partition:
         found: dict[str, dict[int, tuple[bool, bool]]] = defaultdict(dict)
         for number, dispatch in enumerate(self.record.dispatches):
             for member in dispatch.members:
-                for name in member.nodes:
+                for name in spelled_from(member.nodes, self.names):
                     fits, alone = found[name].get(number, (False, False))
                     fits = fits or _fits(Kind(member.kind), self.parts.get(name, Counter()))
                     found[name][number] = (fits, alone or len(member.nodes) == 1)
@@ -72,24 +74,32 @@ def partition_of(model: OpenedModel, options: CompileOptions) -> Partition:
     from fuseline.targets import create_target
 
     parts: dict[str, Counter[Kind]] = {}
+    names = frozenset(node.name for node in model.split.proto.graph.node)
 
     def observe(place: str, module: ModuleOp, ctx: Any) -> None:
         del ctx
         if place == START:
-            parts.update(_parts(module))
+            parts.update(_parts(module, names))
 
     chosen = replace(options, after_pass=observe)
     with gc_paused():
         module, ctx = prepare(model, chosen, create_target(options.target, options.threads, options.numerics))
         run_phases(module, ctx, chosen, until=LAST_PHASE)
-    return Partition(ctx.records, parts)
+    return Partition(ctx.records, parts, names)
 
 
-def _parts(module: ModuleOp) -> dict[str, Counter[Kind]]:
+def _parts(module: ModuleOp, names: frozenset[str]) -> dict[str, Counter[Kind]]:
     found: dict[str, Counter[Kind]] = defaultdict(Counter)
     for function in functions(module):
         for op in function.walk():
             if kind(op) not in _NO_PART:
-                for name in provenance(op):
+                for name in spelled_from(provenance(op), names):
                     found[name][kind(op)] += 1
     return found
+
+
+def spelled_from(names: Iterable[str], known: Container[str]) -> set[str]:
+    """The nodes behind names in the IR or the records: operators of onnxruntime's are read as several, named after
+    them."""
+    found = (name if name in known else name.rpartition("/")[0] for name in names)
+    return {name for name in found if name in known}

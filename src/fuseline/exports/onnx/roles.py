@@ -3,8 +3,6 @@ dispatch."""
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 import onnx
 
 from fuseline.exports.onnx.bodies import Bodies
@@ -58,8 +56,3 @@ def _untyped(proto: onnx.ModelProto, graph: Graph) -> set[int]:
         if not known[key]:
             found.add(number)
     return found
-
-
-def spelled_from(name: str, known: Container[str]) -> str:
-    """The node behind a name in the records: operators of onnxruntime's are read as several, named after them."""
-    return name if name in known else name.rpartition("/")[0]

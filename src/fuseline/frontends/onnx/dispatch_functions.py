@@ -9,11 +9,11 @@ A node that stands in several functions is one again, and nodes are in the order
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
 
-from fuseline.frontends.onnx.protos import graphs, inner_graphs
+from fuseline.frontends.onnx.protos import graphs, inner_graphs, nested_graphs
 
 DOMAIN = "fuseline.dispatch"
 """The domain of functions that are dispatches."""
@@ -63,6 +63,7 @@ class _Inlining:
         self._made: dict[str, bytes] = {}
         fed = {info.name for info in out.graph.input} | {tensor.name for tensor in out.graph.initializer}
         fed |= {tensor.values.name for tensor in out.graph.sparse_initializer}
+        fed |= {name for node in out.graph.node for name in _names_inside(node)}
         self._makers: dict[str, set[bytes]] = {name: {b""} for name in fed}
         for call in out.graph.node:
             function = functions.get(call.op_type) if _is_call(call, functions) else None
@@ -107,11 +108,21 @@ class _Inlining:
                 own.name = name
 
 
+def _names_inside(node: onnx.NodeProto) -> Iterator[str]:
+    """The names that graphs inside a node give to values."""
+    for outer in inner_graphs(node):
+        for graph in nested_graphs(outer):
+            yield from (info.name for info in graph.input)
+            yield from (tensor.name for tensor in graph.initializer)
+            yield from (name for inner in graph.node for name in inner.output)
+
+
 def _borders(call: onnx.NodeProto, function: onnx.FunctionProto) -> dict[str, str]:
-    """The names outside of what a function takes and gives; what the call leaves out is left out inside."""
+    """The names outside of what a function takes and gives. An input that the call leaves out is left out inside; a
+    result may be read there."""
     given = [*call.input, *[""] * (len(function.input) - len(call.input))]
-    inner, outer = [*function.input, *function.output], [*given, *call.output]
-    return dict(zip(inner, outer, strict=False))
+    taken = zip(function.output, call.output, strict=False)
+    return dict(zip(function.input, given, strict=False)) | {inner: outer for inner, outer in taken if outer}
 
 
 def renamed(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> list[onnx.NodeProto]:

@@ -375,3 +375,23 @@ def test_a_node_whose_body_is_of_another_type_stays_in_the_main_graph(kind: Any,
     )
     fuse(model).save(tmp_path / "fused.onnx")
     assert ("MeanVarianceNormalization" in _main(tmp_path)) == (kind is np.float16)
+
+
+def test_operators_that_are_read_as_several_are_in_one_function(tmp_path: Path):
+    """QGemm is a product and its quantization: what is split of it is never computed twice."""
+    rows, columns = 300, 400
+    scale, zero = np.float32(0.05), np.uint8(128)
+    model = onnx_model(
+        f"(uint8[{rows}, 256] x) => (uint8[{rows}, {columns}] y, float[1, {columns}] m)"
+        "{ y = com.microsoft.QGemm(x, s, z, w, s, i0, b, s, z)  d = DequantizeLinear(y, s, z)"
+        "  m = ReduceMax<axes = [0], keepdims = 1>(d) }",
+        s=scale,
+        z=zero,
+        i0=np.int8(0),
+        w=RNG.integers(-127, 127, (256, columns)).astype(np.int8),
+        b=RNG.integers(-999, 999, columns).astype(np.int32),
+        opset=13,
+    )
+    found = _right(model, {"x": RNG.integers(0, 255, (rows, 256)).astype(np.uint8)}, tmp_path)
+    fused = onnx.load(tmp_path / "fused.onnx")
+    assert [node.op_type for one in fused.functions for node in one.node].count("QGemm") == 1, found

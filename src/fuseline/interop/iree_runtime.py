@@ -84,7 +84,8 @@ def _instance() -> Any:
 
 @cache
 def _package() -> Any:
-    """The package. Raises FuselineError (E0503) where it is not installed."""
+    """The package, which is not to list at the end of the process what is still loaded then. Raises FuselineError
+    (E0503) where it is not installed."""
     try:
         import iree.runtime as package  # pyright: ignore[reportMissingImports]
     except ImportError as error:
@@ -92,6 +93,7 @@ def _package() -> Any:
         raise MissingPackageError(
             "E0503", f"{NAME} is not installed, which runs what IREE compiled", hint=hint
         ) from error
+    getattr(getattr(package, "_binding", None), "disable_leak_checker", lambda: None)()
     return package
 
 

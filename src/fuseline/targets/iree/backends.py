@@ -53,7 +53,7 @@ class Backend:
         return "local-sync" if threads == 1 else "local-task"
 
 
-_HOST = ("--iree-llvmcpu-target-cpu=host",)
+_HOST = ("--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2")
 
 BACKENDS = {
     "llvm-cpu": Backend("llvm-cpu", _HOST, _STRICT, without=_NO_SINGLE, without_double=_NO_DOUBLE),

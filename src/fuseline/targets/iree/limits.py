@@ -127,7 +127,14 @@ def _is_in_order(map_: AffineMap) -> bool:
     return len(loops) == len(map_.results) and all(first < second for first, second in pairwise(loops))
 
 
-_CHECKS: Sequence[Check] = (_shifted_result, _computed_pad, _concat, _gathered_reduction, _padded_lanes, _spread_window)
+_CHECKS: Sequence[Check] = (
+    _shifted_result,
+    _computed_pad,
+    _concat,
+    _gathered_reduction,
+    _spread_window,
+    _padded_lanes,
+)
 
 
 def is_loose(members: Sequence[Operation]) -> bool:

@@ -29,7 +29,8 @@ from fuseline.ir.reachable import reachable
 
 @dataclass(eq=False)
 class Stage:
-    """One function: its ops in order; the tensors and the index values that it takes; what others need of it."""
+    """One function: its ops in order; the tensors and the index values that it takes; what others need of it, results
+    of `@main` first, as they stand there."""
 
     name: str
     ops: list[Operation]
@@ -39,8 +40,10 @@ class Stage:
 
     @property
     def inputs(self) -> list[SSAValue]:
-        """What it takes, in order."""
-        return [*self.tensors, *self.indices]
+        """What it takes, in order: arguments of `@main` first, as they stand there."""
+        values = [*self.tensors, *self.indices]
+        fed = sorted((one for one in values if isinstance(one, BlockArgument)), key=lambda argument: argument.index)
+        return [*fed, *(value for value in values if not isinstance(value, BlockArgument))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +66,11 @@ def cut(module: ModuleOp, main: FuncOp) -> Cut:
         _find_inputs(stage, inside)
     kept = _kept(main, hosted, stages, inside)
     taken = {value for stage in stages for value in stage.inputs}
+    last = main.body.block.last_op
+    returned = {value: place for place, value in reversed([*enumerate(last.operands if last is not None else ())])}
     for stage in stages:
-        stage.outputs = [value for value in _results(stage.ops) if value in taken or _is_used(value, kept)]
+        outputs = [value for value in _results(stage.ops) if value in taken or _is_used(value, kept)]
+        stage.outputs = sorted(outputs, key=lambda value: returned.get(value, len(returned)))
     return Cut(main, stages, [op for op in main.body.block.ops if op in kept])
 
 

@@ -38,7 +38,8 @@ RULE = "iree"
 
 class IreeTarget(Target):
     """One backend of IREE. A program is an artifact of the runtime whose host calls run IREE's code; it needs the
-    packages of the extra `iree` where it is compiled and where it runs."""
+    packages of the extra `iree` where it is compiled and where it runs. `built`: the last program that IREE compiled,
+    `figures`: what it counts of it."""
 
     makes_artifacts = runs_programs = True
 
@@ -56,6 +57,7 @@ class IreeTarget(Target):
             numerics=numerics,
         )
         self.figures: Mapping[str, int] = {}
+        self.built: Built | None = None
         self._refused: dict[tuple[str, ...], tuple[str, str]] = {}
         self._too_long: frozenset[str] = frozenset()
 
@@ -87,7 +89,7 @@ class IreeTarget(Target):
         if built is None:
             return None
         self._remark(ctx, known)
-        self.figures = built.compiled.figures
+        self.built, self.figures = built, built.compiled.figures
         device = self.backend.device(self.description.threads)
         complete_calls(parts, ctx, built.compiled.code, built.program.parameters, device)
         return parts.host

@@ -111,13 +111,15 @@ def test_what_the_function_raises_passes_through():
         fuseline.jax.compile(lambda a, b: a @ b, np.ones((2, 3), np.float32), np.ones((2, 3), np.float32))
 
 
-def test_long_constants_of_each_type():
-    mask = RNG.integers(0, 2, (200, 210)).astype(bool)
-    bytes_ = RNG.integers(0, 256, (200, 210)).astype(np.uint8)
-    numbers = RNG.standard_normal((200, 210)).astype(np.float16)
+@pytest.mark.parametrize("sizes", [(200, 210), (15, 10), (3, 2)])
+def test_constants_of_each_type(sizes: tuple[int, int]):
+    mask = RNG.integers(0, 2, sizes).astype(bool)
+    bytes_ = RNG.integers(0, 256, sizes).astype(np.uint8)
+    numbers = RNG.standard_normal(sizes).astype(np.float16)
 
     def function(x: Any) -> Any:
         return jax.numpy.where(mask, x, 0), bytes_ + jax.numpy.uint8(3), numbers * jax.numpy.float16(2)
 
-    x = RNG.standard_normal((200, 210)).astype(np.float32)
+    x = RNG.standard_normal(sizes).astype(np.float32)
     _agree(fuseline.jax.compile(function, x)(x), jax.jit(function)(x), 1e-6)
+    _agree(fuseline.jax.compile(function, x)(x.astype(np.float64)), jax.jit(function)(x), 1e-6)

@@ -66,7 +66,9 @@ class CompiledFunction:
         if _is_key(self._jax, getattr(leaf, "dtype", None)):
             leaf = self._jax.random.key_data(leaf)
         array = np.asarray(leaf)
-        return array.astype(_canonical(self._jax, array.dtype)) if isinstance(leaf, np.ndarray) else array
+        if isinstance(leaf, np.ndarray | np.generic):
+            array = array.astype(_canonical(self._jax, array.dtype), copy=False)
+        return array
 
 
 def _canonical(jax: Any, dtype: Any) -> Any:

@@ -81,17 +81,24 @@ def _ordered(op: HloOp, region: Region) -> Key | None:
     pair, direction = _operand_pair(op, region), text_of(op.attribute("comparison_direction"))
     if pair is None or direction not in ("LT", "GT"):
         return None
-    canonical = [_is_canonical(value, region) for value in op.operands]
+    canonical = [_is_canonical(value) for value in op.operands]
     dtype = tensor_type_of(op.operands[0].type)[0]
     total = text_of(op.attribute("compare_type")) == "TOTALORDER"
-    if canonical[0] != canonical[1] or (is_float(dtype) and not total):
+    if None in canonical or canonical[0] != canonical[1] or (is_float(dtype) and not total):
         return None  # where NaN meets NaN, a comparison of floats is no order
     upwards = (direction == "LT") == (pair[0] < pair[1])
-    return Key(pair[0] // 2, largest=not upwards, canonical=canonical[0])
+    return Key(pair[0] // 2, largest=not upwards, canonical=bool(canonical[0]))
 
 
-def _is_canonical(value: SSAValue, region: Region) -> bool:
-    return not isinstance(value, BlockArgument)
+def _is_canonical(value: SSAValue) -> bool | None:
+    """Whether both zeros are one and all NaN are; None where only one of these holds."""
+    tests: set[str] = set()
+    op = _maker(value)
+    while op is not None and op.name == "stablehlo.select":
+        test = _maker(op.operands[0])
+        tests.add("" if test is None else text_of(test.attribute("comparison_direction")))
+        op = _maker(op.operands[2])
+    return None if len(tests) == 1 else bool(tests)
 
 
 def _argument(value: SSAValue, region: Region) -> int | None:

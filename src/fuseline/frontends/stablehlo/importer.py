@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ from fuseline.ir.hlo.ops import HloOp, HloReturnOp
 from fuseline.ir.provenance import provenance
 from fuseline.ir.text import text_location
 
+_NO_NAME = re.compile(r"\W")
 _MALFORMED = (IndexError, KeyError, TypeError, ValueError, AttributeError, AssertionError)
 """What lowerings let escape on an op without the operands, attributes or regions that it must have."""
 
@@ -93,7 +95,11 @@ class Importer:
         attributes.append(with_dtype(about, dtype))
         return Tensor(dtype, dims, value=value, name=name)
 
-    def _size(self, name: str) -> Dim:
+    def _size(self, stem: str) -> Dim:
+        plain = _NO_NAME.sub("_", stem)
+        name = plain
+        while name in self.ctx.symbols:
+            name += "_"
         self.ctx.symbols[name] = out = symbol(name)
         self.ctx.made_up_sizes.add(name)
         return out

@@ -170,6 +170,17 @@ def test_what_is_refused_names_its_place(line: str, words: str, code: str, tmp_p
     )
 
 
+def test_names_of_arguments_may_be_anything(tmp_path: Path):
+    text = program("    %r = stablehlo.add %x, %y : tensor<?x2xf32>", "%x: ?, %y: ?", "tensor<?x2xf32>", "%r")
+    for name in ("p['a']", "p.a"):
+        text = text.replace(": ?", f": tensor<?x2xf32> loc({chr(34)}{name}{chr(34)})", 1)
+    path = tmp_path / "p.mlir"
+    path.write_text(text)
+    model, x = fuseline.compile(path), _x(3, 2)
+    assert [item.name for item in model.inputs] == ["p['a']", "p.a"]
+    np.testing.assert_array_equal(model(x, x), x + x)
+
+
 def test_marks_are_looked_through(tmp_path: Path):
     x = _x(4)
     lines = """    %a = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = "{replicated}"} :

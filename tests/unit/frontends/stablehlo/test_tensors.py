@@ -287,6 +287,14 @@ def test_sorting_by_one_key_by_two_and_by_anything(tmp_path: Path):
     found = run(_sorted(both, 2), tmp_path, x, y)
     order = np.stack([np.lexsort((-b, a)) for a, b in zip(x, y, strict=True)])
     np.testing.assert_array_equal(found[1], np.take_along_axis(y, order, 1))
+    zeros = np.array([[0.0, -0.0, 1, -1, 0.0, -0.0, 2, np.nan, -0.0]] * 3, np.float32)
+    zero = "      %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    for i in range(2):
+        types = "(tensor<f32>, tensor<f32>) -> tensor<i1>"
+        zero += f"      %e{i} = stablehlo.compare EQ, %x{i}, %z, FLOAT : {types}\n"
+        zero += f"      %s{i} = stablehlo.select %e{i}, %z, %x{i} : tensor<i1>, tensor<f32>\n"
+    found = run(_sorted(zero + _less("%s0", "%s1", "k") + end, 2), tmp_path, zeros, y)
+    np.testing.assert_array_equal(found[1], np.take_along_axis(y, np.argsort(zeros, 1, kind="stable"), 1))
     size = "      %a = stablehlo.abs %x0 : tensor<f32>\n      %b = stablehlo.abs %x1 : tensor<f32>\n"
     found = run(_sorted(size + _less("%a", "%b", "k") + end, 1), tmp_path, y)
     np.testing.assert_array_equal(found[0], np.take_along_axis(y, np.argsort(np.abs(y), 1, kind="stable"), 1))

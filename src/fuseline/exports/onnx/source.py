@@ -13,6 +13,7 @@ import onnx
 from fuseline.errors import FuselineError
 from fuseline.exports.onnx.acyclic import in_order
 from fuseline.exports.onnx.graph import names_read
+from fuseline.exports.onnx.inlinable import require_inlinable
 from fuseline.frontends.onnx.dispatch_functions import without_dispatch_functions
 from fuseline.frontends.onnx.model_file import OpenedModel, load_model, open_model
 from fuseline.frontends.onnx.plain_protos import dense_tensor, repeated_constants
@@ -31,13 +32,15 @@ SOURCE = "source"
 
 def opened(source: Any) -> OpenedModel:
     """The model of a path, bytes or a proto, which is left as it is. Raises FuselineError: E0501 for what is no ONNX
-    model (an artifact, MLIR text), E0101 to E0105 for a model that cannot be read."""
+    model (an artifact, MLIR text), E0101 to E0105 for a model that cannot be read, E0106 for functions that onnxruntime
+    cannot inline."""
     if isinstance(source, Path) and source.suffix == ".mlir":
         raise FuselineError("E0501", "fuse needs an ONNX model", node=str(source), hint="give the .onnx file")
     found = _light(open_model(source))
     load_model(found)  # whatever is wrong with it is said of the model as it is
     proto = onnx.ModelProto()
     proto.CopyFrom(without_dispatch_functions(found.split.proto))
+    require_inlinable(proto)
     _make_dense(proto.graph)
     _drop_repeated(proto.graph)
     _put_in_order(proto.graph)

@@ -93,3 +93,24 @@ def test_own_names_come_before_made_ones():
     model = onnx_model("(float[4] x) => (float[4] y, float[4] z) { y = Exp(x)  [Exp_0] z = Neg(x) }", opset=20)
     names = [node.name for function in fuseline.fuse(model).to_proto().functions for node in function.node]
     assert sorted(names) == ["Exp_0", "Exp_0_1"]
+
+
+@pytest.mark.parametrize(
+    ("opset", "body", "code"),
+    [
+        (13, "b = ReduceMean<axes = [1]>(a)", "E0106"),
+        (11, "b = Squeeze<axes = [0]>(a)", "E0106"),
+        (18, "c = Exp(a)  b = own.f(c)", "E0105"),
+        (13, "b = Add(a, a)", None),
+    ],
+)
+def test_functions_that_onnxruntime_cannot_inline(opset: int, body: str, code: str | None):
+    model = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["" : 18, "own" : 1]>
+        g (float[1, 8] x) => (float[n, m] y) {{ y = own.f(x) }}
+        <domain: "own", opset_import: ["" : {opset}, "own" : 1]> f (a) => (b) {{ {body} }}""")
+    if code is None:
+        assert fuseline.fuse(model).summary.functions == 1
+        return
+    with pytest.raises(fuseline.FuselineError) as problem:
+        fuseline.fuse(model)
+    assert problem.value.code == code and "f" in str(problem.value.node)

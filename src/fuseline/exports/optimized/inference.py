@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import onnx
@@ -29,7 +29,7 @@ def infer(model: ir.Model) -> None:
 
 
 @contextmanager
-def _without_weights(graph: ir.Graph) -> Iterator[None]:
+def _without_weights(graph: ir.Graph) -> Generator[None]:
     """Large initializers as inputs, for so long."""
     count, held = len(graph.inputs), list(graph.initializers.items())
     for name, value in held:

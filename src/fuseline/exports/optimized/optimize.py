@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -87,7 +87,7 @@ def _prepare(model: ir.Model, summary: Summary) -> None:
 
 
 @contextmanager
-def _quiet():
+def _quiet() -> Generator[None]:
     """onnx-ir logs each initializer that it does not merge with others."""
     logger = logging.getLogger("onnx_ir")
     level = logger.level

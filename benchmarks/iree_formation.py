@@ -1,13 +1,13 @@
 """IREE's formation of dispatches against ours, both through IREE's code generation, from the same ops.
 
-    python -m benchmarks.iree_formation [--rounds 9] [--threads 2] [--json FILE] MODEL.onnx CASE.mlir ...
+    python -m benchmarks.iree_formation [--rounds 9] [--threads 2] [--counts] [--json FILE] MODEL.onnx CASE.mlir ...
 
 IREE is handed what our frontend read (`--emit input`), weights as parameters, as it is by default and at `O3`; ours is
 `--target iree`. Dispatches, executables and transient bytes are those of the program's functions after IREE's `stream`
 phase: what runs once, when a program is loaded, is not counted. Times are of calls of the compiled modules, interleaved
 in one process; the ratio is ours / the faster of IREE's that compiles. Each model has a process of its own. Prints
 Markdown; `-` in place of figures: IREE's compiler fails, and the line under the table says how. Outputs are compared:
-a row whose outputs differ says so.
+a row whose outputs differ says so. `--counts`: nothing is compiled to code or run, only counted.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ import fuseline
 from fuseline.compile_options import CompileOptions
 from fuseline.interop.iree_runtime import Module
 from fuseline.ir.context import CompilerContext
-from fuseline.pipeline import prepare
+from fuseline.pipeline import prepare, run_phases
 from fuseline.targets import create_target
 from fuseline.targets.iree.backends import backend_named
 from fuseline.targets.iree.compiler import compile_text, tool
 from fuseline.targets.iree.flow import flow_program
 from fuseline.targets.iree.flow.archive import archive_in_memory
+from fuseline.targets.iree.launched import launched
+from fuseline.targets.iree.limits import is_loose
 from fuseline.targets.iree.target import IreeTarget
 from fuseline.verify.inputs import generate, hints_of
 from fuseline.verify.measure import interleaved, paired_ratio
@@ -129,6 +131,21 @@ def measure(model: Path, threads: int, rounds: int, round_seconds: float) -> Row
     return row
 
 
+def count(model: Path, threads: int) -> Row:
+    """What the sides launch and allocate; where IREE's code generation fails is not told."""
+    ours = backend_named(None).arguments("default")
+    plain = [argument for argument in ours if not argument.startswith("--iree-opt-level")]
+    target, options = IreeTarget(backend_named(None), threads), CompileOptions(target="iree", threads=threads)
+    module, ctx = prepare(model, options, target)
+    run_phases(module, ctx, options)
+    loose = [name for name, one in launched(module).items() if is_loose(one.ops)]
+    row = Row(model.stem, {OURS: counted(flow_program(module, ctx, loose).text, ours)})
+    options = CompileOptions(target="null", threads=threads)
+    read = flow_program(*prepare(model, options, create_target("null", threads)))
+    row.sides |= {name: counted(read.text, [*plain, *more]) for name, more in LEVELS.items()}
+    return row
+
+
 def _compiled(model: Path, target: _Recorded) -> fuseline.CompiledModel:
     from fuseline.compilation import _compile  # pyright: ignore[reportPrivateUsage]
     from fuseline.runtime import Session
@@ -169,7 +186,8 @@ def table(rows: Sequence[Row]) -> str:
     for row in rows:
         cells = [_cell(row.sides[name]) for name in names]
         ratio = f"{row.ratio:.2f} ({row.low:.2f} to {row.high:.2f})" if row.ratio else "-"
-        lines.append(f"| {row.model} | {' | '.join(cells)} | {ratio} | {row.difference:.0e} |")
+        differs = f"{row.difference:.0e}" if row.ratio else "-"
+        lines.append(f"| {row.model} | {' | '.join(cells)} | {ratio} | {differs} |")
     failures = [
         f"{row.model}, {name}: `{side.failure}`" for row in rows for name, side in row.sides.items() if side.failure
     ]
@@ -188,11 +206,16 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--round-seconds", type=float, default=0.3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--counts", action="store_true")
     parser.add_argument("--json", type=Path, help="also write the rows there; rows that are there are kept")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        row = measure(options.models[0], options.threads, options.rounds, options.round_seconds)
+        row = (
+            count(options.models[0], options.threads)
+            if options.counts
+            else measure(options.models[0], options.threads, options.rounds, options.round_seconds)
+        )
         print(json.dumps(asdict(row)))
         return 0
     print(table(_rows(options)))
@@ -207,7 +230,7 @@ def _rows(options: argparse.Namespace) -> list[Row]:
         if model.stem in found:
             continue
         given = [str(model), "--one", "--rounds", str(options.rounds), "--threads", str(options.threads)]
-        given += ["--round-seconds", str(options.round_seconds)]
+        given += ["--round-seconds", str(options.round_seconds), *(["--counts"] if options.counts else [])]
         command = [sys.executable, "-m", "benchmarks.iree_formation", *given]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

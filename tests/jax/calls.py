@@ -1,3 +1,5 @@
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# jax is an extra that the checks run without.
 """Calls of array functions of JAX, by name: a function and what its arguments are drawn from.
 
 An argument is `f` (floats around 0), `p` (floats above 0), `u` (floats within 0..1), `i` (small integers), `n`

@@ -1,3 +1,5 @@
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# jax is an extra that the checks run without.
 """Small networks of known families, written with jax.numpy: each is a function and its arguments."""
 
 from __future__ import annotations

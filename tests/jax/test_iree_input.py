@@ -1,3 +1,5 @@
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# jax is an extra that the checks run without.
 """What `iree-compile --compile-to=input` makes of a JAX program is read as well, and computes the same."""
 
 from __future__ import annotations

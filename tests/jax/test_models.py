@@ -1,3 +1,5 @@
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# jax is an extra that the checks run without.
 """Networks written with jax.numpy give what jitted JAX gives, in the same trees."""
 
 from __future__ import annotations

@@ -118,6 +118,11 @@ class ImageBox:
             return elements
         return (lines if lines % CROWDING_LINES else lines + 1) * LINE_BYTES // self.element_bytes
 
+    def runs_along(self, loop: int) -> bool:
+        """Whether the steps of a loop lie element by element in a box, however wide."""
+        innermost = self.order[-1:]
+        return all(axis.steps(loop) == (number in innermost) for number, axis in enumerate(self.axes))
+
     def stride(self, loop: int, counts: Mapping[int, int]) -> int:
         """Elements between two steps of a loop."""
         return sum(axis.steps(loop) * stride for axis, stride in zip(self.axes, self.strides(counts), strict=True))

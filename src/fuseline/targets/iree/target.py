@@ -104,8 +104,8 @@ class IreeTarget(Target):
             built = build(native, ctx, loose, compile_)
             if built.compiled.code:
                 return built
-            if not built.refused:
-                raise FuselineError("E0307", f"IREE does not compile the program: {built.elsewhere[0]}")
+            if built.refused.keys() <= loose:
+                raise FuselineError("E0307", f"IREE does not compile the program: {next(iter((*built.elsewhere, *built.refused.values())))}")
             divisible = [
                 name
                 for name in built.refused

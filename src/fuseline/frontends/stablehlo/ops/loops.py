@@ -78,7 +78,7 @@ def _written_out(hlo: Hlo, ops: int, *, known_count: bool) -> list[Tensor]:
             raise hlo.refusal("how often it goes round depends on what is computed", hint)
         if not truth:
             return list(states)
-        written += ops
+        written += max(ops, 1)
         if written > (MOST_OPS if known_count else MOST_OPS_IN_DOUBT):
             why = "it goes round too often to be written out" if known_count else "its condition stays true too long"
             raise hlo.refusal(why)

@@ -32,7 +32,7 @@ def takes_pairs(loops: ContractionLoops, lhs_mode: LhsMode, rhs_mode: RhsMode) -
     if not isinstance(loops.reduction[-1].extent, int):
         return False  # whether a last step stands alone is known when it runs
     if loops.box is not None and lhs_mode == "boxed":
-        return loops.box.stride(loops.reduction[-1].inner, loops.box.counts(1, 1)) == 1
+        return loops.box.runs_along(loops.reduction[-1].inner)
     return lhs_mode == "packed" or all(_in_pairs(loops, segment) for segment in loops.segments)
 
 

@@ -105,7 +105,8 @@ class IreeTarget(Target):
             if built.compiled.code:
                 return built
             if built.refused.keys() <= loose:
-                raise FuselineError("E0307", f"IREE does not compile the program: {next(iter((*built.elsewhere, *built.refused.values())))}")
+                said = next(iter((*built.elsewhere, *built.refused.values())))
+                raise FuselineError("E0307", f"IREE does not compile the program: {said}")
             divisible = [
                 name
                 for name in built.refused

@@ -20,7 +20,8 @@ def test_random_graphs():
         case = make_case(int(RNG.integers(1 << 30)), 20)
         optimized = fuseline.optimize(case.model)
         proto = optimized.to_proto()
-        onnx.checker.check_model(proto, full_check=True)
+        if _is_valid(case.model):
+            onnx.checker.check_model(proto, full_check=True)
         assert not fuseline.optimize(proto).summary.done
         try:
             expected = outputs(case.model, case.feeds[0])
@@ -28,6 +29,15 @@ def test_random_graphs():
             assert "onnxruntime" in type(problem).__module__
             continue
         _compare(expected, outputs(proto, case.feeds[0]))
+
+
+def _is_valid(model: onnx.ModelProto) -> bool:
+    """Drawn graphs may hold an operator that is younger than their opset."""
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
+        return False
+    return True
 
 
 def _compare(expected: list[Any], found: list[Any]) -> None:

@@ -1,0 +1,27 @@
+"""What all trials of one search have in common, as every process that runs some of them gets it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fuseline.tuning.knob import Knob
+
+
+class SearchSetting(msgspec.Struct, frozen=True, kw_only=True):
+    """One model with the options that every trial starts from.
+
+    Attributes:
+        model: the path of the model. options: arguments of `fuseline.compile` that are not their default, as JSON holds
+        them. knobs: what is searched; a configuration chooses among these. plan: the plan of the default compile as
+        text, which choices about groups change. seed: of inputs and of everything drawn. rounds: the most rounds that a
+        trial is timed in.
+    """
+
+    model: str
+    options: dict[str, Any]
+    knobs: tuple[Knob, ...]
+    plan: str = ""
+    seed: int = 0
+    rounds: int = 15

@@ -26,7 +26,8 @@ class Knob:
     Attributes:
         space: one of `SPACES`. detail: what is decided, for people. gain_ns: what the cost model expects of the second
         choice in nanoseconds of a run, below zero where it costs; near zero it knows least. nodes: the source nodes
-        concerned.
+        concerned. ops: sets of structural ids: of a knob about a plan, each set is what is together or apart; of any
+        other, the members of each dispatch that it changes. None where it changes them all.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Knob:
     detail: str = ""
     gain_ns: float = 0.0
     nodes: tuple[str, ...] = ()
+    ops: tuple[tuple[str, ...], ...] = ()
 
 
 def without_defaults(configuration: Configuration, knobs: Iterable[Knob]) -> dict[str, str]:

@@ -20,7 +20,7 @@ _LOW = ("errors", "border", "buffers", "scalar_code", "size_requirement", "weigh
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 _COMPILE = (*_HIGH, "compilation", "emitted_stage")
-_OF_API = (*_COMPILE, "gc_pause", "compiled_model", "report", "tuning", "verify", "exports")
+_OF_API = (*_COMPILE, "gc_pause", "compiled_model", "report", "verify", "exports")
 
 _DESCRIBED = ("targets.description_file", "targets.file_locations", "targets.dispatch_caps", "targets.caps_file")
 
@@ -74,7 +74,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "emitted_stage": (*_MIDDLE, "compile_options", "passes.dispatch.open_regions", "runtime.files"),
     "pipeline": (*_HIGH, "lowering", "emitted_stage"),
     "compilation": (*_HIGH, "gc_pause", "lowering", "code_listing", "emitted_stage"),
-    "tuning": (*_COMPILE, "report"),
+    "tuning": (*_COMPILE, "report", "api", "compiled_model"),
     "verify": (*_COMPILE, "report"),
     "interop": (*_COMPILE, "report", "api", "compiled_model"),
     "exports": (*_COMPILE, "gc_pause", "report"),
@@ -82,7 +82,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "jax": ("interop",),
     "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
     "api": (*_OF_API, "interop.onnx_host", "interop.iree_host"),
-    "cli": (*_OF_API, "testing", "interop", "api"),
+    "cli": (*_OF_API, "tuning", "testing", "interop", "api"),
     "__main__": ("cli",),
 }
 

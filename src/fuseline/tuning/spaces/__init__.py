@@ -1,0 +1,1 @@
+"""What a search may turn, one file per space of `tuning.knob.SPACES`."""

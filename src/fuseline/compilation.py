@@ -39,6 +39,7 @@ from fuseline.pipeline import (
 )
 from fuseline.runtime.files import write_bytes
 from fuseline.targets.target import CODE_FORMS
+from fuseline.timeline import span
 
 if TYPE_CHECKING:
     from fuseline.frontends.onnx.branches import BranchModel
@@ -225,9 +226,10 @@ def _assembled(lowering: Lowering) -> Artifact:
 def _run_steps(lowering: Lowering, phase: str) -> None:
     report_progress(lowering.options, phase, list(PHASES).index(phase), len(PHASES))
     start = time.perf_counter()
-    for name in PHASES[phase]:
-        with border(f"{phase}/{name}"):
-            STEPS[name](lowering)
+    with span("phase", phase):
+        for name in PHASES[phase]:
+            with border(f"{phase}/{name}"), span("pass", name):
+                STEPS[name](lowering)
     add_seconds(lowering.ctx, phase, start)
 
 

@@ -29,6 +29,7 @@ from fuseline.lowering import STEPS
 from fuseline.passes.options import Step, parse_steps, pass_options, require_run
 from fuseline.passes.registry import load_pass
 from fuseline.targets.target import CODE_FORMS
+from fuseline.timeline import span
 
 if TYPE_CHECKING:
     from fuseline.targets.target import Target
@@ -164,17 +165,24 @@ def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, 
     for number, (phase, steps) in enumerate(_steps_left(module, ctx, options).items()):
         report_progress(options, phase, number, len(PHASES))
         start = time.perf_counter()
-        for step in steps:
-            with border(f"{phase}/{step.name}"):
-                _with_options(_make_pass(step.name, options, ctx.target), step.options).apply(ctx, module)
-                if watch is not None:
-                    module.verify()
-                    verify_loops(module, ctx)
-                    watch.check(module)
-            _observe(options, f"{phase}/{step.name}", module, ctx)
+        with span("phase", phase):
+            for step in steps:
+                _run_pass(phase, step, module, ctx, options, watch)
         add_seconds(ctx, phase, start)
         if phase == until:
             return
+
+
+def _run_pass(
+    phase: str, step: Step, module: ModuleOp, ctx: CompilerContext, options: CompileOptions, watch: IdiomWatch | None
+) -> None:
+    with border(f"{phase}/{step.name}"), span("pass", step.name):
+        _with_options(_make_pass(step.name, options, ctx.target), step.options).apply(ctx, module)
+        if watch is not None:
+            module.verify()
+            verify_loops(module, ctx)
+            watch.check(module)
+    _observe(options, f"{phase}/{step.name}", module, ctx)
 
 
 def _steps_left(module: ModuleOp, ctx: CompilerContext, options: CompileOptions) -> dict[str, list[Step]]:
@@ -280,7 +288,7 @@ def prepare(
     ctx.records.target, ctx.records.threads = target.description.name, target.description.threads
     report_progress(options, "read", 0, len(PHASES))
     start = time.perf_counter()
-    with border("read"):
+    with border("read"), span("phase", "read"):
         module = read_program(source, ctx, options.shapes)
     add_seconds(ctx, "read", start)
     return module, ctx

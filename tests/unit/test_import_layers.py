@@ -16,7 +16,17 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-_LOW = ("errors", "border", "buffers", "scalar_code", "size_requirement", "weight_layouts", "report.records", "version")
+_LOW = (
+    "timeline",
+    "errors",
+    "border",
+    "buffers",
+    "scalar_code",
+    "size_requirement",
+    "weight_layouts",
+    "report.records",
+    "version",
+)
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 _COMPILE = (*_HIGH, "compilation", "emitted_stage")
@@ -31,6 +41,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "scalar_code": (),
     "size_requirement": (),
     "version": (),
+    "timeline": (),
     "weight_layouts": ("errors",),
     "border": ("errors",),
     "cache": ("errors", "runtime", "compile_options"),

@@ -15,6 +15,7 @@ from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, parse_threads
 from fuseline.cli.run import complete_feeds, model_hints
 from fuseline.errors import FuselineError
+from fuseline.report.launches import dispatches_launched
 from fuseline.report.quantities import seconds
 from fuseline.report.records import DispatchRecord
 from fuseline.runtime import Session
@@ -147,19 +148,13 @@ def _ratio_text(ratio: Mapping[str, float]) -> str:
 def _dispatch_times(program: CompiledModel, feeds: Feeds) -> list[dict[str, Any]]:
     if not isinstance(program.session, Session):
         raise FuselineError("E0501", "--per-dispatch needs a target with code", hint="use --target cpu")
-    # Commands are labelled by executable; launches of one executable keep their order.
-    waiting: dict[str, list[DispatchRecord]] = {}
     artifact = program_run(program.session.artifact, feeds, program.threads)
+    times = dispatch_seconds(artifact, feeds, program.threads)
     # what is on record is the program that ordinary sizes run
-    for dispatch in program.record.dispatches if artifact is not program.session.artifact.fallback else ():
-        waiting.setdefault(dispatch.executable, []).append(dispatch)
+    recorded = program.record.dispatches if artifact is not program.session.artifact.fallback else ()
     rows: list[dict[str, Any]] = []
-    for label, taken in dispatch_seconds(artifact, feeds, program.threads):
-        known = (
-            waiting[label].pop(0)
-            if waiting.get(label)
-            else DispatchRecord(name=label, executable=label, root=label, members=[])
-        )
+    for (label, taken), found in zip(times, dispatches_launched(recorded, [label for label, _ in times]), strict=True):
+        known = found or DispatchRecord(name=label, executable=label, root=label, members=[])
         moved = known.bytes_read + known.bytes_written
         predicted = known.predicted_ns * 1e-9
         row = {

@@ -16,6 +16,7 @@ from fuseline.cli.models import compiled, require_model
 from fuseline.cli.options import compile_options, json_option, threads_option
 from fuseline.cli.output import STDOUT, deliver, is_stdout, note_names_only, refuse_two_documents, require_folder
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
+from fuseline.cli.trace_file import compile_trace_to, trace_option
 from fuseline.errors import FuselineError
 from fuseline.report.quantities import plural
 from fuseline.report.statistics import statistics_json, statistics_table
@@ -56,6 +57,7 @@ OBJECT = "object"
     metavar="DIR",
     help="Write every dispatch as a program of its own, weights included, and index.json; no artifact.",
 )
+@trace_option
 @print_ir_options
 @rules_listing_option
 @compile_options
@@ -69,6 +71,7 @@ def compile(
     with_stats: bool,
     key: Path | None,
     dump_dispatches: Path | None,
+    trace: Path | None,
     print_ir_after: str | None,
     print_ir_to: Path | None,
     list_rules: bool,
@@ -87,14 +90,15 @@ def compile(
     if dispatch is not None and stage in (None, OBJECT):
         raise FuselineError("E0501", "--dispatch names the code to print", hint="add --emit kernel, llvm or asm")
     if dump_dispatches is not None:
-        _refuse_more("--dump-dispatches", {"--emit": stage, "--sign": key, "--output": output})
+        _refuse_more("--dump-dispatches", {"--emit": stage, "--sign": key, "--output": output, "--trace": trace})
         _dump(model, dump_dispatches, as_json, options)
         return
     if stage is not None:
-        _refuse_more("--emit", {"--sign": key})
+        _refuse_more("--emit", {"--sign": key, "--trace": trace})
         _emitter(stage, dispatch, output)(model, output=output, as_json=as_json, options=options)
         return
-    program = compiled(model, options)
+    with compile_trace_to(trace, options, str(model)):
+        program = compiled(model, options)
     path = output or model.with_suffix(program.suffix)
     if is_stdout(path):
         deliver(path, program.to_bytes(sign=key))

@@ -13,6 +13,7 @@ from fuseline.cli.console import emit, say
 from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.output import is_stdout, refuse_two_documents
+from fuseline.cli.trace_file import trace_option, write_run_trace
 from fuseline.report.quantities import seconds
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX
 from fuseline.runtime.command import line, summary
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     help="Run an artifact only if it is signed by the private key of this public one.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of generated inputs.")
+@trace_option
 @compile_options
 @threads_option
 @json_option
@@ -64,6 +66,7 @@ def run(
     tolerance: float | None,
     trusted: tuple[str, ...],
     seed: int,
+    trace: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -75,6 +78,8 @@ def run(
     given = parse_feeds(inputs, [item.name for item in program.inputs])
     hints = model_hints(model)
     feeds = complete_feeds(program, given, hints, seed)
+    if trace is not None:
+        write_run_trace(trace, program, feeds)
     outputs = flat_outputs(program.run(feeds))
     comparisons: list[Comparison] = []
     if peer is not None:

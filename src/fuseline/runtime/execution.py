@@ -20,7 +20,7 @@ from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.memory import Bytes, CodePages, address_of, aligned_empty, no_memory, reserve
 from fuseline.runtime.poison import poison, poison_array
 from fuseline.runtime.program import Command, HostCall, Loop, Poison, Program
-from fuseline.runtime.sharing import commands_by_row, cost_ns, rows_of, share_grids
+from fuseline.runtime.sharing import Shares, commands_by_row, cost_ns, rows_of, share_grids
 from fuseline.runtime.signatures import Signature
 from fuseline.runtime.sizes import SizeEvaluator
 from fuseline.runtime.values import Values, call_host, keep_answers
@@ -88,6 +88,14 @@ class Workspace:
             self.scratch = reserve(scratch_bytes)
 
 
+class TableParts(NamedTuple):
+    """What a command table is written from, beside its steps."""
+
+    shares: Shares
+    addresses: Addresses
+    plan: ThreadPlan
+
+
 class Execution:
     """`program` under `values`, in a workspace. `threads` is how many a run uses: one where the program is too small to
     share.
@@ -123,18 +131,25 @@ class Execution:
             address_of(workspace.arena),
             [address_of(constant) for constant in code.constants],
         )
-        self._table = CommandTable(
-            native,
+        parts = TableParts(
             share_grids(native, self.threads, evaluate, program.split_above_ns),
-            evaluate,
             Addresses(self._address, self._segment, len(program.inputs) + len(program.outputs), in_arena),
-            code.pages.base,
             ThreadPlan(self.threads, address_of(workspace.scratch), stride),
         )
+        self._bind(native, parts)
         self._outputs = [] if stage else [output_room(spec, evaluate) for spec in program.outputs]
         self._ranges = None if len(native) == len(program.steps) else _ranges(program)
         self._rows = sum(1 for _ in rows_of(native))
         self._copies: dict[int, Array] = {}
+
+    def _bind(self, steps: Sequence[Command | Loop], parts: TableParts) -> None:
+        """Write the command table."""
+        shares, addresses, plan = parts
+        self._table = CommandTable(steps, shares, self._evaluate, addresses, self._code.pages.base, plan)
+
+    def _set_range(self, first: int, last: int) -> None:
+        """The next launch does rows `first` up to, not including, `last` of the program's."""
+        self._table.set_range(first, last)
 
     def lies_in(self, workspace: Workspace) -> bool:
         """Whether the memory that this is bound to is still the workspace's."""
@@ -202,7 +217,7 @@ class Execution:
             if isinstance(item, Poison):
                 self._poison(item, values)
                 continue
-            self._table.set_range(*item)
+            self._set_range(*item)
             launch(self._table.address)
 
     def _poison(self, step: Poison, values: Values) -> None:

@@ -184,6 +184,11 @@ class Session:
         finally:
             self._pool.give(workspace)
 
+    @property
+    def _execution(self) -> Callable[..., Execution]:
+        """What binds the program, or a stage of it, to memory."""
+        return Execution
+
     @cached_property
     def _code(self) -> LoadedCode:
         check_machine(self._artifact.machine, self._artifact.cpu_features)
@@ -203,7 +208,11 @@ class Session:
     def _fallback(self) -> Session | None:
         """What runs sizes that this program does not take."""
         other = self._artifact.fallback
-        return None if other is None else Session(other, threads=self.threads, pin=self._pin)
+        return None if other is None else self._beside(other)
+
+    def _beside(self, artifact: Artifact) -> Session:
+        """A session for another artifact, made like this one."""
+        return Session(artifact, threads=self.threads, pin=self._pin)
 
     def _launch_team(self, context: int) -> None:
         team = chosen_team(self._code.pages, self._artifact.entries["worker"], pin=self._pin)
@@ -214,11 +223,12 @@ class Session:
     def _instantiate(self, workspace: Workspace, shapes: Shapes, threads: int) -> Runnable:
         values = bind_sizes(self._program, shapes)
         code = self.open()._code
+        make = self._execution
         with numbers_that_fit():
             if len(self._stages) == 1 and not self._program.slots:
-                execution: Runnable = Execution(self._program, code, workspace, values, threads, whole=self._whole)
+                execution: Runnable = make(self._program, code, workspace, values, threads, whole=self._whole)
             else:
-                execution = StagedExecution(self._program, self._stages, code, workspace, values, threads)
+                execution = StagedExecution(self._program, self._stages, code, workspace, values, threads, make)
         while len(workspace.executions) >= EXECUTIONS_KEPT:
             workspace.executions.popitem(last=False)
         workspace.executions[shapes, threads] = execution

@@ -7,7 +7,7 @@ are allocated, and the next stage is bound. Programs that box values (see `boxed
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -61,8 +61,9 @@ class StagedExecution:
         workspace: Workspace,
         values: Mapping[str, int],
         threads: int,
+        execution: Callable[..., Execution] = Execution,
     ) -> None:
-        self.threads = threads
+        self.threads, self._execution = threads, execution
         self._program, self._stages, self._code, self._workspace, self._values = (
             program,
             stages,
@@ -98,7 +99,7 @@ class StagedExecution:
             steps = () if stage == _NO_STAGE else self._stages[stage][0]
             part = self._program._replace(steps=steps, arena_bytes=arena, serial_below_ns=0)
             with numbers_that_fit():
-                found = Execution(part, self._code, self._workspace, values, self.threads, stage=True)
+                found = self._execution(part, self._code, self._workspace, values, self.threads, stage=True)
         self._bound[key] = found
         while len(self._bound) > BOUND_PER_STAGE * (len(self._stages) + 1):
             self._bound.pop(next(iter(self._bound)))

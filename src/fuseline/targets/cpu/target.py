@@ -51,6 +51,7 @@ from fuseline.targets.cpu.shared_kernels import Built, merged
 from fuseline.targets.cpu.sharing import sharing_price
 from fuseline.targets.dispatch_caps import ANY_DISPATCH
 from fuseline.targets.target import CompiledKernel, SharingPrice, Target, TargetDescription, kernel_of_arms
+from fuseline.timeline import span
 from fuseline.weight_layouts import SharedLayout
 
 _PLACEHOLDER = "fuseline_kernel"
@@ -181,7 +182,8 @@ class CpuTarget(Target):
 
     def _kernel(self, entry: FuncOp, policy: Policy, splits: bool) -> CompiledKernel:
         """The code of one dispatch, under a name that its text decides; none where it is to be split."""
-        return self._compiled([self._build(entry, policy, splits)], processes=1)[0]
+        with span("kernel", entry.sym_name.data):
+            return self._compiled([self._build(entry, policy, splits)], processes=1)[0]
 
     def _sharing(
         self, entries: Sequence[FuncOp], policies: Sequence[Policy], splits: bool, processes: int

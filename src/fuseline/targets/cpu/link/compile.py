@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -18,6 +19,7 @@ from fuseline.runtime.files import write_file
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.link.image import link_image
 from fuseline.targets.cpu.link.workers import shared
+from fuseline.timeline import span
 
 _DIGEST_BYTES = 32
 
@@ -103,12 +105,23 @@ def _compile_all(texts: Sequence[str], machine: Machine, processes: int) -> list
         range(len(texts)), key=lambda i: -len(texts[i])
     )  # code generation is about linear in the text
     made = shared(
-        lambda n: emit_object(texts[longest_first[n]], machine),
+        lambda n: _emit_timed(texts[longest_first[n]], machine),
         len(texts),
         processes if len(texts) >= PARALLEL_THRESHOLD else 1,
     )
     objects = dict(zip(longest_first, made, strict=True))
     return [objects[i] for i in range(len(texts))]
+
+
+def _emit_timed(text: str, machine: Machine) -> bytes:
+    with span("code", _first_symbol(text), llvm_bytes=len(text)):
+        return emit_object(text, machine)
+
+
+def _first_symbol(text: str) -> str:
+    """What the first function of LLVM text is called."""
+    found = re.search(r"^define [^@]*@([\w.$]+)", text, re.MULTILINE)
+    return found.group(1) if found else "code"
 
 
 def prepare(machine: Machine) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from fuseline import timeline
+
 T = TypeVar("T")
 
 _NUMBER = 4
@@ -86,8 +88,9 @@ class _Child(Generic[T]):
     def _run(self, queue: _Queue, work: Callable[[int], T]) -> None:
         status = 1
         try:
+            timeline.forked()
             for i in queue:
-                pickle.dump((i, work(i)), self.file)
+                pickle.dump((i, work(i), timeline.taken()), self.file)
                 self.file.flush()
             status = 0
         finally:
@@ -101,7 +104,8 @@ class _Child(Generic[T]):
             self.file.seek(0)
             while True:
                 try:
-                    number, answer = pickle.load(self.file)
+                    number, answer, spans = pickle.load(self.file)
                 except (EOFError, pickle.UnpicklingError):
                     return done
                 done[number] = answer
+                timeline.add(spans)

@@ -43,6 +43,8 @@ ERROR_TITLES: dict[str, str] = {
     "E0601": "outputs differ from the reference",
     "E0602": "outputs do not depend on the inputs",
     "E0603": "the other runtime cannot load the model",
+    "E0604": "trial ended its process",
+    "E0605": "trial took too long",
     "E0701": "fusion plan cannot be read",
     "E0702": "fusion plan does not match the graph",
     "E0703": "fusion plan asks for an illegal group",

@@ -85,7 +85,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "emitted_stage": (*_MIDDLE, "compile_options", "passes.dispatch.open_regions", "runtime.files"),
     "pipeline": (*_HIGH, "lowering", "emitted_stage"),
     "compilation": (*_HIGH, "gc_pause", "lowering", "code_listing", "emitted_stage"),
-    "tuning": (*_COMPILE, "report", "api", "compiled_model"),
+    "tuning": (*_COMPILE, "report", "verify", "api", "compiled_model"),
     "verify": (*_COMPILE, "report"),
     "interop": (*_COMPILE, "report", "api", "compiled_model"),
     "exports": (*_COMPILE, "gc_pause", "report"),

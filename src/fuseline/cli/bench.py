@@ -13,7 +13,6 @@ from rich.table import Table
 from fuseline.cli.console import emit, progress, say
 from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, parse_threads
-from fuseline.cli.run import complete_feeds, model_hints
 from fuseline.errors import FuselineError
 from fuseline.report.launches import dispatches_launched
 from fuseline.report.quantities import seconds
@@ -23,6 +22,7 @@ from fuseline.runtime.feed_files import Feeds, parse_feeds
 from fuseline.verify.compare import compare, dependent_outputs
 from fuseline.verify.dispatch_times import dispatch_seconds, program_run
 from fuseline.verify.measure import best_of, interleaved, paired_ratio
+from fuseline.verify.model_feeds import complete_feeds, model_hints
 
 if TYPE_CHECKING:
     from fuseline.compiled_model import CompiledModel

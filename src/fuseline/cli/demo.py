@@ -81,7 +81,8 @@ def _save_and_load(program: CompiledModel, folder: Path) -> None:
 
 def _compare(model: Path, program: CompiledModel) -> None:
     from fuseline.cli.bench import measure_program, result_table
-    from fuseline.cli.run import check, complete_feeds, model_hints
+    from fuseline.cli.run import check
+    from fuseline.verify.model_feeds import complete_feeds, model_hints
 
     hints = model_hints(model)
     feeds = complete_feeds(program, {}, hints, 0)

@@ -15,15 +15,14 @@ from fuseline.cli.options import compile_options, json_option, model_argument, t
 from fuseline.cli.output import is_stdout, refuse_two_documents
 from fuseline.cli.trace_file import trace_option, write_run_trace
 from fuseline.report.quantities import seconds
-from fuseline.runtime.artifact import ARTIFACT_SUFFIX
 from fuseline.runtime.command import line, summary
 from fuseline.runtime.feed_files import Feeds, flat_outputs, output_files, parse_feeds
 from fuseline.runtime.files import write_files
+from fuseline.verify.model_feeds import complete_feeds, model_hints
 
 if TYPE_CHECKING:
     from fuseline.compiled_model import CompiledModel
     from fuseline.verify.compare import Comparison
-    from fuseline.verify.inputs import Hints
 
 
 @click.command()
@@ -88,44 +87,6 @@ def run(
     _save(output, outputs)
     if not is_stdout(output):
         _show(model, program, outputs, comparisons, as_json)
-
-
-def model_hints(model: Path) -> Hints:
-    """What an ONNX file says of its inputs; nothing for an artifact or MLIR text."""
-    from fuseline.verify.inputs import Hints
-
-    if model.suffix in (ARTIFACT_SUFFIX, ".mlir"):
-        return Hints()
-    import onnx
-
-    from fuseline.verify.inputs import hints_of
-
-    return hints_of(onnx.load(model, load_external_data=False))
-
-
-def complete_feeds(program: CompiledModel, given: Feeds, hints: Hints, seed: int, like: Feeds | None = None) -> Feeds:
-    """`given`, and generated arrays for the other inputs; extents that `given` or `like` fixes by name are kept."""
-    from fuseline.verify.inputs import Hints, generate
-
-    known = {**default_sizes(program), **hints.sizes}
-    for item in program.inputs:
-        array = given.get(item.name, (like or {}).get(item.name))
-        if array is not None:
-            known |= {
-                extent: size for extent, size in zip(item.shape, array.shape, strict=False) if isinstance(extent, str)
-            }
-    missing = [item for item in program.inputs if item.name not in given]
-    return {**generate(missing, seed=seed, hints=Hints(hints.ranges, known)), **given}
-
-
-def default_sizes(program: CompiledModel) -> dict[str, int]:
-    """A value for every symbol: one for what stands first (batches do), sixteen for lengths, kept within its bounds."""
-    leading = {item.shape[0] for item in program.inputs if item.shape}
-    wanted = {name: 1 if name in leading else 16 for name in program.symbols}
-    return {
-        name: max(low, wanted[name] if high is None else min(wanted[name], high))
-        for name, (low, high) in program.symbols.items()
-    }
 
 
 def check(

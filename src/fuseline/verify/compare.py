@@ -29,6 +29,9 @@ class Comparison:
         return not self.problem and self.error <= tolerance
 
 
+_NUMBERS = "fcV"
+"""Kinds of dtypes whose values are compared by distance; those of ml_dtypes are `V`."""
+
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -58,7 +61,7 @@ def _compare_one(name: str, actual: np.ndarray | None, expected: np.ndarray, dep
     problem = _form_problem(actual, expected)
     if problem or actual is None:
         return Comparison(name, float("inf"), 0.0, depends, problem)
-    if expected.dtype.kind not in "fc":
+    if expected.dtype.kind not in _NUMBERS:
         differing = int(np.count_nonzero(actual != expected))
         return Comparison(name, differing / max(expected.size, 1), 1.0, depends)
     return _compare_floats(name, actual.astype(np.float64), expected.astype(np.float64), depends)

@@ -13,18 +13,16 @@ import onnx
 import pytest
 from click.testing import CliRunner, Result
 
-import fuseline
 from fuseline.cli.compile import compile as compile_command
 from fuseline.cli.diff import diff
 from fuseline.cli.errors import errors, found_code, page_text
 from fuseline.cli.explain import explain
 from fuseline.cli.main import guarded
 from fuseline.cli.report import report
-from fuseline.cli.run import complete_feeds, default_sizes, model_hints, run
+from fuseline.cli.run import run
 from fuseline.cli.stats import stats
 from fuseline.errors import ERROR_TITLES, FuselineError
 from fuseline.report.advice import ADVICE
-from fuseline.verify.inputs import Hints
 from tests.draws import RNG, generator
 from tests.graphs.onnx_text import onnx_model
 
@@ -161,26 +159,6 @@ def test_a_run_that_is_refused(arguments: tuple[str, ...], code: int, words: str
 def test_generated_feeds_depend_on_the_seed(model: Path) -> None:
     first, again, other = (_document(run, model, "--seed", seed, *NUMPY)["outputs"][0] for seed in (1, 1, 2))
     assert first == again != other
-
-
-def test_sizes_that_are_not_given(model: Path) -> None:
-    """One of a batch, sixteen of a length, within bounds; what a feed has by name the others have, too."""
-    text = """(float[b, s] x, float[s, b] y, float[b, t] z, float[b, u] v) => (w, e) {
-        h = MatMul(x, y) w = MatMul(h, z) e = Exp(v)
-    }"""
-    program = fuseline.compile(onnx_model(text), target="interpreter", shapes={"s": (2, 9), "t": (20, 40)})
-    assert default_sizes(program) == {"b": 1, "s": 2, "t": 20, "u": 16}
-    feeds = complete_feeds(program, {"x": np.zeros((5, 3), np.float32)}, Hints(), 0)
-    assert {name: array.shape for name, array in feeds.items()} == {
-        "x": (5, 3),
-        "y": (3, 5),
-        "z": (5, 20),
-        "v": (5, 16),
-    }
-    alike = complete_feeds(program, {}, Hints(), 0, like={"x": np.zeros((4, 7), np.float32)})
-    assert alike["x"].shape == (4, 7) and alike["y"].shape == (7, 4)
-    assert model_hints(Path("m.fuse")) == model_hints(Path("m.mlir")) == Hints()
-    assert isinstance(model_hints(model), Hints)
 
 
 # -- stats, explain, report, diff --------------------------------------------------------------------------------------

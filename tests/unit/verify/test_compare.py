@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -52,6 +53,13 @@ def test_nan_and_infinity_must_stand_in_the_same_places():
 
 def test_integers_are_counted():
     assert _one(np.array([1, 2, 3, 5]), np.array([1, 2, 3, 4])).error == 0.25
+
+
+def test_halves_of_another_package_are_compared_by_distance():
+    reference = np.array([100.0, 1.0], ml_dtypes.bfloat16)
+    assert _one(np.array([100.0, 1.25], ml_dtypes.bfloat16), reference).error == pytest.approx(0.0025)
+    assert _one(np.array([3, 2], ml_dtypes.int4), np.array([3, 2], ml_dtypes.int4)).passes(0)
+    assert not _one(np.array([3, 1], ml_dtypes.int4), np.array([3, 2], ml_dtypes.int4)).passes(0)
 
 
 def test_a_missing_output_fails():

@@ -1,0 +1,150 @@
+"""Trials in this process: states, what is kept between them, targets without code. Nothing here hangs on a duration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fuseline.compiled_model import CompiledModel
+from fuseline.tuning import runner as module
+from fuseline.tuning.machine_kind import machine_kind
+from fuseline.tuning.paired_rounds import PairedTimes
+from fuseline.tuning.runner import TrialRunner
+from fuseline.tuning.setting import SearchSetting
+from fuseline.tuning.trial import Interval, Trial, TrialOutcome
+from tests.draws import RNG
+from tests.unit.tuning.realisations import OTHER, harmful, plain, written
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return written(tmp_path, w=RNG.standard_normal((8, 16)).astype("f4"))
+
+
+def _runner(model: Path, realize: Any = plain, **options: Any) -> TrialRunner:
+    return TrialRunner(SearchSetting(model=str(model), options={"threads": 1, **options}, knobs=(), rounds=6), realize)
+
+
+def _trial(incumbent: dict[str, str] | None = None, **configuration: str) -> Trial:
+    return Trial(number=3, configuration=configuration, incumbent=incumbent or {}, budget_seconds=0.0)
+
+
+def test_a_trial_is_measured_against_the_incumbent(model: Path):
+    found = _runner(model).run(_trial(fusion="none"))
+    assert found.state in ("complete", "pruned") and found.error is None
+    assert found.ratio is not None and found.ratio.low <= found.ratio.value <= found.ratio.high
+    assert found.number == 3 and found.seconds > 0 and found.machine == machine_kind()
+    assert found.worker.endswith(f":{os.getpid()}")
+    assert found.dispatches == len(found.predicted_seconds) > 1 and found.code_bytes > 0
+
+
+def test_choices_that_change_nothing_are_not_timed(model: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "paired_rounds", None)
+    found = _runner(model).run(_trial())
+    assert found.state == "complete" and found.ratio == Interval(1.0, 1.0, 1.0) and found.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state"), [("slower", "pruned"), ("faster", "complete"), ("same", "complete"), ("open", "complete")]
+)
+def test_only_what_is_clearly_slower_is_given_up(
+    model: Path, monkeypatch: pytest.MonkeyPatch, verdict: Any, state: str
+):
+    times = PairedTimes(Interval(1.1, 1.05, 1.2), verdict, 2.0, 1.0, 8)
+    monkeypatch.setattr(module, "paired_rounds", lambda *_, **__: times)
+    found = _runner(model).run(_trial(fusion="none"))
+    assert (found.state, found.ratio, found.seconds) == (state, times.ratio, 2.0)
+
+
+@pytest.mark.parametrize(("harm", "code"), [("raise", "E0901"), ("memory", "E0405")])
+def test_what_a_trial_raises_is_its_outcome(model: Path, harm: str, code: str):
+    runner = _runner(model, harmful)
+    found = runner.run(_trial(harm=harm))
+    assert found.state == "failed" and found.error is not None and found.error["code"] == code
+    assert runner.run(_trial()).state == "complete"
+
+
+def test_an_option_that_is_wrong(model: Path):
+    found = _runner(model).run(_trial(fusion="somehow"))
+    assert found.state == "failed" and found.error is not None and found.error["code"] == "E0501"
+
+
+def test_a_model_that_is_not_there(tmp_path: Path):
+    found = _runner(tmp_path / "none.onnx").run(_trial())
+    assert found.state == "failed" and found.error is not None and found.error["code"] == "E0101"
+
+
+class OtherModel(TrialRunner):
+    """Compiles another model for trials that ask for it: a compiler that is wrong."""
+
+    def program(self, configuration: Mapping[str, str], **choices: Any) -> CompiledModel:
+        import fuseline
+
+        if configuration.get("fusion") == "aggressive":
+            return fuseline.compile(Path(self.setting.model).with_name("other.onnx"), threads=1)
+        return super().program(configuration, **choices)
+
+
+def test_a_trial_with_other_outputs_is_wrong(tmp_path: Path, model: Path):
+    written(tmp_path, OTHER, "other.onnx", w=RNG.standard_normal((8, 16)).astype("f4"))
+    runner = OtherModel(SearchSetting(model=str(model), options={"threads": 1}, knobs=(), rounds=6), plain)
+    found = runner.run(_trial(fusion="aggressive"))
+    assert found.state == "wrong" and found.ratio is None
+    assert found.error is not None and (found.error["code"], found.error["node"]) == ("E0601", "y")
+
+
+def test_the_incumbent_is_compiled_once(model: Path):
+    asked: list[dict[str, str]] = []
+
+    def counted(setting: SearchSetting, configuration: Mapping[str, str], folder: Path) -> dict[str, Any]:
+        asked.append(dict(configuration))
+        return plain(setting, configuration, folder)
+
+    runner = _runner(model, counted)
+    for _ in range(3):
+        runner.run(_trial({"fusion": "none"}, dedup="none"))
+    assert asked.count({"fusion": "none"}) == 1 and asked.count({}) == 1 and asked.count({"dedup": "none"}) == 3
+
+
+def test_without_code_the_prediction_is_what_counts(model: Path):
+    found = _runner(model, target="null").run(_trial(fusion="none"))
+    assert found.state == "complete" and found.ratio is None
+    assert found.seconds == pytest.approx(sum(found.predicted_seconds.values())) and found.seconds > 0
+
+
+def test_a_target_that_runs_elsewhere_is_timed_too(model: Path):
+    found = _runner(model, target="interpreter").run(_trial(fusion="none"))
+    assert found.state in ("complete", "pruned") and found.ratio is not None
+
+
+def test_files_of_trials_are_gone_when_it_closes(model: Path):
+    folders: list[Path] = []
+
+    def noting(setting: SearchSetting, configuration: Mapping[str, str], folder: Path) -> dict[str, Any]:
+        folders.append(folder)
+        return plain(setting, configuration, folder)
+
+    runner = _runner(model, noting)
+    runner.run(_trial())
+    assert folders[0].is_dir()
+    runner.close()
+    assert not folders[0].exists()
+
+
+def test_an_outcome_travels(model: Path):
+    import msgspec
+
+    found = _runner(model).run(_trial(fusion="none"))
+    assert msgspec.json.decode(msgspec.json.encode(found), type=TrialOutcome) == found
+
+
+def test_outputs_of_the_default_decide_even_under_another_incumbent(model: Path):
+    runner = _runner(model)
+    found = runner.run(_trial({"fusion": "none"}, fusion="none"))
+    assert found.ratio == Interval(1.0, 1.0, 1.0)
+    assert np.isfinite(found.seconds)

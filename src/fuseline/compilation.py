@@ -112,11 +112,14 @@ def _written(text: str, output: Path | None) -> str:
 
 
 def emit_flow(source: Any, options: CompileOptions) -> FlowProgram:
-    """The dispatches as regions of IREE's dialect, and what is in the archive of weights beside the text. Raises E0306
-    for what IREE has no word for."""
+    """The dispatches as regions of IREE's dialect, and what is in the archive of weights beside the text; for the
+    target `iree`, what its compiler is given first. Raises E0306 for what IREE has no word for."""
     from fuseline.targets.iree.flow import flow_program
+    from fuseline.targets.iree.launched import launched, loose_executables
 
-    return flow_program(*outlined(source, options))
+    module, ctx = outlined(source, options)
+    loose = loose_executables(launched(module)) if options.target.partition(":")[0] == "iree" else ()
+    return flow_program(module, ctx, loose)
 
 
 def _emit_code(source: Any, options: CompileOptions, form: str) -> str:

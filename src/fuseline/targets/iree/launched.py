@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.provenance import provenance
 from fuseline.targets.iree.flow.regions import entry_of
+from fuseline.targets.iree.limits import is_loose
 
 MEMBERS_ATTRIBUTE = "fuseline.members"
 
@@ -44,6 +45,11 @@ def launched(module: ModuleOp) -> dict[str, Launched]:
             one.members.append(tuple(_names(op.attributes.get(MEMBERS_ATTRIBUTE))))
             one.nodes |= {*provenance(op)}
     return found
+
+
+def loose_executables(known: Mapping[str, Launched]) -> set[str]:
+    """Those whose ops stand outside of regions, for IREE to form."""
+    return {name for name, one in known.items() if is_loose(one.ops)}
 
 
 def _names(members: Any) -> Iterator[str]:

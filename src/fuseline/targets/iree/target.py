@@ -24,13 +24,14 @@ from fuseline.targets.iree import limits
 from fuseline.targets.iree.backends import STACK_BYTES, Backend
 from fuseline.targets.iree.build import Built, build
 from fuseline.targets.iree.compiler import compile_text
-from fuseline.targets.iree.launched import Launched, launched
+from fuseline.targets.iree.launched import Launched, launched, loose_executables
 from fuseline.targets.iree.stage_calls import complete_calls
 from fuseline.targets.iree.stage_functions import staged
 from fuseline.targets.null.counts import counted_kernel
 from fuseline.targets.target import CompiledKernel, Refusal, Target, TargetDescription
 
 _SPLIT, _LOOSE = "split", "left to IREE's own formation"
+_APART = "parts of concats are copied, not written in place"
 
 RULE = "iree"
 """Who says in reports that a dispatch was made smaller for IREE."""
@@ -59,6 +60,7 @@ class IreeTarget(Target):
         self.figures: Mapping[str, int] = {}
         self.built: Built | None = None
         self._refused: dict[tuple[str, ...], tuple[str, str]] = {}
+        self._apart: dict[tuple[str, ...], tuple[str, str]] = {}
         self._too_long: frozenset[str] = frozenset()
 
     def legal(self, candidate: DispatchCandidate) -> Refusal | None:
@@ -98,32 +100,41 @@ class IreeTarget(Target):
         self, native: ModuleOp, ctx: CompilerContext, known: Mapping[str, Launched], splits: bool
     ) -> Built | None:
         """IREE's code; None where dispatches of several ops failed that may be split."""
-        loose = {name for name, one in known.items() if limits.is_loose(one.ops)}
+        loose = loose_executables(known)
         compile_ = partial(compile_text, arguments=self.backend.arguments(self.description.numerics))
         while True:
-            built = build(native, ctx, loose, compile_)
+            apart = {name for name, one in known.items() if self._apart.keys() & {*one.members}}
+            built = build(native, ctx, loose, apart, compile_)
             if built.compiled.code:
                 return built
+            if misplaced := built.misplaced:
+                for name, message in misplaced.items():
+                    self._apart |= dict.fromkeys(known[name].members, (_APART, message))
+                continue
             if built.refused.keys() <= loose:
                 said = next(iter((*built.elsewhere, *built.refused.values())))
                 raise FuselineError("E0307", f"IREE does not compile the program: {said}")
-            divisible = [
-                name
-                for name in built.refused
-                if splits and known[name].is_divisible and not self._refused.keys() & {*known[name].members}
-            ]
-            for name, message in built.refused.items():
-                how = _SPLIT if name in divisible else _LOOSE
-                self._refused |= dict.fromkeys(known[name].members, (how, message))
-            if divisible:
-                self._too_long = frozenset(divisible)
+            if self._divide(built, known, splits):
                 return None
             loose |= built.refused.keys()
+
+    def _divide(self, built: Built, known: Mapping[str, Launched], splits: bool) -> bool:
+        """Note what was refused; whether some of it is to be formed anew, in smaller dispatches."""
+        divisible = [
+            name
+            for name in built.refused
+            if splits and known[name].is_divisible and not self._refused.keys() & {*known[name].members}
+        ]
+        for name, message in built.refused.items():
+            how = _SPLIT if name in divisible else _LOOSE
+            self._refused |= dict.fromkeys(known[name].members, (how, message))
+        self._too_long = frozenset(divisible)
+        return bool(divisible)
 
     def _remark(self, ctx: CompilerContext, known: Mapping[str, Launched]) -> None:
         """Say of each dispatch that was refused what IREE said."""
         nodes = {member: one.nodes for one in known.values() for members in one.members for member in members}
-        for members, (how, message) in self._refused.items():
+        for members, (how, message) in (*self._apart.items(), *self._refused.items()):
             found = sorted({node for member in members for node in nodes.get(member, ())})
             detail = f"{how}: IREE said {message!r}"
             ctx.records.remarks.append(

@@ -139,7 +139,7 @@ def count(model: Path, threads: int) -> Row:
     module, ctx = prepare(model, options, target)
     run_phases(module, ctx, options)
     loose = [name for name, one in launched(module).items() if is_loose(one.ops)]
-    row = Row(model.stem, {OURS: counted(flow_program(module, ctx, loose).text, ours)})
+    row = Row(model.stem, {OURS: counted(flow_program(module, ctx, loose, lanes=True).text, ours)})
     options = CompileOptions(target="null", threads=threads)
     read = flow_program(*prepare(model, options, create_target("null", threads)))
     row.sides |= {name: counted(read.text, [*plain, *more]) for name, more in LEVELS.items()}

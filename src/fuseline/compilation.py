@@ -118,8 +118,9 @@ def emit_flow(source: Any, options: CompileOptions) -> FlowProgram:
     from fuseline.targets.iree.launched import launched, loose_executables
 
     module, ctx = outlined(source, options)
-    loose = loose_executables(launched(module)) if options.target.partition(":")[0] == "iree" else ()
-    return flow_program(module, ctx, loose)
+    if options.target.partition(":")[0] != "iree":
+        return flow_program(module, ctx)
+    return flow_program(module, ctx, loose_executables(launched(module)), lanes=True)
 
 
 def _emit_code(source: Any, options: CompileOptions, form: str) -> str:

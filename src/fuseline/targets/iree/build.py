@@ -36,22 +36,22 @@ class Built:
 
     @property
     def misplaced(self) -> Mapping[str, str]:
-        """The executables that may be refused for writing or reading parts of concats in place, and what IREE says:
-        all that do where it does not tell which one it is."""
+        """The executables that may be refused for what was changed of them for IREE, and what it says: all of them
+        where it does not tell which one it is."""
         if self.refused:
-            return {name: said for name, said in self.refused.items() if name in self.program.in_place}
-        return dict.fromkeys(sorted(self.program.in_place), next(iter(self.elsewhere), ""))
+            return {name: said for name, said in self.refused.items() if name in self.program.changed}
+        return dict.fromkeys(sorted(self.program.changed), next(iter(self.elsewhere), ""))
 
 
 def build(
     module: ModuleOp, ctx: CompilerContext, loose: Collection[str], apart: Collection[str], compile_: Compile
 ) -> Built:
-    """Compile `module`, which stays as it is; executables in `loose` are not held together, those in `apart` write no
-    parts of concats in place. What fails nowhere that IREE tells is looked for where no other executable writes so."""
-    program = flow_program(module, ctx, loose, apart)
+    """Compile `module`, which stays as it is; executables in `loose` are not held together, those in `apart` stay
+    as fusion formed them. What fails nowhere that IREE tells is looked for once all of them do."""
+    program = flow_program(module, ctx, loose, apart, lanes=True)
     compiled = compile_(program.text)
     refused, elsewhere = _by_region(program, compiled.failures)
-    if elsewhere and not refused and not program.in_place:
+    if elsewhere and not refused and not program.changed:
         refused = _at_fault(module, ctx, [name for name in dict.fromkeys(program.regions)], compile_)
     return Built(program, compiled, refused, [] if refused else elsewhere)
 

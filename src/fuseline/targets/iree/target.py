@@ -31,7 +31,7 @@ from fuseline.targets.null.counts import counted_kernel
 from fuseline.targets.target import CompiledKernel, Refusal, Target, TargetDescription
 
 _SPLIT, _LOOSE = "split", "left to IREE's own formation"
-_APART = "parts of concats are copied, not written in place"
+_APART = "left as it was formed, parts of concats copied"
 
 RULE = "iree"
 """Who says in reports that a dispatch was made smaller for IREE."""

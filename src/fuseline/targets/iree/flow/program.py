@@ -23,6 +23,7 @@ from fuseline.ir.flow import DispatchRegionOp, HostType
 from fuseline.ir.provenance import node_names
 from fuseline.ir.text import print_module
 from fuseline.targets.iree.flow.concats import concats_in_place
+from fuseline.targets.iree.flow.lanes import put_channels_innermost
 from fuseline.targets.iree.flow.parameters import INLINE_BYTES, weights_to_parameters
 from fuseline.targets.iree.flow.regions import inline_executables
 
@@ -33,38 +34,53 @@ KEPT = ("fuseline.name",)
 @dataclass(frozen=True, eq=False)
 class FlowProgram:
     """`text`, and the arrays of its parameters by key; `regions`: the executable that each region of the text was, in
-    order; `in_place`: those of them whose regions write or read a part of a concat where it belongs."""
+    order; `changed`: those of them whose regions are not as fusion formed them, for the sake of IREE's code."""
 
     text: str
     parameters: Mapping[str, NDArray[Any]]
     regions: Sequence[str] = ()
-    in_place: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
 
 
 def flow_program(
-    module: ModuleOp, ctx: CompilerContext, loose: Collection[str] = (), apart: Collection[str] = ()
+    module: ModuleOp,
+    ctx: CompilerContext,
+    loose: Collection[str] = (),
+    apart: Collection[str] = (),
+    *,
+    lanes: bool = False,
 ) -> FlowProgram:
     """The program of `module`, whose dispatches are outlined, and which stays as it is. The ops of executables in
     `loose` stand outside of any region: IREE forms their dispatches; parts of concats among them are written by the
-    regions that make them, those of executables in `apart` excepted.
+    regions that make them. `lanes`: products have their channels innermost. Neither changes executables in `apart`.
 
     Raises FuselineError: E0306 for a value that IREE has no type for, and for an operator of the host.
     """
     require_no_host(module)
     copy = module.clone()
     regions = inline_executables(copy, loose)
-    in_place = _write_concats(copy, regions, apart)
+    regions, changed = _for_iree(copy, regions, apart, lanes)
     parameters = weights_to_parameters(copy, ctx.resources)
     drop_attributes(copy)
-    return FlowProgram(print_module(copy, ctx, embed_limit=INLINE_BYTES), parameters, regions, in_place)
+    return FlowProgram(print_module(copy, ctx, embed_limit=INLINE_BYTES), parameters, regions, changed)
 
 
-def _write_concats(module: ModuleOp, regions: Sequence[str], apart: Collection[str]) -> frozenset[str]:
-    """Write parts of concats in place; answers the executables whose regions write or read a part of a larger
-    tensor."""
-    named = dict(zip((op for op in module.walk() if isinstance(op, DispatchRegionOp)), regions, strict=True))
-    changed = concats_in_place(module, {op for op, name in named.items() if name in apart})
-    return frozenset(named[op] for op in changed if isinstance(op, DispatchRegionOp))
+def _for_iree(
+    module: ModuleOp, regions: Sequence[str], apart: Collection[str], lanes: bool
+) -> tuple[list[str], frozenset[str]]:
+    """Change regions to what IREE makes better code of; answers which executable each region is now, and those that
+    were changed."""
+    named: dict[Operation, str] = dict(zip(_regions_in(module), regions, strict=True))
+    left = {op for op, name in named.items() if name in apart}
+    changed = set(concats_in_place(module, left))
+    for op, reader in (put_channels_innermost(module, left) if lanes else {}).items():
+        named[op] = named[reader]
+        changed.add(op)
+    return [named[op] for op in _regions_in(module)], frozenset(named[op] for op in changed)
+
+
+def _regions_in(module: ModuleOp) -> list[Operation]:
+    return [op for op in module.walk() if isinstance(op, DispatchRegionOp)]
 
 
 def require_no_host(module: ModuleOp) -> None:

@@ -19,7 +19,8 @@ from tests.unit.targets.iree.fake_iree import Judge, install
 FILTER = "(float[1, 8, 9, 7] x, float[6, 8, 3, 3] w) => (y) { y = Conv(x, w) }"
 RELU = "(float[1, 8, 9, 7] x, float[6, 8, 3, 3] w) => (y) { c = Conv<pads=[1, 1, 1, 1]>(x, w)  y = Relu(c) }"
 SCORES = "(float[3, 20, 8] x, float[3, 18, 8] w) => (y) { t = Transpose<perm=[0, 2, 1]>(w)  y = MatMul(x, t) }"
-SLICED = "(float[20, 16] x) => (y) { a, b = Split<axis=1, num_outputs=2>(x)  t = Transpose<perm=[1, 0]>(b)  y = MatMul(a, t) }"
+HALVES = "a, b = Split<axis=1, num_outputs=2>(x)  t = Transpose<perm=[1, 0]>(b)"
+SLICED = f"(float[20, 16] x) => (y) {{ {HALVES}  y = MatMul(a, t) }}"
 TWICE = (
     "(float[20, 8] x, float[20, 8] v, float[18, 8] w) => (y, z)"
     " { t = Transpose<perm=[1, 0]>(w)  y = MatMul(x, t)  z = MatMul(v, t) }"

@@ -113,7 +113,7 @@ def emit(
         return Path(text).read_text(encoding="utf-8")
     named = None if dispatch is None else str(dispatch)
     place = None if output is None else path_option("output", output)
-    options = _options(emit=stage, emit_dispatch=named, progress=progress, **choices)
+    options = compile_options(emit=stage, emit_dispatch=named, progress=progress, **choices)
     return compilation.emit(source_of(model), options, place, notice)
 
 
@@ -133,7 +133,7 @@ def emit_flow(
     from fuseline.targets.iree.flow.archive import SUFFIX, write_archive
 
     place = path_option("path", path)
-    program = compilation.emit_flow(source_of(model), _options(progress=progress, **choices))
+    program = compilation.emit_flow(source_of(model), compile_options(progress=progress, **choices))
     writers: dict[str | os.PathLike[str], Callable[[Any], object]] = {
         place: lambda file: file.write(program.text.encode())
     }
@@ -157,7 +157,7 @@ def dump_dispatches(
     from fuseline.passes.dispatch.dispatch_programs import dispatch_programs, files_of
     from fuseline.runtime.files import write_files
 
-    module, ctx = outlined(source_of(model), _options(progress=progress, **choices))
+    module, ctx = outlined(source_of(model), compile_options(progress=progress, **choices))
     programs = list(dispatch_programs(module, ctx))
     place = path_option("folder", folder)
     write_files({place / name: write for name, write in files_of(programs).items()})
@@ -174,7 +174,7 @@ def fuse(model: Model, *, progress: Progress | None = None, **choices: Any) -> F
     """
     from fuseline.exports.onnx.export import fuse as fuse_model
 
-    return fuse_model(source_of(model), _options(progress=progress, **choices))
+    return fuse_model(source_of(model), compile_options(progress=progress, **choices))
 
 
 @border("optimize")
@@ -190,7 +190,7 @@ def optimize(model: Model) -> OptimizedModel:
     return optimize_model(source_of(model))
 
 
-def _options(**choices: Any) -> CompileOptions:
+def compile_options(**choices: Any) -> CompileOptions:
     """The options behind the arguments of `compile`; raises FuselineError (E0501) for a wrong one."""
     from fuseline.compile_options import CompileOptions
 
@@ -215,6 +215,7 @@ def compile(
     fusion: str = "default",
     numerics: str = "default",
     weights: str = "packed",
+    kernels: Mapping[str, str] | None = None,
     cache: bool = True,
     progress: Progress | None = None,
     after_pass: Callable[[str, Any, Any], object] | None = None,
@@ -232,14 +233,15 @@ def compile(
         {"level": "none"}}`. fusion: `none` (one op per dispatch) or `default`. numerics: `strict` (no kernel trades
         accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). weights: a
         saved program holds them `packed`, as kernels read them, or `original`, as the model has them, to be packed by
-        every load (docs/memory.md). cache: take the finished program from the user's cache where it is there, else keep
-        it (docs/cache.md). progress: called with a phase, steps done, steps in all; not for a program from the cache.
-        after_pass: called with `phase/pass`, the module and its context after each pass, and with `input` before the
-        first; such a compile takes nothing from the cache.
+        every load (docs/memory.md). kernels: choices for kernels by the name of their class, such as
+        `{"contraction.8f37c55e9cf8": "tile=9x48"}` (docs/tuning.md). cache: take the finished program from the user's
+        cache where it is there, else keep it (docs/cache.md). progress: called with a phase, steps done, steps in all;
+        not for a program from the cache. after_pass: called with `phase/pass`, the module and its context after each
+        pass, and with `input` before the first; such a compile takes nothing from the cache.
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """
-    options = _options(
+    options = compile_options(
         target=target,
         threads=threads,
         shapes=shapes,
@@ -253,6 +255,7 @@ def compile(
         fusion=fusion,
         numerics=numerics,
         weights=weights,
+        kernels=kernels,
         cache=cache,
         progress=progress,
         after_pass=after_pass,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fuseline.errors import FuselineError
+from fuseline.ir.kernel_choice import DEFAULT, HINT, parse_choice
 from fuseline.runtime.abi import MAX_THREADS
 
 
@@ -80,6 +81,20 @@ def nested(option: str, value: object) -> Mapping[str, Mapping[str, Any]]:
     ):
         raise wrong(option, value, "a mapping from names to mappings")
     return cast("Mapping[str, Mapping[str, Any]]", found)
+
+
+def kernel_texts(option: str, value: object) -> Mapping[str, str]:
+    """Choices for kernels by class, none for None; raises FuselineError (E0501) for anything else, naming the entry
+    whose text is no choice."""
+    found = cast("Mapping[object, object]", {} if value is None else value)
+    if not isinstance(cast("object", found), Mapping):
+        raise wrong(option, value, "a mapping from classes of kernels to choices")
+    for name, text in found.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise wrong(option, value, "a mapping from classes of kernels to choices")
+        if text != DEFAULT and parse_choice(text) is None:
+            raise FuselineError("E0501", f"{option} has no choice {_short(text)}", node=name, hint=HINT)
+    return cast("Mapping[str, str]", dict(found))
 
 
 def _short(value: object) -> str:

@@ -57,8 +57,6 @@ def emit(
 
     Raises FuselineError: E0501 for a stage or a dispatch that there is not, E0502 for a place that cannot be written.
     """
-    from fuseline.targets import create_target
-
     stage = options.emit
     if stage not in STAGES:
         raise FuselineError("E0501", f"no stage is called {stage!r}", hint=f"use one of {', '.join(STAGES)}")
@@ -69,7 +67,7 @@ def emit(
         raise FuselineError("E0501", f"the stage {stage!r} is no code of a dispatch", hint=hint)
     if stage == FLOW_STAGE:
         return emit_flow(source, options).text
-    module, ctx = prepare(source, options, create_target(options.target, options.threads, options.numerics))
+    module, ctx = prepare(source, options, target_of(options))
     last = "fusion" if stage == PLAN_STAGE else stage
     if stage != "input" and last not in phases_of(options):
         known = ", ".join(("input", *phases_of(options), PLAN_STAGE))
@@ -88,13 +86,11 @@ def _literal(
 ) -> tuple[ModuleOp, CompilerContext] | None:
     """The program after a stage of a model whose sizes broadcast as they are, where some are taken to be equal; None
     where it cannot be made, as in a compile."""
-    from fuseline.targets import create_target
-
     if not ctx.taken_equal:
         return None
     alone = replace(options, plan=None, progress=None, after_pass=None)
     try:
-        target = create_target(options.target, options.threads, options.numerics)
+        target = target_of(options)
         module, other = prepare(source, alone, target, literal_broadcasts=True)
         if stage != "input":
             run_phases(module, other, alone, until=stage)
@@ -125,9 +121,7 @@ def emit_flow(source: Any, options: CompileOptions) -> FlowProgram:
 
 def _emit_code(source: Any, options: CompileOptions, form: str) -> str:
     """The code of the program in a form of `CODE_FORMS`, as a compile makes it."""
-    from fuseline.targets import create_target
-
-    target = create_target(options.target, options.threads, options.numerics)
+    target = target_of(options)
     target.keep_code()
     lowering = _within_code_limits(source, options, target)
     _run_steps(lowering, "schedule")
@@ -137,19 +131,24 @@ def _emit_code(source: Any, options: CompileOptions, form: str) -> str:
 
 def outlined(source: Any, options: CompileOptions) -> tuple[ModuleOp, CompilerContext]:
     """The program with each dispatch in an executable of its own, before any are shared."""
-    from fuseline.targets import create_target
-
-    module, ctx = prepare(source, options, create_target(options.target, options.threads, options.numerics))
+    module, ctx = prepare(source, options, target_of(options))
     run_phases(module, ctx, options, until="dispatch")
     return module, ctx
+
+
+def target_of(options: CompileOptions) -> Target:
+    """The target that options name, which asks kernels for what they choose (`CompileOptions.choices`)."""
+    from fuseline.targets import create_target
+
+    target = create_target(options.target, options.threads, options.numerics)
+    target.follow(options.choices)
+    return target
 
 
 def compile_program(source: Any, options: CompileOptions) -> Artifact:
     """Compile a model for `options.target`. Raises FuselineError naming the node, feed or option at fault; nothing is
     written."""
-    from fuseline.targets import create_target
-
-    target = create_target(options.target, options.threads, options.numerics)
+    target = target_of(options)
     with gc_paused():
         return _compile(source, options, target)
 
@@ -239,17 +238,13 @@ def _run_steps(lowering: Lowering, phase: str) -> None:
 
 def _compile_fallback(source: Any, options: CompileOptions) -> Artifact:
     """The program of a model whose sizes broadcast as they are. Raises FuselineError where there is none."""
-    from fuseline.targets import create_target
-
-    target = create_target(options.target, options.threads, options.numerics)
+    target = target_of(options)
     return _compile(source, replace(options, plan=None, progress=None), target, literal_broadcasts=True)
 
 
 def _compile_branch(branch: BranchModel, options: CompileOptions) -> Artifact | FuselineError:
     """The program of a branch, or why no run can take it: what reading it finds wrong. Raises what else goes wrong."""
-    from fuseline.targets import create_target
-
-    target = create_target(options.target, options.threads, options.numerics)
+    target = target_of(options)
     try:
         read = prepare(branch.proto, options, target)
     except FuselineError as error:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from fuseline.arguments import mapping, names, nested, path_option, paths, thread_count, wrong
+from fuseline.arguments import kernel_texts, mapping, names, nested, path_option, paths, thread_count, wrong
+from fuseline.ir.kernel_choice import KernelChoices, given_choices
 
 Progress = Callable[[str, int, int], None]
 
@@ -34,7 +35,8 @@ class CompileOptions:
     `aggressive`. `without_rules`: names of fusion rules and joins that are off. `passes`: a pipeline in place of the
     phases up to `fusion`; `pass_options`: options by the name of a pass. `emit`: a stage as text; `emit_dispatch`: the
     only dispatch whose code that is, by name or number. `weights`: whether an artifact holds them `packed`, or
-    `original` and packs them when it is loaded. `progress(phase, done, total)` is called as work proceeds,
+    `original` and packs them when it is loaded. `kernels`: choices for kernels by the name of their class
+    (docs/tuning.md). `progress(phase, done, total)` is called as work proceeds,
     `after_pass(place, module, context)` after each pass (`phase/name`) and, as `input`, before the first. `poison` is
     for tests: the program overwrites memory that nothing needs any more after every step. `cache`: the finished program
     may come from the cache, and is kept there. `code_limits` is for compiles that start again: see
@@ -53,6 +55,7 @@ class CompileOptions:
     fusion: str = "default"
     numerics: str = "default"
     weights: str = "packed"
+    kernels: Mapping[str, str] = field(default_factory=dict[str, str])
     emit: str | None = None
     emit_dispatch: str | None = None
     verify_each: bool = False
@@ -79,8 +82,14 @@ class CompileOptions:
             raise wrong("progress", self.progress, "a function of a phase, steps done and steps in all")
         if self.after_pass is not None and not callable(cast(Any, self.after_pass)):
             raise wrong("after_pass", self.after_pass, "a function of a pass's name, the module and its context")
+        object.__setattr__(self, "kernels", kernel_texts("kernels", self.kernels))
         object.__setattr__(self, "threads", thread_count(self.threads))
         object.__setattr__(self, "shapes", mapping("shapes", self.shapes))
         object.__setattr__(self, "plan", None if self.plan is None else path_option("plan", self.plan))
         object.__setattr__(self, "rules", paths("rules", self.rules))
         object.__setattr__(self, "without_rules", names("without_rules", self.without_rules))
+
+    @property
+    def choices(self) -> KernelChoices:
+        """What is asked of kernels."""
+        return given_choices(self.kernels)

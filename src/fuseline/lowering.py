@@ -17,7 +17,13 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dedup.levels import contains
 from fuseline.passes.dispatch.outline_executables import entry_of
-from fuseline.passes.schedule import build_schedule, pack_constants, record_statistics, share_constant_layouts
+from fuseline.passes.schedule import (
+    build_schedule,
+    pack_constants,
+    record_choices,
+    record_statistics,
+    share_constant_layouts,
+)
 from fuseline.report.records import encode
 
 if TYPE_CHECKING:
@@ -110,6 +116,7 @@ def _pack_constants(lowering: Lowering) -> None:
 def _record_statistics(lowering: Lowering) -> None:
     records, shared = lowering.ctx.records, lowering.options.dedup != "none"
     record_statistics.record_statistics(records, lowering.kernels, lowering.schedule, lowering.constants, shared=shared)
+    record_choices.record_choices(records, lowering.kernels, lowering.options.choices, lowering.options.kernels)
     for node, programs in lowering.branches.items():
         branches.record_branches(records, node, programs)
     records.statistics |= lowering.target.counted()

@@ -6,6 +6,7 @@ iree-org/iree#1144 and #4000 (what a deduplicator has to compare).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Hashable, Mapping
 from functools import lru_cache
 
@@ -44,6 +45,18 @@ class AttributeNumbers:
         return names, tuple([self.number(parts[name]) for name in names])
 
 
+class StableNumbers(AttributeNumbers):
+    """Numbers that are the same in every process: digests (64 bits) of how attributes are written."""
+
+    def number(self, attribute: Attribute) -> int:
+        """The number of `attribute`."""
+        number = self._by_value.get(attribute)
+        if number is None:
+            digest = hashlib.blake2b(str(attribute).encode(), digest_size=8).digest()
+            number = self._by_value[attribute] = int.from_bytes(digest, "little")
+        return number
+
+
 @lru_cache(maxsize=256)
 def _sorted(names: tuple[str, ...], ignored: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name not in ignored))
@@ -59,6 +72,11 @@ def structural_key(
         erased: readers, as operations and operand numbers, of whose constants only the type counts.
     """
     return KeyBuilder(numbers, erased).key(op)
+
+
+def structural_digest(op: Operation, size: int = 6) -> str:
+    """A digest of `size` bytes, as hexadecimal digits, that is equal for two ops whose code is, in every process."""
+    return hashlib.blake2b(repr(structural_key(op, StableNumbers())).encode(), digest_size=size).hexdigest()
 
 
 class KeyBuilder:

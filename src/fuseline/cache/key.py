@@ -48,6 +48,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
             "threads": options.threads,
             "shapes": sorted((options.shapes or {}).items()),
             "choices": [options.dedup, options.fusion, options.numerics, options.plan_strict, options.weights],
+            "kernels": _kernels(options),
             "plan": None if options.plan is None else file_digest(options.plan),
             "rules": [file_digest(path) for path in options.rules],
             "without_rules": sorted(options.without_rules),
@@ -55,6 +56,13 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
     except OSError:
         return None
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _kernels(options: CompileOptions) -> list[Any]:
+    """What is asked of kernels, and what the user says of them: a compile warns of classes that it has not."""
+    choices = options.choices
+    asked = [[name, one.text, one.stale] for name, one in choices.asked]
+    return [sorted(options.kernels), asked, sorted(choices.elsewhere)]
 
 
 def _target_files(variant: str) -> list[str]:

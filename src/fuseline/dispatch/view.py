@@ -12,6 +12,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from fuseline.analysis.idioms import Idiom, idiom_of
 from fuseline.analysis.shapes import ShapeAnalysis, argument_attribute
+from fuseline.analysis.structural_key import structural_digest
 from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
 from fuseline.dispatch.body_classes import BodyClasses
 from fuseline.dispatch.derived_loops import derived_loops
@@ -19,6 +20,7 @@ from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, require_m
 from fuseline.dispatch.loop_claims import require_shared
 from fuseline.dispatch.loops_attribute import from_attribute
 from fuseline.dispatch.member_classes import with_classes
+from fuseline.dispatch.naming import what_it_does
 from fuseline.dispatch.result_boxes import returned
 from fuseline.ir.dim import Dim, symbol
 from fuseline.weight_layouts import SharedLayout
@@ -36,6 +38,9 @@ BOUNDS_ATTRIBUTE = "fuseline.bounds"
 SCALAR_ATTRIBUTE = "fuseline.scalar"
 """On a tensor argument of rank 0: a number, no NaN, that was a constant of the body before several dispatches came to
 share it. Nothing writes it, and `tensor.extract` outside all bodies reads it."""
+
+_SERIAL = "s"
+"""Ends the id of a class whose kernels are parts of larger ones: those have blocks of their own."""
 
 _COMPUTE = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION)
 
@@ -62,6 +67,14 @@ class DispatchView:
             low, _, high = bounds.data.partition("..") if isinstance(bounds, StringAttr) else ("1", "", "")
             symbols[name] = symbol(name, int(low), int(high) if high else None)
         return ShapeAnalysis(symbols)
+
+    @cached_property
+    def kernel_class(self) -> str:
+        """The class of its kernel as it is written, `kind.id`: the id is equal wherever the structure is, extents and
+        types included, in every process and model; which family lowers it, for which machine and on how many threads
+        does not enter."""
+        digest = structural_digest(self.entry)
+        return f"{what_it_does(self.members, self.root)}.{digest}{_SERIAL if self.serial else ''}"
 
     @cached_property
     def loops(self) -> FusedLoops:

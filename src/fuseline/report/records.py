@@ -160,7 +160,8 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     kernel in common share it; `code_bytes` is how long they are together, `unshared` why the target kept them apart
     from others like them, `sharing_loss` the share of its time that a launch is predicted to lose by code that it has
     in common with others of other extents. `fallback`: a root that is worth a kernel of its own (a contraction, a
-    window) is emitted as a plain loop nest, since each family refused it: why, by family.
+    window) is emitted as a plain loop nest, since each family refused it: why, by family. `choices`: what kernels of it
+    follow that was asked from outside, by class (docs/tuning.md).
     """
 
     name: str
@@ -183,6 +184,7 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     sharing_loss: float = 0.0
     shape: str = ""
     fallback: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    choices: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
     @property
     def label(self) -> str:

@@ -22,6 +22,7 @@ from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, mul, substitute, sum_of
+from fuseline.ir.kernel_choice import KernelChoices
 from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
 from fuseline.weight_layouts import PackedLayout, SharedLayout
@@ -269,6 +270,12 @@ class Target(ABC):
         """What such a target knows of the finished program: entries of its statistics, in place of those that were
         counted."""
         return {}
+
+    def follow(self, choices: KernelChoices) -> None:
+        """Ask kernels from now on for `choices`, each of its class, where that is legal; asked before the first is
+        compiled. A target whose kernels have no choices makes nothing of them: what is asked in vain is on record.
+        """
+        del choices
 
     def keep_code(self) -> None:
         """Remember from now on what kernels are made from, for `code_text`. Raises E0501 for a target without code."""

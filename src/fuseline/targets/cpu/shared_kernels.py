@@ -70,7 +70,9 @@ def _of_one_form(built: Sequence[Built | None], machine: Machine, numbers: Attri
     """Groups of dispatches that are equal up to extents, each with a plan of its group's form."""
     classes: dict[Any, list[tuple[int, Built]]] = {}
     for i, one in enumerate(built):
-        if one is not None:
+        if one is not None and not any(
+            part.choice for part in one.plan.kernel_plans
+        ):  # a form would overrule what was asked
             key = (one.family.kernels, one.form, one.family.likeness(one.plan, numbers))
             classes.setdefault(key, []).append((i, one))
     for members in classes.values():

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from fuseline.dispatch.calls import call_counts
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
+from fuseline.ir.kernel_choice import KernelChoices
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.artifact import Artifact
 from fuseline.targets.cpu import code_text
@@ -33,12 +34,14 @@ from fuseline.targets.cpu.code_budget import (
     within_budget,
 )
 from fuseline.targets.cpu.families import families
+from fuseline.targets.cpu.families.asked import Answer, asked_notes, built_as_asked
 from fuseline.targets.cpu.families.blocked.block import STREAMED_SIZES
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
 from fuseline.targets.cpu.families.family import Family, Plan, Policy, Refusal
 from fuseline.targets.cpu.families.winograd.memory import filter_growth_limits
 from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_classes import KernelClass, kernel_classes
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.layout_sharing import layout_price, layout_refusal, reader_plan
@@ -123,6 +126,17 @@ class CpuTarget(Target):
             return Refusal("code-budget", TOO_LONG)
         return self._compiled([Built(family, plan, found[0], {}, found[1])], processes=1)[0]
 
+    def follow(self, choices: KernelChoices) -> None:
+        """Ask kernels for `choices` from now on, each of its class where that is legal."""
+        self.policy = replace(self.policy, choices=choices)
+
+    def kernel_classes(
+        self, entries: Sequence[FuncOp], progress: Callable[[int, int], None] | None = None
+    ) -> list[KernelClass]:
+        """The kernels of a program, by class, in the order in which they are met, and what may be asked of each;
+        `progress(done, total)` is told after each entry."""
+        return kernel_classes(entries, self.machine, self.policy, progress)
+
     def keep_code(self) -> None:
         """Keep the kernel IR of what is compiled, by symbol."""
         self._kept = {}
@@ -203,7 +217,9 @@ class CpuTarget(Target):
             zip(symbols, compile_texts(named, self.machine, use_cache=self.use_cache, processes=processes), strict=True)
         )
         return [
-            _TOO_LONG if one is None else _compiled(one, symbols[texts[id(one.code)]], codes[texts[id(one.code)]])
+            _TOO_LONG
+            if one is None
+            else _compiled(one, symbols[texts[id(one.code)]], codes[texts[id(one.code)]], self.policy)
             for one in built
         ]
 
@@ -217,12 +233,19 @@ class CpuTarget(Target):
         return built
 
     def _build(self, entry: FuncOp, policy: Policy, splits: bool) -> Built | None:
+        """The kernel of one dispatch: as something is asked of it from outside, where that can be followed, else as
+        ever; None: see `_offered`."""
+        view = DispatchView(entry)
+        built, why = built_as_asked(view, policy, lambda asking: self._offered(view, asking, splits), _answer)
+        return built if built is None or why is None else replace(built, plan=replace(built.plan, unfollowed=why))
+
+    def _offered(self, view: DispatchView, policy: Policy, splits: bool) -> Built | None:
         """The kernel of one dispatch, of the first family that has one within the budget, or the smallest of the first
         family.
 
         None, where `splits`, for one of several ops that the first family cannot emit within the budget.
         """
-        view = DispatchView(entry)
+        entry = view.entry
         refusals: dict[str, str] = {}
         taken: list[tuple[Family, Plan]] = []
         for family in families(policy):
@@ -260,7 +283,13 @@ class CpuTarget(Target):
         )
 
 
-def _compiled(one: Built, symbol: str, code: bytes) -> CompiledKernel:
+def _answer(built: Built) -> Answer | None:
+    """What a kernel says of what was asked; None for one over the budget of code."""
+    refused = built.plan.choice and built.form == OVER_BUDGET
+    return None if refused else Answer(built.plan, built.family.name, built.refusals.values())
+
+
+def _compiled(one: Built, symbol: str, code: bytes, policy: Policy) -> CompiledKernel:
     plan, view = one.plan, one.plan.view
     places = results_in_place(view, one.code, plan.workgroups, one.numbers)
     return CompiledKernel(
@@ -274,7 +303,14 @@ def _compiled(one: Built, symbol: str, code: bytes) -> CompiledKernel:
         flops=flops(view),
         bytes_read=bytes_read(view, plan.constant_layouts),
         bytes_written=bytes_written(view),
-        notes={**plan.notes, "refused": one.refusals, "form": one.form, "unshared": one.unshared, "lost": one.lost},
+        notes={
+            **plan.notes,
+            **asked_notes(plan, policy),
+            "refused": one.refusals,
+            "form": one.form,
+            "unshared": one.unshared,
+            "lost": one.lost,
+        },
         form=one.form,
         in_place=tuple(pair for pair, refusal in places.items() if refusal is None),
         signature=with_numbers(signature_of(one.kernel, plan), one.numbers, one.code.scratch_bytes),

@@ -161,7 +161,7 @@ def choose_tile(
 
     Ties go to the larger tile, then to more rows: fewer column panels are streamed.
     """
-    row_count, column_count = rows or 3 * ASSUMED_SIZE, columns or 8 * ASSUMED_SIZE
+    row_count, column_count = _assumed(rows, columns)
     best: tuple[float, int, int] | None = None
     chosen = Tile(1, 1)
     for vectors in range(1, MAX_VECTORS + 1):
@@ -176,6 +176,17 @@ def choose_tile(
             if best is None or key < best:
                 best, chosen = key, Tile(height, vectors)
     return chosen
+
+
+def _assumed(rows: int | None, columns: int | None) -> tuple[int, int]:
+    """Extents, those that only the run knows taken as large."""
+    return rows or 3 * ASSUMED_SIZE, columns or 8 * ASSUMED_SIZE
+
+
+def tile_cycles(rows: int | None, columns: int | None, tile: Tile, lanes: int) -> float:
+    """The modelled cycles of one reduction step over all `rows x columns` (None: a large unknown extent), which the
+    choice of tiles goes by."""
+    return _cycles(*_assumed(rows, columns), tile.rows, tile.vectors, lanes)
 
 
 def _cycles(rows: int, columns: int, height: int, vectors: int, lanes: int) -> float:

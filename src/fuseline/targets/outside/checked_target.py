@@ -14,6 +14,7 @@ from fuseline.analysis.structured import Kind
 from fuseline.dispatch.body_constants import BodyConstant
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.errors import FuselineError
+from fuseline.ir.kernel_choice import KernelChoices
 from fuseline.ir.provenance import node_names
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.targets.outside.claims import (
@@ -110,6 +111,10 @@ class CheckedTarget(Target):
         refused = isinstance(answer, Refusal)
         self._require(lambda: refusal_complaint(answer) if refused else kernel_complaint(answer, entry), what)
         return answer
+
+    def follow(self, choices: KernelChoices) -> None:
+        """As the target does."""
+        self._asked("follow()", lambda: self.target.follow(choices))
 
     def keep_code(self) -> None:
         """As the target does."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from fuseline.analysis.extents_key import extents_key
 from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
+from fuseline.ir.kernel_choice import NO_CHOICES, Asked, KernelChoice, KernelChoices, class_id, parse_choice
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.target import Refusal
@@ -30,6 +31,7 @@ class Plan:
         constant_layouts: by binding position, how a constant's bytes must lie.
         extra_constants: further read-only buffers (bytes), bound after the results.
         notes: what the report shows of the choice (tile sizes and the like).
+        choice: the text of a choice from outside that the plan follows; unfollowed: that it does not, and why.
     """
 
     view: DispatchView
@@ -37,6 +39,30 @@ class Plan:
     constant_layouts: Mapping[int, PackedLayout] = field(default_factory=dict[int, PackedLayout])
     extra_constants: Sequence[bytes] = ()
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    choice: str = ""
+    unfollowed: Unfollowed | None = None
+
+    @property
+    def kernel_plans(self) -> Sequence[Plan]:
+        """The plans of the kernels that it puts together, or only itself."""
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfollowed:
+    """A choice that was asked for, and why it is not followed."""
+
+    text: str
+    why: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A choice in place of what a family chooses by itself, as text, and the share of the time of that which the
+    family's model expects it to take."""
+
+    text: str
+    time: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +73,26 @@ class Policy:
         numerics: how exact they are: `strict`, `default` or `fast`.
         threads: per run.
         filter_growth: how many times as large as the model's a filter may be that is transformed at compile time.
+        choices: what is asked of kernels from outside, in place of what their families choose.
     """
 
     numerics: str = "default"
     threads: int = 1
     filter_growth: float = inf
+    choices: KernelChoices = NO_CHOICES
+
+    def asked(self, view: DispatchView) -> Asked | None:
+        """What is asked of the kernel of a dispatch; None for nothing, as ever without tuning."""
+        return self.choices.of(class_id(view.kernel_class)) if self.choices else None
+
+    def without(self, view: DispatchView) -> Policy:
+        """The same, nothing asked of the kernel of a dispatch."""
+        return replace(self, choices=self.choices.without(class_id(view.kernel_class)))
+
+    def choice(self, view: DispatchView) -> KernelChoice | None:
+        """The same as a value; None, too, for text that is no choice."""
+        asked = self.asked(view)
+        return parse_choice(asked.text) if asked is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +119,18 @@ class Family(ABC):
 
     @abstractmethod
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
-        """A plan for the dispatch, or why this family cannot take it."""
+        """A plan for the dispatch, or why this family cannot take it. Where the policy asks for a choice: a plan that
+        follows it, or a refusal."""
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """Build the kernel: workgroups `kernel.begin` to `kernel.end`."""
         self.kernel_type(plan, kernel).emit()
+
+    def alternatives(self, plan: Plan, machine: Machine) -> Iterator[Alternative]:
+        """What may be asked of the kernel that is planned as `plan`, by this family or another, in place of it: all
+        that this family would follow, each beside the expected time of `plan`; none unless a family says otherwise."""
+        del plan, machine
+        return iter(())
 
     @property
     def kernels(self) -> str:

@@ -152,7 +152,7 @@ def test_scratch_leaves_half_of_the_second_level_cache_where_that_costs_nothing(
                 choice.Weighed(choice.winograd_cycles(loops, b, isa, 2), b)
                 for b in choice._blockings(loops, one.blocking.axes[0].outputs, isa, 2)  # pyright: ignore[reportPrivateUsage]
             ]
-            size = choice._scratch_bytes  # pyright: ignore[reportPrivateUsage]
+            size = choice.scratch_bytes
             best = min(other.cycles for other in all_of_it)
             small = [other for other in all_of_it if 2 * size(loops, other.blocking, isa) <= cache]
             assert one.cycles <= choice.AS_CHEAP * best

@@ -20,11 +20,14 @@ have any length.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from fuseline.analysis.structured import kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
+from fuseline.targets.cpu.families.asked import Answer, built_as_asked
 from fuseline.targets.cpu.families.blocked.block import MOST_SCRATCH_BYTES, choose_tiles
 from fuseline.targets.cpu.families.blocked.dispatch import HEAVY, blocked_dispatch
 from fuseline.targets.cpu.families.blocked.kernel import BlockedKernel
@@ -42,7 +45,7 @@ from fuseline.targets.cpu.families.blocked.shared_plan import shared_blocked_pla
 from fuseline.targets.cpu.families.blocked.streaming import Streamed, streamed
 from fuseline.targets.cpu.families.blocked.sub_kernels import live_ranges, sub_kernels_of
 from fuseline.targets.cpu.families.blocked.tiles import Tiling
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
+from fuseline.targets.cpu.families.family import Family, Plan, Policy, Refusal, Shared
 from fuseline.targets.cpu.isa.description import Machine
 
 
@@ -127,23 +130,41 @@ class BlockedFamily(Family):
         )  # fmt: skip
 
     def _choose(self, view: DispatchView, machine: Machine, refused: dict[str, str]) -> tuple[Family, Plan]:
-        """The first other family that takes a sub-kernel; the last takes everything, and of a root it is told why."""
+        """The family and the plan of a sub-kernel, as something is asked of it from outside, where that can be
+        followed; `refused` is told why no family takes a root."""
+        found, why = built_as_asked(
+            view, self.policy, lambda policy: self._offered(view, machine, policy), lambda one: one.answer
+        )
+        assert found is not None
+        refused.update(found.refused)
+        return found.family, found.plan if why is None else replace(found.plan, unfollowed=why)
+
+    def _offered(self, view: DispatchView, machine: Machine, policy: Policy) -> _Offered:
+        """The first other family that takes a sub-kernel; the last takes everything."""
         from fuseline.targets.cpu.families import families
 
-        others = [family for family in families(self.policy) if not isinstance(family, BlockedFamily)]
+        others = [family for family in families(policy) if not isinstance(family, BlockedFamily)]
         why: dict[str, str] = {}
         for family in others:
             plan = family.accepts(view, machine)
             if not isinstance(plan, Refusal):
-                if family is others[-1] and view.root is not None and kind(view.root) in HEAVY:
-                    refused.update(why)
-                return family, plan
+                fell = family is others[-1] and view.root is not None and kind(view.root) in HEAVY
+                return _Offered(family, plan, Answer(plan, family.name, why.values()), why if fell else {})
             why[family.name] = f"{plan.code}: {plan.detail}"
         raise AssertionError("the loop nest accepts everything")
 
     def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
         """Plans whose sub-kernels have forms in common."""
         return shared_blocked_plans([plan for plan in plans if isinstance(plan, BlockedPlan)], machine)
+
+
+class _Offered(NamedTuple):
+    """A sub-kernel's family and plan, what is said of choices, and why no family but the loop nest takes its root."""
+
+    family: Family
+    plan: Plan
+    answer: Answer
+    refused: Mapping[str, str]
 
 
 EXPORT = BlockedFamily

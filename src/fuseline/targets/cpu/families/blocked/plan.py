@@ -62,6 +62,11 @@ class BlockedPlan(Plan):
     last_reader: Mapping[SSAValue, int]
     streamed: StreamedSubKernels | None = None
 
+    @property
+    def kernel_plans(self) -> Sequence[Plan]:
+        """Itself and the plans of its sub-kernels."""
+        return (self, *(part for one in self.sub_kernels for part in one.plan.kernel_plans))
+
 
 @dataclass(frozen=True)
 class Candidate:

@@ -27,9 +27,10 @@ def choose_contraction_blocks(
     modes: tuple[LhsMode, RhsMode],
     machine: Machine,
     cut: ReductionBlocks | None = None,
+    asked: Blocks | None = None,
 ) -> Blocks:
     """The blocks for tiles of `tile.rows` rows by `width` columns, read as `modes` say (left, right); `cut`: a block of
-    the reduction at a time."""
+    the reduction at a time. `asked`: what stands in for the choice, as far as scratch allows."""
     lhs_size, rhs_size = (BYTES[element] for element in loops.elements)
     lines = estimated(loops.rows[-2].extent) if len(loops.rows) > 1 else 1
     row_extent = estimated(loops.rows[-1].extent) if loops.rows else 1
@@ -41,7 +42,7 @@ def choose_contraction_blocks(
         outer *= axis.extent if isinstance(axis.extent, int) else 1
     steps, columns = estimated(loops.steps), estimated(loops.column.extent)
     tiles, panels = -(-row_extent // tile.rows), -(-columns // width)
-    blocks = choose_blocks(
+    blocks = asked or choose_blocks(
         BlockedWork(
             outer=outer, lines=lines, tiles=tiles, panels=panels, tile_flops=2 * tile.rows * width * steps,
             lhs_bytes=_lhs_elements(loops, lines * row_extent, steps, modes[0]) * lhs_size,
@@ -51,7 +52,7 @@ def choose_contraction_blocks(
         machine,
     )  # fmt: skip
     if loops.box is not None and modes[0] == "boxed":
-        blocks = _around_box(blocks, loops, loops.box, (tiles, tile), machine)
+        blocks = _around_box(blocks, loops, loops.box, (tiles, tile), machine if asked is None else None)
     if modes[0] == "packed":
         row_bytes = steps * lhs_size if cut is None else block_bytes(cut, loops, lhs_size)
         blocks = _within_scratch(blocks, tiles, tile, row_bytes)
@@ -69,27 +70,30 @@ def _lhs_elements(loops: ContractionLoops, rows: int, steps: int, mode: LhsMode)
 
 
 def _around_box(
-    blocks: Blocks, loops: ContractionLoops, box: ImageBox, cut: tuple[int, Tile], machine: Machine
+    blocks: Blocks, loops: ContractionLoops, box: ImageBox, cut: tuple[int, Tile], machine: Machine | None
 ) -> Blocks:
     """Lines enough that few rows of the image are evaluated twice, as far as the box fits its scratch; `cut`: the tiles
-    of a line."""
-    (tiles, tile), costs = cut, machine.costs
+    of a line. Without a machine: no more lines."""
+    tiles, tile = cut
     extents = [estimated(extent) for extent in loops.extents]
-    image = loops.lhs.value
-    made = producers_of(image, loops.view.members)
-    element_ns = costs.packing_ns + costs.operation_ns * sum(operations(op) for op in made)
-    wanted = choose_box_block(
-        box, extents, estimated(d.product(loops.view.shapes.dims(image))), element_ns, root_ns(extents, costs)
-    )
-    many = prod(extents[loop] for loop in box.rows[:-1]) >= LEAST_BLOCKS
-    of_line = tiles if many else blocks.tiles
-    lines = max(blocks.lines, wanted.lines) if of_line >= tiles else 1
+    of_line, lines = blocks.tiles, blocks.lines
+    if machine is not None:
+        of_line = tiles if prod(extents[loop] for loop in box.rows[:-1]) >= LEAST_BLOCKS else blocks.tiles
+        lines = max(blocks.lines, _lines_of_box(loops, box, extents, machine)) if of_line >= tiles else 1
     pixels = extents[box.rows[-1]] if box.rows else 1
     while lines > 1 and not box.fits(box.counts(lines, pixels)):
         lines -= 1
     while of_line > 1 and not box.fits(box.counts(lines, min(pixels, of_line * tile.rows))):
         of_line -= 1
     return Blocks(lines, shared_out(tiles, of_line), blocks.panels, blocks.columns_outer)
+
+
+def _lines_of_box(loops: ContractionLoops, box: ImageBox, extents: list[int], machine: Machine) -> int:
+    costs, image = machine.costs, loops.lhs.value
+    made = producers_of(image, loops.view.members)
+    element_ns = costs.packing_ns + costs.operation_ns * sum(operations(op) for op in made)
+    elements = estimated(d.product(loops.view.shapes.dims(image)))
+    return choose_box_block(box, extents, elements, element_ns, root_ns(extents, costs)).lines
 
 
 def _within_scratch(blocks: Blocks, of_line: int, tile: Tile, row_bytes: int) -> Blocks:

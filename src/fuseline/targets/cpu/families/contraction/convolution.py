@@ -11,18 +11,19 @@ pad values; window rows in the padding are left out.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from fuseline.analysis.indexing_maps import is_projected_permutation
 from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.contraction.chosen import contraction_alternatives, plan_chosen
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.loops import contraction_loops
-from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.shared_plan import likeness, shared_plans
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
+from fuseline.targets.cpu.families.family import Alternative, Family, Plan, Refusal, Shared
 from fuseline.targets.cpu.isa.description import Machine
 
 
@@ -39,7 +40,12 @@ class ConvolutionFamily(Family):
             return Refusal("not-a-convolution", "the root is no convolution")
         image = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
         loops = contraction_loops(view, image=image)
-        return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine)
+        return loops if isinstance(loops, Refusal) else plan_chosen(loops, machine, self.policy.choice(view))
+
+    def alternatives(self, plan: Plan, machine: Machine) -> Iterator[Alternative]:
+        """Other tiles and blocks of a direct convolution."""
+        if isinstance(plan, ContractionPlan) and kind(plan.loops.root.op) is Kind.CONVOLUTION:
+            yield from contraction_alternatives(plan, machine)
 
     @property
     def kernels(self) -> str:

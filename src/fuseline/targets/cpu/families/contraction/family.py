@@ -5,16 +5,17 @@ out[batch, m, n] += lhs[batch, m, k] * rhs[batch, n, k]      each of batch, m, n
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
+from fuseline.targets.cpu.families.contraction.chosen import contraction_alternatives, plan_chosen
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.loops import contraction_loops
-from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.shared_plan import likeness, shared_plans
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
+from fuseline.targets.cpu.families.family import Alternative, Family, Plan, Refusal, Shared
 from fuseline.targets.cpu.isa.description import Machine
 
 
@@ -29,7 +30,12 @@ class ContractionFamily(Family):
         if view.root is None or kind(view.root) is not Kind.CONTRACTION:
             return Refusal("not-a-contraction", "the root is no contraction")
         loops = contraction_loops(view)
-        return loops if isinstance(loops, Refusal) else plan_contraction(loops, machine)
+        return loops if isinstance(loops, Refusal) else plan_chosen(loops, machine, self.policy.choice(view))
+
+    def alternatives(self, plan: Plan, machine: Machine) -> Iterator[Alternative]:
+        """Other tiles and blocks."""
+        if isinstance(plan, ContractionPlan) and kind(plan.loops.root.op) is Kind.CONTRACTION:
+            yield from contraction_alternatives(plan, machine)
 
     def likeness(self, plan: Plan, numbers: AttributeNumbers) -> Hashable:
         """Equal up to extents, and to how far apart rows are."""

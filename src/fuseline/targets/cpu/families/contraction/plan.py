@@ -177,10 +177,14 @@ class ContractionPlan(Plan):
 
 
 def plan_contraction(
-    loops: ContractionLoops, machine: Machine, tile: Tile | None = None, form: SharedForm | None = None
+    loops: ContractionLoops,
+    machine: Machine,
+    tile: Tile | None = None,
+    form: SharedForm | None = None,
+    blocks: Blocks | None = None,
 ) -> ContractionPlan | Refusal:
-    """The plan for these loops, or why its results cannot be written. `tile` stands in for the chosen one, to measure
-    others; `form`: that of kernels it is one of."""
+    """The plan for these loops, or why its results cannot be written. `tile` and `blocks` stand in for the chosen ones,
+    as far as scratch allows; `form`: that of kernels it is one of."""
     view = loops.view
     if unsupported_members(view, loops.root.op):
         return Refusal("second-reduction", "an op reduces beside the root")
@@ -197,7 +201,7 @@ def plan_contraction(
         lhs_mode, rhs_mode = modes_in_blocks(loops, (lhs_mode, rhs_mode))
         tile = tile if rhs_mode == "constant" else wanted
     pairs = takes_pairs(loops, lhs_mode, rhs_mode)
-    blocks = choose_contraction_blocks(loops, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine, cut)
+    blocks = choose_contraction_blocks(loops, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine, cut, blocks)
     plan = ContractionPlan(
         view=view,
         workgroups=0,
@@ -226,10 +230,15 @@ def plan_contraction(
 def _tile(loops: ContractionLoops, lanes: int, machine: Machine) -> Tile:
     rows, columns = loops.rows[-1].extent if loops.rows else 1, loops.column.extent
     known = [extent if isinstance(extent, int) else None for extent in (rows, columns)]
-    temporaries = 2 if loops.narrow else 1  # a broadcast; products on their way to the accumulators
     return choose_tile(
-        known[0], known[1], lanes, machine, most_rows=_most_rows(loops, machine), temporaries=temporaries
+        known[0], known[1], lanes, machine, most_rows=_most_rows(loops, machine), temporaries=temporaries_of(loops)
     )
+
+
+def temporaries_of(loops: ContractionLoops) -> int:
+    """Registers that a step needs beside accumulators and columns: a broadcast; products on their way to the
+    accumulators."""
+    return 2 if loops.narrow else 1
 
 
 def _most_rows(loops: ContractionLoops, machine: Machine) -> int:

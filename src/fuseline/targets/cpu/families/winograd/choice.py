@@ -83,23 +83,39 @@ def choose(loops: WinogradLoops, machine: Machine, policy: Policy) -> WinogradPl
 
 def weighed(loops: WinogradLoops, machine: Machine, policy: Policy) -> list[Weighed]:
     """The best blocking of every tile size that is exact enough."""
-    limit = ERROR_LIMIT.get(policy.numerics, 0.0)
-    found: list[Weighed] = []
-    for outputs in OUTPUTS:
-        if _applies(loops, outputs) and _error(loops, outputs) <= limit:
-            options = [
-                Weighed(winograd_cycles(loops, b, machine, policy.threads), b)
-                for b in _blockings(loops, outputs, machine, policy.threads)
-            ]
-            found.append(_best_near(options, loops, machine))
-    return found
+    return [
+        best_blocking(loops, outputs, machine, policy)
+        for outputs in OUTPUTS
+        if refused_filtering(loops, outputs, policy) is None
+    ]
+
+
+def refused_filtering(loops: WinogradLoops, outputs: int, policy: Policy) -> Refusal | None:
+    """Why tiles of so many outputs are none for these loops; None where they are exact enough."""
+    limit = ERROR_LIMIT.get(policy.numerics)
+    if limit is None:
+        return Refusal("exact-numerics", "minimal filtering rounds more than a direct convolution")
+    if not _applies(loops, outputs):
+        return Refusal("no-filtering", f"the image is smaller than a tile, or no F({outputs}, taps) is known")
+    if _error(loops, outputs) > limit:
+        return Refusal("error-bound", f"it errs more than {limit:g} times a direct convolution")
+    return None
+
+
+def best_blocking(loops: WinogradLoops, outputs: int, machine: Machine, policy: Policy) -> Weighed:
+    """The best blocking of a tile size."""
+    options = [
+        Weighed(winograd_cycles(loops, b, machine, policy.threads), b)
+        for b in _blockings(loops, outputs, machine, policy.threads)
+    ]
+    return _best_near(options, loops, machine)
 
 
 def _best_near(options: Sequence[Weighed], loops: WinogradLoops, machine: Machine) -> Weighed:
     """The best blocking; of those whose scratch leaves half of the second-level cache to the filter, where one is
     expected to cost as much."""
     best = min(options, key=lambda one: one.cycles)
-    near = [one for one in options if 2 * _scratch_bytes(loops, one.blocking, machine) <= machine.l2_bytes]
+    near = [one for one in options if 2 * scratch_bytes(loops, one.blocking, machine) <= machine.l2_bytes]
     return min((one for one in near if one.cycles <= AS_CHEAP * best.cycles), key=lambda one: one.cycles, default=best)
 
 
@@ -145,7 +161,7 @@ def _blockings(loops: WinogradLoops, outputs: int, machine: Machine, threads: in
     for tiles in sorted({-(-total // -(-total // min(t, total))) for t in TILES}):
         for columns in PASS_COLUMNS:
             whole = blocking(loops, outputs, tiles, columns, machine)
-            if tiles > 1 and _scratch_bytes(loops, whole, machine) > SCRATCH_BYTES:
+            if tiles > 1 and scratch_bytes(loops, whole, machine) > SCRATCH_BYTES:
                 continue
             yield from (
                 replace(whole, passes=passes)
@@ -181,7 +197,7 @@ def _tile(rows: int, columns: int, lanes: int, machine: Machine) -> Tile:
 # the model ------------------------------------------------------------------------------------------------------------
 
 
-def _scratch_bytes(loops: WinogradLoops, b: Blocking, machine: Machine) -> int:
+def scratch_bytes(loops: WinogradLoops, b: Blocking, machine: Machine) -> int:
     """The transformed image and the products."""
     columns = b.panels * b.tile.vectors * machine.lanes("f32")
     return b.points * b.tiles * (loops.channels + columns) * 4
@@ -202,7 +218,7 @@ def winograd_cycles(loops: WinogradLoops, b: Blocking, machine: Machine, threads
         b.points * b.passes * b.panels * (loops.channels * _step_cycles(b.tiles, b.tile) + tile_count_ * TILE_CYCLES)
     )
     results = b.tiles * vectors * (b.points * size * RESULT_CYCLES + b.outputs * EPILOGUE_CYCLES)
-    results += SPILLED_BYTE_CYCLES * max(0, _scratch_bytes(loops, b, machine) - machine.l2_bytes)
+    results += SPILLED_BYTE_CYCLES * max(0, scratch_bytes(loops, b, machine) - machine.l2_bytes)
     pixels = b.tiles * -(-loops.channels // lanes) * b.points * size * PIXEL_CYCLES
     compute = mine * (products + results) + -(-mine // groups) * pixels
     return compute + _filter_cycles(

@@ -8,11 +8,12 @@ well: see `matrices.error_ratio` and `numerics`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fuseline.dispatch.view import DispatchView
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
+from fuseline.targets.cpu.families.family import Alternative, Family, Plan, Refusal, Shared
 from fuseline.targets.cpu.families.winograd.choice import choose
+from fuseline.targets.cpu.families.winograd.chosen import plan_chosen, winograd_alternatives
 from fuseline.targets.cpu.families.winograd.kernel import WinogradKernel
 from fuseline.targets.cpu.families.winograd.loops import winograd_loops
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
@@ -30,7 +31,18 @@ class WinogradFamily(Family):
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where minimal filtering applies, errs little enough and pays."""
         loops = winograd_loops(view)
-        return loops if isinstance(loops, Refusal) else choose(loops, machine, self.policy)
+        if isinstance(loops, Refusal):
+            return loops
+        choice = self.policy.choice(view)
+        if choice is None:
+            return choose(loops, machine, self.policy)
+        return plan_chosen(loops, machine, self.policy, choice)
+
+    def alternatives(self, plan: Plan, machine: Machine) -> Iterator[Alternative]:
+        """Other tile sizes, or any where a convolution is direct, and that it is where it is not."""
+        loops = winograd_loops(plan.view)
+        if not isinstance(loops, Refusal):
+            yield from winograd_alternatives(loops, plan, machine, self.policy)
 
     def shared(self, plans: Sequence[Plan], machine: Machine) -> Sequence[Shared]:
         """Plans with blocks in tiles of one height, of the same filtering."""

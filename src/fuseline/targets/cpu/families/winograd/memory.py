@@ -12,7 +12,8 @@ from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.families.winograd.choice import direct_cycles, growth, weighed
-from fuseline.targets.cpu.families.winograd.loops import winograd_loops
+from fuseline.targets.cpu.families.winograd.chosen import growth_asked
+from fuseline.targets.cpu.families.winograd.loops import WinogradLoops, winograd_loops
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import Refusal
@@ -43,10 +44,18 @@ def filter_growth_limits(
     saved.
     """
     left = max(EXTRA_BYTES, sum(_constant_bytes(view) * count for view, count in dispatches))
-    steps = [
-        step for number, (view, count) in enumerate(dispatches) for step in _steps(number, view, count, machine, policy)
-    ]
+    asked = {number: _asked(view, count, machine, policy) for number, (view, count) in enumerate(dispatches)}
+    chosen = {number: step for number, step in asked.items() if step is not None}
     limits, stopped = [inf] * len(dispatches), set[int]()
+    for number, (extra, growth_) in chosen.items():
+        limits[number] = growth_ if extra <= left else 1.0
+        left -= extra if extra <= left else 0
+    steps = [
+        step
+        for number, (view, count) in enumerate(dispatches)
+        if number not in chosen
+        for step in _steps(number, view, count, machine, policy)
+    ]
     for step in steps:
         limits[step.number] = 1.0
     for step in sorted(steps, key=lambda step: -step.saved / step.extra):
@@ -58,12 +67,27 @@ def filter_growth_limits(
     return limits
 
 
+def _asked(view: DispatchView, count: int, machine: Machine, policy: Policy) -> tuple[float, float] | None:
+    """Bytes that the filter takes which is asked for from outside, beyond the filter itself, and how large it is; None
+    where nothing is asked for."""
+    choice = policy.choice(view)
+    loops = winograd_loops(view) if choice is not None else None
+    if choice is None or loops is None or isinstance(loops, Refusal):
+        return None
+    large = growth_asked(loops, machine, policy, choice) or 1.0
+    return (large - 1) * _filter_bytes(loops, count), large
+
+
+def _filter_bytes(loops: WinogradLoops, count: int) -> int:
+    return loops.taps * loops.channels * loops.columns * BYTES["f32"] * max(count, 1)
+
+
 def _steps(number: int, view: DispatchView, count: int, machine: Machine, policy: Policy) -> list[Step]:
     """From a direct convolution to ever larger filters, each step saving less per byte than the one before."""
     loops = winograd_loops(view)
     if isinstance(loops, Refusal):
         return []
-    size = loops.taps * loops.channels * loops.columns * BYTES["f32"] * max(count, 1)
+    size = _filter_bytes(loops, count)
     options = {growth(loops, one.blocking): one.cycles for one in weighed(loops, machine, policy)}
     steps: list[Step] = []
     at, cycles = 1.0, direct_cycles(loops, machine, policy.threads)

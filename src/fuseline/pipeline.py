@@ -49,6 +49,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "compute-halves-in-f32",
         "canonicalize",
         "cse",
+        "read-halves-in-windows",
         "multiply-in-integers",
         "fold-constants",
         "dead-code",

@@ -88,3 +88,95 @@ func.func @shared(%x: tensor<5x3xf32>, %y: tensor<3x5xf32>) -> (tensor<6x5xf32>,
   %d = tensor.concat dim(1) %u, %y : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<3x10xf32>
   return %a, %b, %c, %d : tensor<6x5xf32>, tensor<3x5xf32>, tensor<6x5xf32>, tensor<3x10xf32>
 }
+
+// -----
+
+// An argument of halves is widened by each product that reads it; all others share one.
+// CHECK-LABEL: func.func @halves
+// CHECK-COUNT-3: arith.extf
+// CHECK-NOT: arith.extf
+// CHECK: return
+func.func @halves(%x: tensor<6x8xf16>, %f: tensor<8x4xf32>, %g: tensor<8x5xf32>)
+    -> (tensor<6x4xf32>, tensor<6x5xf32>, tensor<6x8xf32>, tensor<6x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x8xf32>
+  %p = tensor.empty() : tensor<6x4xf32>
+  %q = tensor.empty() : tensor<6x5xf32>
+  %w = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%x : tensor<6x8xf16>) outs(%e : tensor<6x8xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %v = arith.extf %in : f16 to f32
+    linalg.yield %v : f32
+  } -> tensor<6x8xf32>
+  %pz = linalg.fill ins(%zero : f32) outs(%p : tensor<6x4xf32>) -> tensor<6x4xf32>
+  %qz = linalg.fill ins(%zero : f32) outs(%q : tensor<6x5xf32>) -> tensor<6x5xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+      affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%w, %f : tensor<6x8xf32>, tensor<8x4xf32>) outs(%pz : tensor<6x4xf32>) {
+  ^bb0(%l: f32, %m: f32, %out: f32):
+    %t = arith.mulf %l, %m : f32
+    %s = arith.addf %out, %t : f32
+    linalg.yield %s : f32
+  } -> tensor<6x4xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+      affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%w, %g : tensor<6x8xf32>, tensor<8x5xf32>) outs(%qz : tensor<6x5xf32>) {
+  ^bb0(%l: f32, %m: f32, %out: f32):
+    %t = arith.mulf %l, %m : f32
+    %s = arith.addf %out, %t : f32
+    linalg.yield %s : f32
+  } -> tensor<6x5xf32>
+  %c = linalg.elementwise <exp> ins(%w : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %d = linalg.elementwise <abs> ins(%w : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %a, %b, %c, %d : tensor<6x4xf32>, tensor<6x5xf32>, tensor<6x8xf32>, tensor<6x8xf32>
+}
+
+// -----
+
+// One that a window reads as well is widened once: whether a window reads it narrow is a matter of price.
+// CHECK-LABEL: func.func @beside_a_window
+// CHECK-COUNT-1: arith.extf
+// CHECK-NOT: arith.extf
+// CHECK: return
+func.func @beside_a_window(%x: tensor<6x8xf16>, %f: tensor<8x4xf32>, %g: tensor<8x5xf32>)
+    -> (tensor<6x4xf32>, tensor<6x5xf32>, tensor<4x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x8xf32>
+  %p = tensor.empty() : tensor<6x4xf32>
+  %q = tensor.empty() : tensor<6x5xf32>
+  %r = tensor.empty() : tensor<4x8xf32>
+  %k = tensor.empty() : tensor<3xf32>
+  %w = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%x : tensor<6x8xf16>) outs(%e : tensor<6x8xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %v = arith.extf %in : f16 to f32
+    linalg.yield %v : f32
+  } -> tensor<6x8xf32>
+  %pz = linalg.fill ins(%zero : f32) outs(%p : tensor<6x4xf32>) -> tensor<6x4xf32>
+  %qz = linalg.fill ins(%zero : f32) outs(%q : tensor<6x5xf32>) -> tensor<6x5xf32>
+  %rz = linalg.fill ins(%zero : f32) outs(%r : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+      affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%w, %f : tensor<6x8xf32>, tensor<8x4xf32>) outs(%pz : tensor<6x4xf32>) {
+  ^bb0(%l: f32, %m: f32, %out: f32):
+    %t = arith.mulf %l, %m : f32
+    %s = arith.addf %out, %t : f32
+    linalg.yield %s : f32
+  } -> tensor<6x4xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+      affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%w, %g : tensor<6x8xf32>, tensor<8x5xf32>) outs(%qz : tensor<6x5xf32>) {
+  ^bb0(%l: f32, %m: f32, %out: f32):
+    %t = arith.mulf %l, %m : f32
+    %s = arith.addf %out, %t : f32
+    linalg.yield %s : f32
+  } -> tensor<6x5xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(i, j, n) -> (i + n, j)>, affine_map<(i, j, n) -> (n)>,
+      affine_map<(i, j, n) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%w, %k : tensor<6x8xf32>, tensor<3xf32>) outs(%rz : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %none: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<4x8xf32>
+  return %a, %b, %c : tensor<6x4xf32>, tensor<6x5xf32>, tensor<4x8xf32>
+}

@@ -152,7 +152,7 @@ class IntegerMaker:
         found = self.centred(operand.stored, element)
         value = found.value
         for move in reversed(operand.moves):
-            value = _again(Emitter(Emitter.before(at).point, location=move.location), move, value)
+            value = moved_again(Emitter(Emitter.before(at).point, location=move.location), move, value)
         return Integers(value, found.range)
 
     def centred(self, stored: StoredIntegers, element: Attribute) -> Integers:
@@ -220,11 +220,13 @@ def _integers(stored: StoredIntegers, element: Attribute) -> linalg.ops.GenericO
     return emit.generic([view.inputs[i] for i in used], [empty], maps, view.iterators, body)
 
 
-def _again(emit: Emitter, move: Operation, value: SSAValue) -> SSAValue:
-    """`move` applied to `value`, which has another element type than what it was applied to."""
+def moved_again(emit: Emitter, move: Operation, value: SSAValue, padding: float = 0) -> SSAValue:
+    """`move`, a pad, reshape or transpose, applied to `value`, which has another element type than what it was applied
+    to; pads are of `padding`."""
     element = value.type.get_element_type()  # pyright: ignore[reportAttributeAccessIssue]
     if isinstance(move, tensor.PadOp):
-        return pad(emit, value, low_of(move), high_of(move), emit.scalar(0, element), shape_of(move.result)).result
+        filling = emit.scalar(padding, element)
+        return pad(emit, value, low_of(move), high_of(move), filling, shape_of(move.result)).result
     if isinstance(move, _RESHAPES):
         type_ = tensor_type(element, shape_of(move.result))
         operands = [value, *operands_of(move)[1:]]

@@ -28,6 +28,9 @@ def only_converts(producer: Group, conversions: Collection[type[Operation]]) -> 
 
 def is_conversion(node: Node, conversions: Collection[type[Operation]]) -> bool:
     """Whether an op only converts elements, by these."""
-    if node.kind is not Kind.ELEMENTWISE or not is_generic(node.op):
-        return False
-    return all(type(inner) in conversions for inner in body_ops(node.op))
+    return node.kind is Kind.ELEMENTWISE and converts(node.op, conversions)
+
+
+def converts(op: Operation, conversions: Collection[type[Operation]]) -> bool:
+    """Whether the body of an elementwise op has nothing but `conversions`."""
+    return is_generic(op) and all(type(inner) in conversions for inner in body_ops(op))

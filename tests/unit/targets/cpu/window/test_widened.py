@@ -44,6 +44,12 @@ def test_the_image_is_a_float_wherever_it_stands(body: str, stored: str, turned:
     assert widened_image(_window(body, stored, turned)) == {int(turned)}
 
 
+@pytest.mark.parametrize("body", [PRODUCT, MAXIMUM], ids=["product", "maximum"])
+@pytest.mark.parametrize("stored", ["f16", "bf16"])
+def test_16_bit_floats_are_widened_where_they_are_loaded(body: str, stored: str):
+    assert widened_image(_window(body.replace("sitofp", "extf"), stored)) == {0}
+
+
 @pytest.mark.parametrize(
     ("body", "stored"),
     [

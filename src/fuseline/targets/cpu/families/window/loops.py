@@ -102,7 +102,7 @@ class WindowLoops:
 
     @property
     def image_dtype(self) -> str:
-        """How elements of the image are stored: as `dtype`, or as integers that each window makes floats of."""
+        """How elements of the image are stored: as `dtype`, or narrower: each window widens what it loads."""
         return dtype_of(self.root.inputs[self.image_position].type)
 
     @property
@@ -170,7 +170,7 @@ def window_loops(view: DispatchView, *, planes: bool = False) -> WindowLoops | R
         )
     dtype, widened = dtype_of(root.op.results[0].type), widened_image(root)
     if dtype not in ("f32", "f64") or any(dtype_of(root.inputs[i].type) != dtype for i in used - widened):
-        return Refusal("element-type", "windows are for f32 and f64 throughout, and images of integers of 8 or 16 bits")
+        return Refusal("element-type", "windows are for f32 and f64 throughout, and images of 8 or 16 bits")
     if any(extent == 0 for extent in root.loops(view.shapes)):
         return Refusal("empty", "a loop never runs")
     return _with_operands(view, root, dtype, sorted(used), planes=planes)

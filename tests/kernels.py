@@ -25,7 +25,7 @@ from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.link.compile import emit_object
 from fuseline.weight_layouts import PackedLayout, transformed
-from tests.kernel_ir.check_bounds import Problem, check_bounds
+from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
 from tests.kernel_ir.evaluate import evaluate
 
 Array = NDArray[Any]

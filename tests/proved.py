@@ -27,8 +27,8 @@ from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel
 from fuseline.targets.cpu.link.program import _link  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.cpu.target import CpuTarget, _compiled  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.target import CompiledKernel
-from tests.kernel_ir.check_bounds import check_bounds
-from tests.kernel_ir.contents import range_of_bytes
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.stored_ranges import range_of_bytes
 
 onnx_host.install()  # programs may hold operators that run there
 

@@ -142,6 +142,8 @@ def target_of(options: CompileOptions) -> Target:
 
     target = create_target(options.target, options.threads, options.numerics)
     target.follow(options.choices)
+    if options.observer is not None:
+        options.observer.target_made(target)
     return target
 
 
@@ -223,6 +225,8 @@ def _assembled(lowering: Lowering) -> Artifact:
     """Schedule and artifact for dispatches whose code is there."""
     _run_steps(lowering, "schedule")
     _run_steps(lowering, "assemble")
+    if lowering.options.observer is not None:
+        lowering.options.observer.lowered(lowering)
     return lowering.artifact
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from fuseline.arguments import kernel_texts, mapping, names, nested, path_option, paths, thread_count, wrong
 from fuseline.ir.kernel_choice import KernelChoices, given_choices
@@ -20,6 +20,19 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "weights": ("packed", "original"),
 }
 """Options that are one word of a few."""
+
+
+class CompileObserver(Protocol):
+    """What is shown the programs of a compile: that of the model, its fallback, those of branches."""
+
+    def target_made(self, target: Any) -> None:
+        """A program is about to be compiled for `target` (`targets.target.Target`), one of its own."""
+        ...
+
+    def lowered(self, lowering: Any) -> None:
+        """A program is finished (`lowering.Lowering`)."""
+        ...
+
 
 _FLAGS = ("plan_strict", "verify_each", "poison", "cache")
 
@@ -37,8 +50,9 @@ class CompileOptions:
     only dispatch whose code that is, by name or number. `weights`: whether an artifact holds them `packed`, or
     `original` and packs them when it is loaded. `kernels`: choices for kernels by the name of their class
     (docs/tuning.md). `progress(phase, done, total)` is called as work proceeds,
-    `after_pass(place, module, context)` after each pass (`phase/name`) and, as `input`, before the first. `poison` is
-    for tests: the program overwrites memory that nothing needs any more after every step. `cache`: the finished program
+    `after_pass(place, module, context)` after each pass (`phase/name`) and, as `input`, before the first. `observer` is
+    shown each program of a compile with its kernels and schedule. `poison` is for tests: the program overwrites memory
+    that nothing needs any more after every step. `cache`: the finished program
     may come from the cache, and is kept there. `code_limits` is for compiles that start again: see
     `form-dispatch-regions`.
     """
@@ -63,6 +77,7 @@ class CompileOptions:
     cache: bool = True
     progress: Progress | None = None
     after_pass: Callable[[str, Any, Any], object] | None = None
+    observer: CompileObserver | None = None
     pass_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     code_limits: Mapping[str, int] = field(default_factory=dict[str, int])
 

@@ -37,7 +37,8 @@ class Lowering:
     """A program whose dispatches are outlined, and what the steps have made of it so far.
 
     `compile_branch` compiles a branch of an `If` as a program of its own, `compile_fallback` the whole model for sizes
-    that broadcast; `splits`: see `Target.compile_executables`; `taken`: see `Target.take_program`.
+    that broadcast; `splits`: see `Target.compile_executables`; `taken`: see `Target.take_program`. `planned` is the
+    schedule with constants as the program has them, before kernels read them as others asked for them.
     """
 
     module: ModuleOp
@@ -51,6 +52,7 @@ class Lowering:
     branches: dict[str, list[Artifact]] = field(default_factory=dict[str, "list[Artifact]"])
     fallback: Any | None = None
     taken: ModuleOp | None = None
+    planned: Schedule = field(init=False)
     schedule: Schedule = field(init=False)
     constants: PackedConstants = field(init=False)
     artifact: Artifact = field(init=False)
@@ -83,7 +85,7 @@ def _compile_fallback(lowering: Lowering) -> None:
 
 def _build_schedule(lowering: Lowering) -> None:
     kernels, poison = lowering.kernels, lowering.options.poison
-    lowering.schedule = build_schedule.build_schedule(
+    lowering.planned = lowering.schedule = build_schedule.build_schedule(
         lowering.ctx,
         lowering.module,
         in_place=lambda step: kernels[step.executable].in_place,

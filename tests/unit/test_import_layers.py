@@ -87,7 +87,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "pipeline": (*_HIGH, "lowering", "emitted_stage"),
     "compilation": (*_HIGH, "gc_pause", "lowering", "code_listing", "emitted_stage"),
     "tuning": (*_COMPILE, "report", "verify", "api", "compiled_model"),
-    "verify": (*_COMPILE, "report"),
+    "verify": (*_COMPILE, "lowering", "report"),
     "interop": (*_COMPILE, "report", "api", "compiled_model"),
     "exports": (*_COMPILE, "gc_pause", "report"),
     "onnx_backend": ("interop", "border"),

@@ -141,6 +141,11 @@ class CpuTarget(Target):
         """Keep the kernel IR of what is compiled, by symbol."""
         self._kept = {}
 
+    @property
+    def kept_code(self) -> Mapping[str, Kernel]:
+        """The kernel IR of what was compiled since `keep_code`, by symbol."""
+        return self._kept or {}
+
     def code_text(self, headings: Mapping[str, Sequence[str]], form: str) -> str:
         """The kernels as kernel IR, as one LLVM module, or as one file of assembly."""
         assert self._kept is not None

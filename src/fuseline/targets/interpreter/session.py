@@ -92,7 +92,7 @@ class InterpretedSession:
 
     def _results(self, arrays: Sequence[Array]) -> list[Any]:
         program = self.artifact.program
-        memory = _Memory(self.artifact, arrays, bind_sizes(program, shapes_of(self.inputs, arrays)))
+        memory = Memory(self.artifact, arrays, bind_sizes(program, shapes_of(self.inputs, arrays)))
         for step in self._steps:
             self._step(step, memory)
         for number, spec in enumerate(self.outputs):
@@ -100,14 +100,14 @@ class InterpretedSession:
                 memory.output(number)
         return results_of(program, memory.values)
 
-    def _step(self, step: Step | HostCall, memory: _Memory) -> None:
+    def _step(self, step: Step | HostCall, memory: Memory) -> None:
         if isinstance(step, LoopStep):
             for iteration in range(memory.evaluate(step.trips)):
                 memory.iteration = iteration
                 for inner in step.steps:
                     self._step(inner, memory)
         elif isinstance(step, CopyStep | FillStep | InsertStep):
-            _move(step, memory)
+            move_bytes(step, memory)
         elif isinstance(step, SizesStep):
             memory.write([step.target], [np.array([memory.evaluate(value) for value in step.values], np.int64)])
         elif isinstance(step, HostCall):
@@ -120,7 +120,7 @@ class InterpretedSession:
             memory.write(step.results, evaluate_function(self.artifact.entries[step.executable], operands))
 
 
-def _move(step: CopyStep | FillStep | InsertStep, memory: _Memory) -> None:
+def move_bytes(step: CopyStep | FillStep | InsertStep, memory: Memory) -> None:
     """Do what only moves bytes."""
     source = memory.view(step.source).view(dtype_named(step.target.dtype))
     if isinstance(step, CopyStep):
@@ -133,7 +133,7 @@ def _move(step: CopyStep | FillStep | InsertStep, memory: _Memory) -> None:
         memory.view(step.target)[box] = source
 
 
-class _Memory:
+class Memory:
     """The segments of one run. The arena starts as a pattern that no computation gives, so that reading before writing
     shows."""
 
@@ -162,7 +162,7 @@ class _Memory:
             self.arena = np.concatenate([self.arena, np.full(missing, PATTERN, np.uint8)])
         keep_answers(step, answers, self.values, self.view)
 
-    def _place(self, operand: Operand) -> tuple[BufferRef, int]:
+    def place(self, operand: Operand) -> tuple[BufferRef, int]:
         """Where an operand lies in the present iteration of a loop: a buffer reference, and bytes from there on."""
         stride, lag, alternates, special, at = operand.loop_offset
         if special is not None and self.iteration == self.evaluate(at):
@@ -170,7 +170,8 @@ class _Memory:
         steps = self.iteration - lag
         return operand.buffer, (steps % 2 if alternates else steps) * self.evaluate(stride)
 
-    def _segment(self, ref: BufferRef) -> Array:
+    def segment(self, ref: BufferRef) -> Array:
+        """The bytes of the segment that a buffer reference is an offset into."""
         if ref.segment == "arena":
             return self.arena
         if ref.segment == "output":
@@ -182,10 +183,10 @@ class _Memory:
     def view(self, operand: Operand) -> Array:
         """A copy-free view of an operand's bytes as its tensor."""
         shape = [self.evaluate(dim) for dim in operand.dims]
-        ref, distance = self._place(operand)
+        ref, distance = self.place(operand)
         start, dtype = self.evaluate(ref.offset) + distance, dtype_named(operand.dtype)
         stop = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        segment = self._segment(ref)
+        segment = self.segment(ref)
         if stop > segment.size:
             raise FuselineError(
                 "E0901", f"the schedule reads bytes {start}..{stop} of {segment.size} in {operand.buffer}"

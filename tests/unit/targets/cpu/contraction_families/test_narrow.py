@@ -17,7 +17,7 @@ from fuseline.targets.cpu.isa import cpu_flags, machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.target import Refusal
 from tests.graphs.program import Program
-from tests.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.kernels import Runner, assert_close, plan_of, random
 
 from .narrow import dot, integers, narrow

@@ -21,7 +21,7 @@ from fuseline.targets.cpu.families.contraction.runtime_rows import NO_END, Inter
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from tests.graphs.program import Program
-from tests.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.kernels import Array, Runner, assert_close, kernel_of, plan_of, random
 
 LENGTHS = (*range(1, 21), 26, 27, 31, 43)

@@ -15,7 +15,7 @@ from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.target import Refusal
 from tests.graphs.program import Program
-from tests.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.kernels import Runner, assert_close, kernel_of, plan_of, random
 
 from . import test_grouped, test_window

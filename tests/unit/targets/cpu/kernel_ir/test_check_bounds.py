@@ -9,7 +9,7 @@ import pytest
 
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from tests.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 
 AVX2 = machine("avx2")
 N = 8

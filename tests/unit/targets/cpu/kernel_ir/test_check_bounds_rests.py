@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from tests.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 
 from .index_algebra import AVX2
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fuseline.targets.cpu.kernel_ir.types import Type
-from tests.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 
 from .index_algebra import AVX2, Builder, Index, Nest, Numbers, extremes, loops, points, problems
 

@@ -14,7 +14,7 @@ from fuseline.targets.cpu.kernel_ir.types import Function, Kernel
 from fuseline.targets.cpu.link.built_in_kernels import COPY_ROWS_SYMBOL
 from fuseline.targets.cpu.link.scheduler import scheduler_functions
 from fuseline.targets.cpu.link.signature import BUILT_IN
-from tests.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.unit.targets.cpu.link.threads import WORD, Table, Team, call
 
 _COUNTS = [(count,) for count in (0, 1, 63, 64, 65, 65536, 65537, 300031)]

@@ -1,4 +1,4 @@
-"""What lies in the constants that a kernel is proved with."""
+"""The range of the integers that are stored in a constant, which a kernel is proved with."""
 
 from __future__ import annotations
 

@@ -55,6 +55,8 @@ ERROR_TITLES: dict[str, str] = {
     "E0801": "target does not load",
     "E0802": "target is wrong",
     "E0901": "internal error",
+    "E1001": "tuning storage cannot be used",
+    "E1002": "recorded trials do not fit the search",
 }
 
 

@@ -46,11 +46,10 @@ class Proposer:
         nothing can be said before more trials are told."""
         if number > 0 and not self.trials.trials:
             return None
-        return (
-            self._queued()
-            or (self._sampled(number) if self._swept and not self._queue else None)
-            or (None if number else self._new({}))
-        )
+        queued = self._queued()
+        if queued is not None:
+            return queued
+        return self._sampled(number) if self._swept else None
 
     def saw(self, configuration: Mapping[str, str]) -> None:
         """A trial that an earlier process began is not proposed again."""
@@ -113,8 +112,8 @@ class Proposer:
         changes: dict[str, str] = {}
         for region in random.sample(self._regions, count):
             changes |= region.proposal(near, random.getrandbits(31))
-        if draw >= _DRAWS // 2 and self.knobs:  # the sampler has settled: anything that was not tried
-            knob = random.choice(self.knobs)
+        beyond = max(0, 1 + (draw - _DRAWS // 2) // 5)  # the sampler has settled: anything that was not tried
+        for knob in random.sample(self.knobs, min(beyond, len(self.knobs))):
             changes[knob.name] = random.choice(knob.choices)
         return {**near, **changes}
 

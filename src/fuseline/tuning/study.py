@@ -11,6 +11,7 @@ its user attributes.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -143,7 +144,9 @@ def open_study(
 def _created(storage: optuna.storages.BaseStorage, name: str, about: About, knobs: Sequence[Knob]) -> Study:
     directions = [StudyDirection.MINIMIZE] * len(about.objectives)
     study = optuna.create_study(study_name=name, storage=storage, directions=directions)
-    study.set_metric_names(list(about.objectives))
+    with warnings.catch_warnings():  # supported from Optuna 3.2 on, and called experimental
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.set_metric_names(list(about.objectives))
     study.set_user_attr(ABOUT, msgspec.to_builtins(about))
     return Study(study, storage, knobs)
 

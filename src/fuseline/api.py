@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fuseline.compile_options import CompileOptions
     from fuseline.exports.onnx.result import FusedModel
     from fuseline.exports.optimized.result import OptimizedModel
+    from fuseline.ir.kernel_choice import KernelChoices
 
 onnx_host.install()  # artifacts may hold operators that run there
 iree_host.install()
@@ -191,11 +192,21 @@ def optimize(model: Model) -> OptimizedModel:
 
 
 def compile_options(**choices: Any) -> CompileOptions:
-    """The options behind the arguments of `compile`; raises FuselineError (E0501) for a wrong one."""
+    """The options behind the arguments of `compile`, with what tuning records ask where they say so; raises
+    FuselineError (E0501) for a wrong one."""
     from fuseline.compile_options import CompileOptions
 
     options = CompileOptions(**choices)
-    return replace(options, shapes={name: shape_option(shape) for name, shape in (options.shapes or {}).items()})
+    shapes = {name: shape_option(shape) for name, shape in (options.shapes or {}).items()}
+    return replace(options, shapes=shapes, recorded=_recorded(options) if options.tuned else options.recorded)
+
+
+def _recorded(options: CompileOptions) -> KernelChoices:
+    """What tuning records ask of kernels. Raises E0705 for a file of them that cannot be read."""
+    from fuseline.tuning.records import choices_for, compile_kind
+
+    kind = compile_kind(options.target, options.threads, options.numerics)
+    return choices_for(kind, options.tuned if isinstance(options.tuned, Path) else None)
 
 
 @border("compile")
@@ -216,6 +227,7 @@ def compile(
     numerics: str = "default",
     weights: str = "packed",
     kernels: Mapping[str, str] | None = None,
+    tuned: bool | str | os.PathLike[str] = False,
     cache: bool = True,
     progress: Progress | None = None,
     after_pass: Callable[[str, Any, Any], object] | None = None,
@@ -234,10 +246,11 @@ def compile(
         accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). weights: a
         saved program holds them `packed`, as kernels read them, or `original`, as the model has them, to be packed by
         every load (docs/memory.md). kernels: choices for kernels by the name of their class, such as
-        `{"contraction.8f37c55e9cf8": "tile=9x48"}` (docs/tuning.md). cache: take the finished program from the user's
-        cache where it is there, else keep it (docs/cache.md). progress: called with a phase, steps done, steps in all;
-        not for a program from the cache. after_pass: called with `phase/pass`, the module and its context after each
-        pass, and with `input` before the first; such a compile takes nothing from the cache.
+        `{"contraction.8f37c55e9cf8": "tile=9x48"}`; tuned: use those that tuning records of machines like this have,
+        the user's own or those in a file (docs/tuning.md). cache: take the finished program from the user's cache where
+        it is there, else keep it (docs/cache.md). progress: called with a phase, steps done, steps in all; not for a
+        program from the cache. after_pass: called with `phase/pass`, the module and its context after each pass, and
+        with `input` before the first; such a compile takes nothing from the cache.
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """
@@ -256,6 +269,7 @@ def compile(
         numerics=numerics,
         weights=weights,
         kernels=kernels,
+        tuned=tuned,
         cache=cache,
         progress=progress,
         after_pass=after_pass,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from fuseline.arguments import kernel_texts, mapping, names, nested, path_option, paths, thread_count, wrong
-from fuseline.ir.kernel_choice import KernelChoices, given_choices
+from fuseline.ir.kernel_choice import NO_CHOICES, KernelChoices, given_choices
 
 Progress = Callable[[str, int, int], None]
 
@@ -49,7 +49,8 @@ class CompileOptions:
     phases up to `fusion`; `pass_options`: options by the name of a pass. `emit`: a stage as text; `emit_dispatch`: the
     only dispatch whose code that is, by name or number. `weights`: whether an artifact holds them `packed`, or
     `original` and packs them when it is loaded. `kernels`: choices for kernels by the name of their class
-    (docs/tuning.md). `progress(phase, done, total)` is called as work proceeds,
+    (docs/tuning.md); `tuned`: those that tuning records of machines like this one have, the user's own or those in a
+    file, which whoever reads them puts into `recorded`. `progress(phase, done, total)` is called as work proceeds,
     `after_pass(place, module, context)` after each pass (`phase/name`) and, as `input`, before the first. `observer` is
     shown each program of a compile with its kernels and schedule. `poison` is for tests: the program overwrites memory
     that nothing needs any more after every step. `cache`: the finished program
@@ -70,6 +71,8 @@ class CompileOptions:
     numerics: str = "default"
     weights: str = "packed"
     kernels: Mapping[str, str] = field(default_factory=dict[str, str])
+    tuned: bool | Path = False
+    recorded: KernelChoices = NO_CHOICES
     emit: str | None = None
     emit_dispatch: str | None = None
     verify_each: bool = False
@@ -98,6 +101,8 @@ class CompileOptions:
         if self.after_pass is not None and not callable(cast(Any, self.after_pass)):
             raise wrong("after_pass", self.after_pass, "a function of a pass's name, the module and its context")
         object.__setattr__(self, "kernels", kernel_texts("kernels", self.kernels))
+        if not isinstance(self.tuned, bool):
+            object.__setattr__(self, "tuned", path_option("tuned", self.tuned))
         object.__setattr__(self, "threads", thread_count(self.threads))
         object.__setattr__(self, "shapes", mapping("shapes", self.shapes))
         object.__setattr__(self, "plan", None if self.plan is None else path_option("plan", self.plan))
@@ -106,5 +111,5 @@ class CompileOptions:
 
     @property
     def choices(self) -> KernelChoices:
-        """What is asked of kernels."""
-        return given_choices(self.kernels)
+        """What is asked of kernels: by the user, and where that says nothing, by records."""
+        return given_choices(self.kernels).over(self.recorded)

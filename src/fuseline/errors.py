@@ -52,6 +52,7 @@ ERROR_TITLES: dict[str, str] = {
     "E0702": "fusion plan does not match the graph",
     "E0703": "fusion plan asks for an illegal group",
     "E0704": "fusion rule is wrong",
+    "E0705": "tuning records cannot be read",
     "E0801": "target does not load",
     "E0802": "target is wrong",
     "E0901": "internal error",

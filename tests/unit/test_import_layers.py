@@ -32,6 +32,8 @@ _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes
 _COMPILE = (*_HIGH, "compilation", "emitted_stage")
 _OF_API = (*_COMPILE, "gc_pause", "compiled_model", "report", "verify", "exports")
 
+_RECORDED = ("tuning.trial", "tuning.machine_kind")
+
 _DESCRIBED = ("targets.description_file", "targets.file_locations", "targets.dispatch_caps", "targets.caps_file")
 
 # What each part may import besides itself. The longest prefix of a module's name picks its row.
@@ -87,13 +89,16 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "pipeline": (*_HIGH, "lowering", "emitted_stage"),
     "compilation": (*_HIGH, "gc_pause", "lowering", "code_listing", "emitted_stage"),
     "tuning": (*_COMPILE, "report", "verify", "api", "compiled_model"),
+    "tuning.trial": (),
+    "tuning.machine_kind": ("errors", "runtime", "targets.cpu.isa"),
+    "tuning.records": (*_LOW, "ir.kernel_choice", "cache", "runtime", "targets.cpu.isa", *_RECORDED),
     "verify": (*_COMPILE, "lowering", "report"),
     "interop": (*_COMPILE, "report", "api", "compiled_model"),
     "exports": (*_COMPILE, "gc_pause", "report"),
     "onnx_backend": ("interop", "border"),
     "jax": ("interop",),
     "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
-    "api": (*_OF_API, "interop.onnx_host", "interop.iree_host"),
+    "api": (*_OF_API, "tuning.records", "interop.onnx_host", "interop.iree_host"),
     "cli": (*_OF_API, "tuning", "testing", "interop", "api"),
     "__main__": ("cli",),
 }

@@ -13,7 +13,10 @@ from typing import NamedTuple
 
 from fuseline.errors import FuselineError
 
-KINDS: tuple[str, ...] = ("objects", "programs", "models")
+LASTING = "tuning"
+"""What no limit drops: it is small, and hours of a machine went into it."""
+
+KINDS: tuple[str, ...] = ("objects", "programs", "models", LASTING)
 """The folders inside."""
 
 DEFAULT_LIMIT = 5 << 30
@@ -49,7 +52,7 @@ def disabled(kind: str) -> bool:
     """Whether `FUSELINE_NO_CACHE` asks that entries of a kind are neither looked up nor kept: `programs` for those (and
     the digests that find them), anything else but the empty text for all."""
     chosen = os.environ.get("FUSELINE_NO_CACHE", "")
-    return chosen != "" and (chosen != "programs" or kind != "objects")
+    return chosen != "" and (chosen != "programs" or kind not in ("objects", LASTING))
 
 
 def size_limit() -> int:
@@ -110,7 +113,7 @@ def shrink(folder: Path | None = None, *, now: float | None = None, limit: int |
     total = sum(entry.bytes for entry in kept)
     if total <= limit:
         return dropped
-    for group in _longest_unused_first(kept):
+    for group in _longest_unused_first(entry for entry in kept if entry.path.parent.name != LASTING):
         if total <= _KEPT_SHARE * limit:
             break
         gone = sum(entry.bytes for entry in group if _drop(entry.path))

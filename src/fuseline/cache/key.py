@@ -62,7 +62,7 @@ def _kernels(options: CompileOptions) -> list[Any]:
     """What is asked of kernels, and what the user says of them: a compile warns of classes that it has not."""
     choices = options.choices
     asked = [[name, one.text, one.stale] for name, one in choices.asked]
-    return [sorted(options.kernels), asked, sorted(choices.elsewhere)]
+    return [sorted(options.kernels), asked, sorted(choices.elsewhere), choices.unread]
 
 
 def _target_files(variant: str) -> list[str]:

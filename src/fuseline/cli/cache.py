@@ -16,6 +16,7 @@ _WHAT = {
     "objects": "object code of kernels",
     "programs": "finished programs",
     "models": "digests of model files",
+    "tuning": "what searches found of kernels",
 }
 
 

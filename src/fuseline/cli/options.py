@@ -119,6 +119,38 @@ _RULES = (
         help="Passes and phases in place of those up to `fusion`, in order; what follows is done as ever.",
     ),
 )
+
+
+def _tuned(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool | Path:
+    """True, or the file that `--tuned-from` names, in whichever order the two stand."""
+    given = ctx.meta.get(_TUNED_FROM)
+    if given is not None:
+        ctx.set_parameter_source(str(parameter.name), ParameterSource.COMMANDLINE)
+    return given or value
+
+
+def _tuned_from(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> None:
+    del parameter
+    ctx.meta[_TUNED_FROM] = value
+
+
+_TUNED_FROM = "fuseline.tuned_from"
+_TUNED = (
+    click.option(
+        "--tuned-from",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        is_eager=True,
+        expose_value=False,
+        callback=_tuned_from,
+        help="The same, with the records in a file that `fuseline tune --export` wrote.",
+    ),
+    click.option(
+        "--tuned",
+        is_flag=True,
+        callback=_tuned,
+        help="Kernels as tuning records of machines like this one found them fastest (docs/tuning.md).",
+    ),
+)
 _CACHE = click.option(
     "--cache/--no-cache",
     default=True,
@@ -129,7 +161,7 @@ _CACHE = click.option(
 def compile_options(function: Function) -> Function:
     """The options of every command that compiles; the function receives them as keyword arguments of
     `fuseline.compile`."""
-    return _with((_SHAPE, _TARGET, _DEDUP, _FUSION, _NUMERICS, _WEIGHTS, *_PLANS, *_RULES, _CACHE), function)
+    return _with((_SHAPE, _TARGET, _DEDUP, _FUSION, _NUMERICS, _WEIGHTS, *_PLANS, *_RULES, *_TUNED, _CACHE), function)
 
 
 def partition_options(function: Function) -> Function:

@@ -119,13 +119,14 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class KernelChoices:
     """What is asked of kernels, by the id of their class; `elsewhere`: classes that only machines of other kinds have
-    records of, which nothing is asked of."""
+    records of, which nothing is asked of; `unread`: why there is nothing of what records say."""
 
     asked: tuple[tuple[str, Asked], ...] = ()
     elsewhere: frozenset[str] = frozenset()
+    unread: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.asked or self.elsewhere)
+        return bool(self.asked or self.elsewhere or self.unread)
 
     def of(self, class_: str) -> Asked | None:
         """What is asked of a class."""
@@ -133,12 +134,13 @@ class KernelChoices:
 
     def without(self, class_: str) -> KernelChoices:
         """The same, nothing asked of a class."""
-        return KernelChoices(tuple(one for one in self.asked if one[0] != class_), self.elsewhere)
+        return KernelChoices(tuple(one for one in self.asked if one[0] != class_), self.elsewhere, self.unread)
 
     def over(self, other: KernelChoices) -> KernelChoices:
         """Both, where they speak of the same class these."""
         merged = {**dict(other.asked), **dict(self.asked)}
-        return KernelChoices(tuple(sorted(merged.items())), (other.elsewhere | self.elsewhere).difference(merged))
+        elsewhere = (other.elsewhere | self.elsewhere).difference(merged)
+        return KernelChoices(tuple(sorted(merged.items())), elsewhere, self.unread or other.unread)
 
 
 NO_CHOICES = KernelChoices()

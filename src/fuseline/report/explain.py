@@ -181,6 +181,7 @@ def _explain_dispatch(record: CompileRecord, subject: Subject, dispatch: Dispatc
     lines += [f"  {member.role:<9} {member.id}  {shortened(member.nodes, 4)}".rstrip() for member in dispatch.members]
     remarks = op_remarks(record, subject.ids)
     lines += [f"  no kernel of its own: {family} refused: {reason}" for family, reason in dispatch.fallback.items()]
+    lines += [f"  tuned: {kernel} has {choice}" for kernel, choice in dispatch.choices.items()]
     lines += [f"  {op_remark_line(remark)}" for remark in remarks if remark.rule != CODEGEN]
     lines += [
         f"  joined by {rule}: {plural(count, 'edge')}" for rule, count in Counter(d.rule for d in inside).most_common()

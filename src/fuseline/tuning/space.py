@@ -19,6 +19,7 @@ from fuseline.compiled_model import CompiledModel
 from fuseline.errors import FuselineError
 from fuseline.passes.fusion.plan import parse_plan
 from fuseline.targets import create_target
+from fuseline.tuning.kernel_knobs import kernel_knobs
 from fuseline.tuning.knob import SPACES, Knob
 from fuseline.tuning.realize import choice_arguments
 from fuseline.tuning.setting import SearchSetting
@@ -93,7 +94,7 @@ def _knobs(space: str, default: CompiledModel, setting: SearchSetting) -> list[K
     if space == "threads":
         knob = threads_knob(_description(options).threads)
         return [knob] if knob is not None else []
-    return []
+    return kernel_knobs(setting.model, options)
 
 
 def _does_something(knob: Knob, setting: SearchSetting) -> bool:

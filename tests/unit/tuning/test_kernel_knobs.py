@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
 import fuseline
@@ -15,35 +14,12 @@ from fuseline.errors import FuselineError
 from fuseline.tuning.kernel_knobs import KERNEL, MOST_CHOICES, kernel_knobs
 from tests.draws import RNG
 
-TEXT = """
-<ir_version: 9, opset_import: ["": 18]>
-layers (float[1, 5, 31, 31] x, float[16, 5, 2, 2] t, float[16, 16, 3, 3] w, float[16, 16, 3, 3] v,
-    float[48, 16, 1, 1] u) => (y)
-{
-    s = Conv (x, t)
-    a = Conv <pads = [1, 1, 1, 1]> (s, w)
-    b = Relu (a)
-    c = Conv <pads = [1, 1, 1, 1]> (b, v)
-    d = Relu (c)
-    y = Conv (d, u)
-}
-"""
+from .layers import save_layers
 
 
 @pytest.fixture(name="model")
 def _model(tmp_path: Path) -> Path:
-    weights = {
-        name: RNG.standard_normal(shape).astype(np.float32)
-        for name, shape in {"t": (16, 5, 2, 2), "w": (16, 16, 3, 3), "v": (16, 16, 3, 3), "u": (48, 16, 1, 1)}.items()
-    }
-    model = onnx.parser.parse_model(TEXT)
-    for value in list(model.graph.input):
-        if value.name in weights:
-            model.graph.input.remove(value)
-            model.graph.initializer.append(onnx.numpy_helper.from_array(weights[value.name], value.name))
-    path = tmp_path / "layers.onnx"
-    onnx.save(model, path)
-    return path
+    return save_layers(tmp_path / "layers.onnx")
 
 
 def _compiled(model: Path, **options: Any) -> fuseline.CompiledModel:

@@ -20,6 +20,8 @@ def record_choices(
     the user names, of which a warning says where none is in the program."""
     if not asked:
         return
+    if asked.unread:
+        record.warnings.append(f"no tuning records are used: {asked.unread}")
     met: dict[str, Mapping[str, str]] = {}
     for dispatch in record.dispatches:
         kernel = kernels.get(dispatch.executable)

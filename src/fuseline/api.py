@@ -192,11 +192,12 @@ def optimize(model: Model) -> OptimizedModel:
 
 
 def compile_options(**choices: Any) -> CompileOptions:
-    """The options behind the arguments of `compile`, with what tuning records ask where they say so; raises
-    FuselineError (E0501) for a wrong one."""
+    """The options behind the arguments of `compile`, with what a tuned plan says where they say nothing, and what
+    tuning records ask where they say so; raises FuselineError (E0501) for a wrong one."""
     from fuseline.compile_options import CompileOptions
 
-    options = CompileOptions(**choices)
+    given = {name: value for name, value in choices.items() if value is not None or name not in _UNSAID}
+    options = CompileOptions(**_with_plan(given))
     shapes = {name: shape_option(shape) for name, shape in (options.shapes or {}).items()}
     return replace(options, shapes=shapes, recorded=_recorded(options) if options.tuned else options.recorded)
 
@@ -209,6 +210,32 @@ def _recorded(options: CompileOptions) -> KernelChoices:
     return choices_for(kind, options.tuned if isinstance(options.tuned, Path) else None)
 
 
+_UNSAID = ("dedup", "fusion")
+"""Arguments whose None says nothing: a tuned plan may speak of them."""
+
+_TUNED = b"[tuned"
+"""What a plan without choices has nowhere: such a plan is not read before the compile asks for it."""
+
+
+def _with_plan(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with the choices of their plan; a plan that cannot be read is for the compile to refuse."""
+    plan = given.get("plan")
+    try:
+        text = Path(plan).read_bytes() if isinstance(plan, str | os.PathLike) else b""
+    except OSError:
+        return given
+    if _TUNED not in text:
+        return given
+    from fuseline.passes.fusion.plan import read_plan
+    from fuseline.passes.fusion.tuned_choices import with_choices
+
+    tuned = read_plan(path_option("plan", plan)).tuned
+    if tuned is None:
+        return given
+    merged, told = with_choices(given, tuned)
+    return {**merged, "plan_remarks": told}
+
+
 @border("compile")
 def compile(
     model: Model,
@@ -216,14 +243,14 @@ def compile(
     target: str = "cpu",
     threads: int | None = None,
     shapes: Mapping[str, Shape] | None = None,
-    dedup: str = "constants",
+    dedup: str | None = None,
     plan: str | os.PathLike[str] | None = None,
     plan_strict: bool = False,
     rules: Sequence[str | os.PathLike[str]] = (),
     without_rules: Sequence[str] = (),
     passes: str | None = None,
     pass_options: Mapping[str, Mapping[str, Any]] | None = None,
-    fusion: str = "default",
+    fusion: str | None = None,
     numerics: str = "default",
     weights: str = "packed",
     kernels: Mapping[str, str] | None = None,
@@ -238,11 +265,13 @@ def compile(
         target: `cpu`, `cpu:<isa>`, `interpreter` (NumPy), `null` (counts only), that of an installed package, or the
         path of one (docs/targets.md). threads: threads per run; None: the processors this process may use. shapes:
         extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol (`128`, `"1..512"`). dedup: `none`, `exact`,
-        `constants` or `shapes` (docs/dedup.md). plan: the file of a fusion plan to follow; `plan_strict` refuses one
-        with entries that do not match (docs/plans.md). rules: files with further fusion rules. without_rules: names of
+        `constants` (None) or `shapes` (docs/dedup.md). plan: the file of a fusion plan to follow; what a tuned one says
+        of other arguments holds where they are not given; `plan_strict` refuses one with entries that do not match
+        (docs/plans.md). rules: files with further fusion rules. without_rules: names of
         rules that are left out (docs/fusion.md). passes: a pipeline in place of the phases up to `fusion`, as `fuseline
         opt -p` takes it. pass_options: options by the name of a pass, wherever it runs: `{"form-dispatch-regions":
-        {"level": "none"}}`. fusion: `none` (one op per dispatch) or `default`. numerics: `strict` (no kernel trades
+        {"level": "none"}}`. fusion: `none` (one op per dispatch), `default` (None) or
+        `aggressive`. numerics: `strict` (no kernel trades
         accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). weights: a
         saved program holds them `packed`, as kernels read them, or `original`, as the model has them, to be packed by
         every load (docs/memory.md). kernels: choices for kernels by the name of their class, such as

@@ -46,7 +46,8 @@ class CompileOptions:
     the processors this process may use. `dedup`: which dispatches share code, `none`, `exact`, `constants` or `shapes`.
     `numerics`: `strict`, `default` (within the stated error bounds) or `fast`. `fusion`: `none`, `default` or
     `aggressive`. `without_rules`: names of fusion rules and joins that are off. `passes`: a pipeline in place of the
-    phases up to `fusion`; `pass_options`: options by the name of a pass. `emit`: a stage as text; `emit_dispatch`: the
+    phases up to `fusion`; `pass_options`: options by the name of a pass. `plan_remarks`: what gave way of what the
+    plan says beside groups. `emit`: a stage as text; `emit_dispatch`: the
     only dispatch whose code that is, by name or number. `weights`: whether an artifact holds them `packed`, or
     `original` and packs them when it is loaded. `kernels`: choices for kernels by the name of their class
     (docs/tuning.md); `tuned`: those that tuning records of machines like this one have, the user's own or those in a
@@ -73,6 +74,7 @@ class CompileOptions:
     kernels: Mapping[str, str] = field(default_factory=dict[str, str])
     tuned: bool | Path = False
     recorded: KernelChoices = NO_CHOICES
+    plan_remarks: Sequence[str] = ()
     emit: str | None = None
     emit_dispatch: str | None = None
     verify_each: bool = False

@@ -285,6 +285,7 @@ def prepare(
     ctx.literal_broadcasts = literal_broadcasts
     set_target(ctx, target)
     ctx.records.model = model_name(source)
+    ctx.records.warnings += options.plan_remarks
     ctx.records.pipeline = pipeline_version(options.passes, options.pass_options)
     ctx.records.target, ctx.records.threads = target.description.name, target.description.threads
     report_progress(options, "read", 0, len(PHASES))

@@ -37,7 +37,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
     family, _, variant = options.target.partition(":")
     if family != "cpu" or options.emit or options.verify_each or options.poison or options.pass_options:
         return None
-    if options.after_pass is not None or options.observer is not None or options.passes is not None:
+    if options.after_pass is not None or options.observer is not None:
         return None
     try:
         parts = {
@@ -52,6 +52,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
             "plan": None if options.plan is None else file_digest(options.plan),
             "rules": [file_digest(path) for path in options.rules],
             "without_rules": sorted(options.without_rules),
+            "passes": options.passes,
         }
     except OSError:
         return None

@@ -81,12 +81,14 @@ _TARGET = click.option(
 _DEDUP = click.option(
     "--dedup",
     type=click.Choice(CHOICES["dedup"]),
-    default=CompileOptions.dedup,
-    show_default=True,
+    show_default=CompileOptions.dedup,
     help="Share code between dispatches.",
 )
 _FUSION = click.option(
-    "--fusion", type=click.Choice(["none", "default", "aggressive"]), default="default", show_default=True
+    "--fusion",
+    type=click.Choice(CHOICES["fusion"]),
+    show_default=CompileOptions.fusion,
+    help="How much runs in one dispatch.",
 )
 _NUMERICS = click.option(
     "--numerics", type=click.Choice(["strict", "default", "fast"]), default="default", show_default=True

@@ -216,6 +216,19 @@ class QuantizationRecord(msgspec.Struct, frozen=True, kw_only=True):
     readers: tuple[str, ...] = ()
 
 
+class TunedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search chose otherwise than a compile does by default: a knob, its choice, in words, and the source nodes
+    concerned. `gain`: the share of a run that it saves by itself, 0 where that was not told apart; `seconds`: the same
+    in seconds of a run."""
+
+    knob: str
+    choice: str
+    detail: str = ""
+    gain: float = 0.0
+    seconds: float = 0.0
+    nodes: tuple[str, ...] = ()
+
+
 class CompileRecord(msgspec.Struct, kw_only=True):
     """Everything one compile decided and counted. `statistics` holds the keys of `stats --json`.
 
@@ -223,7 +236,8 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     former made it. `pipeline` identifies the passes that ran.
     `dedup` is how much dispatches may share, `sharing` what was decided about those that look alike,
     `layouts` about constants that are read in several layouts. `quantize_nodes` are the source nodes that quantise or
-    dequantise, `quantization` those of them that stayed, and why.
+    dequantise, `quantization` those of them that stayed, and why. `tuned`: what the plan that was followed says a
+    search changed.
     """
 
     version: int = SCHEMA_VERSION
@@ -251,6 +265,7 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     eliminated: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     statistics: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     phase_seconds: dict[str, float] = msgspec.field(default_factory=dict[str, float])
+    tuned: list[TunedChange] = msgspec.field(default_factory=list[TunedChange])
     warnings: list[str] = msgspec.field(default_factory=list[str])
     notes: list[str] = msgspec.field(default_factory=list[str])
 

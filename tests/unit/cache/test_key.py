@@ -28,6 +28,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "shapes": {"shapes": {"n": 3}},
     "bounds": {"shapes": {"n": (1, 3)}},
     "dedup": {"dedup": "none"},
+    "passes": {"passes": "cleanup,fusion"},
     "fusion": {"fusion": "none"},
     "numerics": {"numerics": "strict"},
     "plan_strict": {"plan_strict": True},
@@ -52,7 +53,6 @@ def test_each_choice_has_a_key_of_its_own():
         {"poison": True},
         {"pass_options": {"cse": {}}},
         {"after_pass": print},
-        {"passes": "cleanup"},
     ],
     ids=str,
 )

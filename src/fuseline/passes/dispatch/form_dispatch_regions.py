@@ -102,6 +102,8 @@ class FormDispatchRegionsPass(ModulePass):
         level = self._level()
         known = rules_asked(ctx.target.rules, self.more_rules, self.rules, self.without, self.name)
         matcher = PlanMatcher(read_plan(Path(self.plan))) if self.plan else None
+        tuned = matcher.plan.tuned if matcher is not None else None
+        ctx.records.tuned = list(tuned.change) if tuned is not None else []
         asked = level != "none" or matcher is not None
         chosen = known if asked else ChosenRules()
         _begin_records(ctx.records, level, op)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fuseline.errors import FuselineError
+from fuseline.passes.fusion.tuned_choices import TunedChoices, read_tuned
 from fuseline.report.records import CompileRecord
 
 VERSION = 1
@@ -49,7 +50,7 @@ class FusionPlan:
     which no two share one.
 
     The other fields say for what the plan was made: the fingerprint of the graph, the model's file, target, threads,
-    fusion level, pipeline.
+    fusion level, pipeline. `tuned`: what a search chose beside.
     """
 
     groups: tuple[Ids, ...] = ()
@@ -61,6 +62,7 @@ class FusionPlan:
     threads: int = 0
     fusion: str = ""
     pipeline: str = ""
+    tuned: TunedChoices | None = None
 
     @property
     def ids(self) -> Iterator[str]:
@@ -87,7 +89,7 @@ def parse_plan(text: str, where: str = "<plan>") -> FusionPlan:
         raise _malformed(where, f"not TOML: {problem}") from problem
     if content.get("version") != VERSION:
         raise _malformed(where, f"version is {content.get('version')!r}, this fuseline reads {VERSION}")
-    _check_names(content, {*_FIELDS, "force", "forbid", "group"}, "the plan", where)
+    _check_names(content, {*_FIELDS, "force", "forbid", "group", "tuned"}, "the plan", where)
     plan = FusionPlan(
         groups=tuple(
             _group(entry, f"group {i}", where)
@@ -95,6 +97,7 @@ def parse_plan(text: str, where: str = "<plan>") -> FusionPlan:
         ),
         force=_sets(content.get("force", []), "force", where),
         forbid=_sets(content.get("forbid", []), "forbid", where),
+        tuned=_tuned(content["tuned"], where) if "tuned" in content else None,
         **{
             name: _field(content[name], name, kind, where)
             for name, kind in _FIELDS.items()
@@ -130,6 +133,13 @@ def _field(value: Any, name: str, kind: type, where: str) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise _malformed(where, f"{name} is {value!r}, not {'a number' if kind is int else 'a text'}")
     return value
+
+
+def _tuned(value: Any, where: str) -> TunedChoices:
+    try:
+        return read_tuned(value)
+    except ValueError as problem:
+        raise _malformed(where, f"tuned: {problem}") from problem
 
 
 def _list(value: Any, name: str, where: str) -> list[Any]:

@@ -1,15 +1,17 @@
-"""Rounds in which trial and incumbent are timed one after the other, in turns of order, until their ratio is decided.
+"""Rounds in which trial and incumbent are timed one after the other, whoever a coin names first, until their ratio is
+decided.
 
-    round 0: trial, incumbent    round 1: incumbent, trial    look?   round 2: trial, incumbent    round 3: ...
+    round 0: trial, incumbent    round 1: trial, incumbent    look?   round 2: incumbent, trial    round 3: ...
 
-A slow moment of the machine hits both of a round, a drift favours each in turn, and an outlier is one round among many:
-a noisy machine takes more rounds, up to `rounds` or what the budget has time for.
+A slow moment of the machine hits both of a round, or one of them by chance; an outlier is one round among many: a noisy
+machine takes more rounds, up to `rounds` or what the budget has time for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 
 import numpy as np
 
@@ -51,11 +53,12 @@ def paired_rounds(
     limits: Limits,
     *,
     round_cost: float = 0.0,
+    seed: int = 0,
     clock: Clock | None = None,
 ) -> PairedTimes:
     """Time both, each by a function that answers the seconds of one sample; a round of both takes about `round_cost`
-    seconds."""
-    now = clock or MachineClock()
+    seconds. `seed`: of the coins."""
+    now, coin = clock or MachineClock(), Random(seed)
     looks = "last" if limits.margin is None else "pairs"
     found = SequentialRatio(limits.planned(round_cost), margin=limits.margin or 0.0, looks=looks)
     times: list[tuple[float, float]] = []
@@ -63,7 +66,7 @@ def paired_rounds(
     while not found.done:
         if found.rounds >= LEAST_ROUNDS and found.rounds % 2 == 0 and now() > end:
             break
-        times.append(_round(trial, incumbent, found.rounds % 2 == 1))
+        times.append(_round(trial, incumbent, coin.random() < 0.5))
         found.add(*times[-1])
     found.end()
     first, second = np.median(np.array(times), axis=0)

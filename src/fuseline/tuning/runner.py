@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from fuseline.border import coded
 from fuseline.errors import FuselineError
+from fuseline.runtime import Session
 from fuseline.tuning.agreement import Agreement
 from fuseline.tuning.machine_kind import machine_kind
 from fuseline.tuning.objectives import objectives
 from fuseline.tuning.paired_rounds import Limits, PairedTimes, paired_rounds
 from fuseline.tuning.realize import realized
 from fuseline.tuning.same_program import same_program
-from fuseline.tuning.sampler import Sampler
+from fuseline.tuning.sampler import Clock, MachineClock, Sampler, ThreadClock
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.trial import Interval, Trial, TrialOutcome
 from fuseline.verify.model_feeds import model_hints
@@ -90,14 +91,20 @@ class TrialRunner:
         return {"state": state, "ratio": times.ratio, "seconds": times.trial_seconds, **known}
 
     def _times(self, program: CompiledModel, incumbent: CompiledModel, trial: Trial) -> PairedTimes:
-        feeds = self._agreement_of_code.feeds[0]
-        theirs = Sampler(incumbent.bind(feeds))
+        theirs = self._sampler(incumbent, _clock(incumbent))
         if program.threads == incumbent.threads and same_program(program.session.artifact, incumbent.session.artifact):
             seconds = theirs()
             return PairedTimes(Interval(1.0, 1.0, 1.0), "same", seconds, seconds, 0)
-        ours = Sampler(program.bind(feeds))
-        limits = Limits(self.setting.rounds, trial.budget_seconds)
-        return paired_rounds(ours, theirs, limits, round_cost=ours.cost + theirs.cost)
+        return self.compared(program, incumbent, Limits(self.setting.rounds, trial.budget_seconds), trial.number)
+
+    def compared(self, program: CompiledModel, incumbent: CompiledModel, limits: Limits, seed: int) -> PairedTimes:
+        """Both timed in turns; `seed` of whose turn it is."""
+        clock = _clock(program, incumbent)
+        ours, theirs = self._sampler(program, clock), self._sampler(incumbent, clock)
+        return paired_rounds(ours, theirs, limits, round_cost=ours.cost + theirs.cost, seed=self.setting.seed + seed)
+
+    def _sampler(self, program: CompiledModel, clock: Clock) -> Sampler:
+        return Sampler(program.bind(self._agreement_of_code.feeds[0]), clock, wall=MachineClock())
 
     def _incumbent(self, configuration: Mapping[str, str]) -> CompiledModel:
         key = json.dumps(configuration, sort_keys=True)
@@ -135,6 +142,15 @@ class TrialRunner:
         if found is None:
             raise FuselineError(WITHOUT_CODE, "a target without code is not timed", node=self.setting.model)
         return found
+
+
+def _clock(*programs: CompiledModel) -> Clock:
+    """What times all of them: processor time where each runs in the calling thread alone."""
+    alone = all(
+        isinstance(program.session, Session) and program.threads == 1 and not program.record.host_ops
+        for program in programs
+    )
+    return ThreadClock() if alone else MachineClock()
 
 
 def worker_name() -> str:

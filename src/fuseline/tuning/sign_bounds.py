@@ -1,8 +1,9 @@
 """How many of so many rounds must agree before a comparison may be stopped, when one looks again and again.
 
-A round says whether the trial took more of the incumbent's time than a line (a ratio). Where the median ratio is on the
-line, a round lies above it with probability 1/2, whatever its noise is distributed like: the count above is a random
-walk whose odds are known exactly, heavy tails or not. A bound for each look is chosen so that the walk ever reaches one
+A round says whether the trial took more of the incumbent's time than a line (a ratio). Who runs first in it is the toss
+of a fair coin: where the two are equally fast, so is whom a slow moment, a drift or another process hits, and with it
+on which side of 1 the round lies; nothing is assumed of the noise (R. A. Fisher's randomisation). The count above the
+line is a random walk whose odds are known exactly. A bound for each look is chosen so that the walk ever reaches one
 with a probability of at most `error`: the error is spent look by look (Lan and DeMets, Biometrika 70, 1983, here with
 the spending function that imitates Pocock's test), and every probability is summed over the walk, not approximated.
 
@@ -12,9 +13,6 @@ the spending function that imitates Pocock's test), and every probability is sum
       4 |    .            bounds:  8 of 8, 9 of 10, 11 of 12, ..
       2 |  .
         +--2--4--6--8--- rounds
-
-Looks are taken after rounds in pairs, one of either order, so that a drift which favours who runs first favours both
-alike; by Hoeffding (Ann. Math. Stat. 27, 1956) rounds of unequal odds whose mean is 1/2 stray less than those of 1/2.
 """
 
 from __future__ import annotations
@@ -43,6 +41,10 @@ def sign_bounds(planned: int, error: float = ERROR) -> dict[int, int]:
     return dict(_bounds(planned, error))
 
 
+LOOK_EVERY = 2
+"""Rounds from look to look: fewer looks leave more for each."""
+
+
 def last_bound(rounds: int, error: float = ERROR) -> int:
     """The bound where there is one look only, after all `rounds`.
 
@@ -57,7 +59,7 @@ def _bounds(planned: int, error: float) -> Iterator[tuple[int, int]]:
     odds, spent = np.ones(1), 0.0  # odds[s]: s rounds above the line, and no bound reached before
     for rounds in range(1, planned + 1):
         odds = 0.5 * (np.append(odds, 0.0) + np.insert(odds, 0, 0.0))
-        if rounds % 2 == 0 and rounds >= LEAST_ROUNDS:
+        if rounds % LOOK_EVERY == 0 and rounds >= LEAST_ROUNDS:
             bound = _bound(odds, spending(rounds / planned, error) - spent)
             spent += float(odds[bound:].sum())
             odds[bound:] = 0.0

@@ -8,7 +8,7 @@ than data. The caches are warm with the dispatch's own data, so that the sum is 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,17 +38,54 @@ def program_run(artifact: Artifact, feeds: Mapping[str, Any], threads: int) -> A
 def dispatch_seconds(artifact: Artifact, feeds: Mapping[str, Any], threads: int) -> list[tuple[str, float]]:
     """`(label, median seconds)` of every native command of the artifact's own program, in order; one in a loop counts
     as often as the loop runs it."""
-    whole, program = Session(artifact, threads=threads), artifact.program
-    whole.run(feeds)
-    empty = _seconds(whole, (), feeds)
-    arrays = admit(program.inputs, feeds)
-    evaluate = SizeEvaluator(bind_sizes(program, [array.shape for array in arrays]))
-    found: list[tuple[str, float]] = []
-    for step in program.steps:
-        for alone, label, trips in _alone(step):
-            taken = _seconds(whole, (alone,) * REPEATS, feeds) - empty
-            found.append((label, evaluate(trips) * max(taken, 0.0) / REPEATS))
-    return found
+    timer = DispatchTimer(artifact, feeds, threads)
+    return [
+        (label, float(np.median([timer.sample(index, REPEATS) for _ in range(TRIALS)])))
+        for index, label in enumerate(timer.labels)
+    ]
+
+
+class DispatchTimer:
+    """Times the native commands of a program one by one, by `clock`.
+
+    Attributes:
+        labels: of the commands, in order; a launch is meant by its index.
+    """
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        feeds: Mapping[str, Any],
+        threads: int,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._whole, self._feeds, self._clock = Session(artifact, threads=threads), feeds, clock
+        self._whole.run(feeds)
+        program = artifact.program
+        evaluate = SizeEvaluator(bind_sizes(program, [array.shape for array in admit(program.inputs, feeds)]))
+        launches = [launch for step in program.steps for launch in _alone(step)]
+        self.labels = [label for _, label, _ in launches]
+        self._launches = [(step, int(evaluate(trips))) for step, _, trips in launches]
+        self._parts: dict[tuple[int, int], Session] = {}
+        empty = self._whole.part(program._replace(steps=(), serial_below_ns=0))
+        empty.run(feeds)
+        self._empty = float(np.median([self._seconds(empty) for _ in range(TRIALS)]))
+
+    def sample(self, index: int, repeats: int = 1) -> float:
+        """Seconds that a run spends in a command, by one timing of `repeats` launches; one in a loop counts as often as
+        the loop runs it."""
+        step, trips = self._launches[index]
+        part = self._parts.get((index, repeats))
+        if part is None:
+            program = self._whole.artifact.program._replace(steps=(step,) * repeats, serial_below_ns=0)
+            part = self._parts[index, repeats] = self._whole.part(program)
+            part.run(self._feeds)
+        return trips * max(self._seconds(part) - self._empty, 0.0) / repeats
+
+    def _seconds(self, session: Session) -> float:
+        start = self._clock()
+        session.run(self._feeds)
+        return self._clock() - start
 
 
 def _alone(step: Step) -> Iterator[tuple[Step, str, Size]]:
@@ -59,14 +96,3 @@ def _alone(step: Step) -> Iterator[tuple[Step, str, Size]]:
             yield Loop(1, (command,), barrier=True), command.label, step.trips
     elif isinstance(step, Command):
         yield step._replace(barrier=True), step.label, 1
-
-
-def _seconds(whole: Session, steps: tuple[Step, ...], feeds: Mapping[str, Any]) -> float:
-    session = whole.part(whole.artifact.program._replace(steps=steps, serial_below_ns=0))
-    session.run(feeds)
-    times: list[float] = []
-    for _ in range(TRIALS):
-        start = time.perf_counter()
-        session.run(feeds)
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -40,11 +42,31 @@ def _contenders(ours: float, theirs: float, noise: float = 0.0) -> tuple[Contend
     return Contender("t", ours, clock, order, noise), Contender("i", theirs, clock, order, noise), clock, order
 
 
-def test_the_order_turns_each_round():
+def _order(seed: int) -> list[str]:
     trial, incumbent, clock, order = _contenders(1.0, 1.0)
-    found = paired_rounds(trial, incumbent, Limits(60, 1e9), clock=clock)
-    assert "".join(order) == "tiit" * (found.rounds // 2)
-    assert found.verdict == "same" and (found.trial_seconds, found.incumbent_seconds) == (1.0, 1.0)
+    found = paired_rounds(trial, incumbent, Limits(60, 1e9, margin=None), seed=seed, clock=clock)
+    assert (found.verdict, found.rounds) == ("same", 60)
+    assert (found.trial_seconds, found.incumbent_seconds) == (1.0, 1.0)
+    return ["".join(order[at : at + 2]) for at in range(0, 120, 2)]
+
+
+def test_a_coin_says_who_runs_first_the_same_for_the_same_seed():
+    assert set(_order(1)) == {"ti", "it"} and _order(1) == _order(1) != _order(2)
+    assert 10 < _order(3).count("ti") < 50
+
+
+@pytest.mark.parametrize("period", [2, 4, 8])
+def test_a_machine_that_slows_down_in_a_rhythm_fools_nobody(period: int):
+    """Every so many samples are twice as slow: turns by a fixed order would fall in with that."""
+    claims = 0
+    for seed in range(200):
+        clock, count = FakeClock(), iter(range(10**6))
+
+        def sample(count: Iterator[int] = count) -> float:
+            return (2.0 if next(count) % period < period // 2 else 1.0) * float(np.exp(0.02 * RNG.standard_normal()))
+
+        claims += paired_rounds(sample, sample, Limits(24, 1e9), seed=seed, clock=clock).verdict in ("faster", "slower")
+    assert claims <= 28  # 5 % of 200 are 10; more than 28 come once in ten million sessions
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(1.5, "slower"), (0.5, "faster"), (1.0, "same")])

@@ -34,7 +34,7 @@ def _drift(scale: float) -> Noise:
 
     def factors(index: int) -> tuple[float, float]:
         first, second = np.exp(scale * RNG.standard_normal(2) + index * 0.05 + np.array([0.0, 0.03]))
-        return (first, second) if index % 2 == 0 else (second, first)
+        return (first, second) if RNG.random() < 0.5 else (second, first)
 
     return factors
 

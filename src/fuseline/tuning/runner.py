@@ -91,7 +91,7 @@ class TrialRunner:
         return {"state": state, "ratio": times.ratio, "seconds": times.trial_seconds, **known}
 
     def _times(self, program: CompiledModel, incumbent: CompiledModel, trial: Trial) -> PairedTimes:
-        theirs = self._sampler(incumbent, _clock(incumbent))
+        theirs = self._sampler(incumbent, clock_of(incumbent))
         if program.threads == incumbent.threads and same_program(program.session.artifact, incumbent.session.artifact):
             seconds = theirs()
             return PairedTimes(Interval(1.0, 1.0, 1.0), "same", seconds, seconds, 0)
@@ -99,7 +99,7 @@ class TrialRunner:
 
     def compared(self, program: CompiledModel, incumbent: CompiledModel, limits: Limits, seed: int) -> PairedTimes:
         """Both timed in turns; `seed` of whose turn it is."""
-        clock = _clock(program, incumbent)
+        clock = clock_of(program, incumbent)
         ours, theirs = self._sampler(program, clock), self._sampler(incumbent, clock)
         return paired_rounds(ours, theirs, limits, round_cost=ours.cost + theirs.cost, seed=self.setting.seed + seed)
 
@@ -144,7 +144,7 @@ class TrialRunner:
         return found
 
 
-def _clock(*programs: CompiledModel) -> Clock:
+def clock_of(*programs: CompiledModel) -> Clock:
     """What times all of them: processor time where each runs in the calling thread alone."""
     alone = all(
         isinstance(program.session, Session) and program.threads == 1 and not program.record.host_ops

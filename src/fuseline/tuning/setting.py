@@ -24,4 +24,4 @@ class SearchSetting(msgspec.Struct, frozen=True, kw_only=True):
     knobs: tuple[Knob, ...]
     plan: str = ""
     seed: int = 0
-    rounds: int = 15
+    rounds: int = 60

@@ -148,3 +148,12 @@ def test_outputs_of_the_default_decide_even_under_another_incumbent(model: Path)
     found = runner.run(_trial({"fusion": "none"}, fusion="none"))
     assert found.ratio == Interval(1.0, 1.0, 1.0)
     assert np.isfinite(found.seconds)
+
+
+def test_one_thread_is_timed_by_its_own_clock_and_several_by_the_wall(model: Path):
+    clocks = {
+        threads: type(module.clock_of(_runner(model, threads=threads).program({}))).__name__ for threads in (1, 2)
+    }
+    assert clocks == {1: "ThreadClock", 2: "MachineClock"}
+    one, elsewhere = _runner(model).program({}), _runner(model, target="interpreter").program({})
+    assert type(module.clock_of(one, elsewhere)).__name__ == "MachineClock"

@@ -1,4 +1,5 @@
-"""What a block of a convolution reads of its image: a box, of which each element is evaluated once.
+"""What a block of a convolution reads of its image: a box, of which each element is evaluated once. So does a product
+whose rows lie across memory.
 
     out[y, x, f] += image[2 * y + i, 2 * x + j, c] * filter[i, j, c, f]        a window of 7 x 7
 
@@ -18,7 +19,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
+from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.segment_boundaries import stored_strides
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -131,18 +132,14 @@ class ImageBox:
 def image_box(
     root: StructuredOp, position: int, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool]
 ) -> ImageBox | None:
-    """The box of input `position` of a convolution, from which it can be evaluated; None where it is no image, does not
-    go plainly along its dimensions, or one register tile would need too much of it. `is_stored`: where evaluation
+    """The box of input `position` of a convolution, from which it can be evaluated; None where it is no image (or
+    rows that lie across memory), does not go plainly along its dimensions, or one register tile would need too much of it. `is_stored`: where evaluation
     ends."""
     map_, value = root.input_maps[position], root.inputs[position]
-    if (
-        kind(root.op) is not Kind.CONVOLUTION
-        or is_projected_permutation(map_)
-        or not isinstance(value.type, TensorType)
-    ):
-        return None
     extents, coordinates = root.loops(shapes), coordinates_of(map_)
     rows = _rows(root, position, extents)
+    if not isinstance(value.type, TensorType) or not (_is_image(root, map_) or _lies_across(root, map_, rows, extents)):
+        return None
     window = {loop: extents[loop] for loop in root.reduction if loop in used_dims(map_)}
     known = {loop: extent for loop, extent in window.items() if isinstance(extent, int)}
     if coordinates is None or len(known) < len(window):
@@ -160,6 +157,21 @@ def image_box(
     return (
         box if box.fits(box.counts(1, min(pixels, LEAST_PIXELS) if isinstance(pixels, int) else LEAST_PIXELS)) else None
     )
+
+
+def _is_image(root: StructuredOp, map_: AffineMap) -> bool:
+    """Whether a window slides over what is read by `map_`."""
+    return kind(root.op) is Kind.CONVOLUTION and not is_projected_permutation(map_)
+
+
+def _lies_across(root: StructuredOp, map_: AffineMap, rows: Sequence[int], extents: Sequence[Dim]) -> bool:
+    """Whether the rows of a product lie across memory, as those of a 1x1 convolution over channels far apart: along
+    the last dimension lie neighbouring rows."""
+    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    columns = [loop for loop in written if extents[loop] != 1]
+    stored = [used for used in map(dims_of, map_.results) if any(extents[loop] != 1 for loop in used)]
+    is_product = kind(root.op) is Kind.CONTRACTION and bool(rows and stored) and columns[-1:] != [rows[-1]]
+    return is_product and set(stored[-1]) == {rows[-1]}
 
 
 def _rows(root: StructuredOp, position: int, extents: Sequence[Dim]) -> tuple[int, ...]:

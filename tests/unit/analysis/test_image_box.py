@@ -17,7 +17,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.view import DispatchView
 from tests.draws import RNG
-from tests.graphs.program import Program, Size
+from tests.graphs.program import Program, Size, dims_map
 from tests.unit.targets.cpu.contraction_families.test_convolution import maps_of
 
 
@@ -75,6 +75,21 @@ def test_a_turned_image_lies_in_the_box_as_it_is_stored():
     assert view.root_view is not None
     box = image_box(view.root_view, 0, view.shapes, lambda value: value in view.tensors)
     assert box is not None and box.order == (0, 1, 3, 2)
+
+
+@pytest.mark.parametrize(("rows", "written", "boxed"), [("kr", "rc", True), ("rk", "rc", False), ("kr", "cr", False)])
+def test_rows_that_lie_across_memory_have_a_box(rows: str, written: str, boxed: bool):
+    """As those of a 1x1 convolution do whose channels are far apart; not rows that lie as they are walked, nor what
+    vectors of the result run along."""
+    sizes = {"r": int(RNG.integers(20, 400)), "c": 24, "k": int(RNG.integers(2, 40))}
+    p = Program([sizes[n] for n in rows], (sizes["k"], 24), constants=[1])
+    maps = [dims_map(3, ["rck".index(n) for n in names]) for names in (rows, "kc", written)]
+    out = p.zeros(*(sizes[n] for n in written))
+    view = p.dispatch(p.multiply_add(p.unary(p.x[0]), p.x[1], out, maps, "ppr"))
+    assert view.root_view is not None
+    box = image_box(view.root_view, 0, view.shapes, lambda value: value in view.tensors)
+    assert (box is not None) == boxed
+    assert box is None or (box.order == (0, 1) and box.strides(box.counts(1, 8))[1] == 1)
 
 
 def test_no_box_of_a_filter_a_product_or_what_is_too_large():

@@ -61,6 +61,7 @@ NETS = {
     "digits": Net(5, 1, 2, channels=1, filters=8),
     "patches": Net(16, 16, 0, filters=96),
     "super resolution": Net(3, 1, 1, filters=64),
+    "pointwise": Net(1, 1, 0, channels=40),
 }
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "Write one offline HTML page about a compile.",
     "opt": "Run passes on MLIR text.",
     "targets": "List what can be compiled for, and check a target of one's own.",
+    "tune": "Search for the plan, the kernels and the options that run a model fastest here.",
     "machine": "Measure what work costs on this machine, for the compiler's estimates.",
     "cache": "Say what earlier compiles left for later ones, or drop it.",
     "errors": "List the error codes, or explain one.",

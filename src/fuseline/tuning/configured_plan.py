@@ -46,6 +46,11 @@ def configured_plan(setting: SearchSetting, configuration: Mapping[str, str]) ->
     return _GROUP.join([_head(setting.plan, edges.join, edges.apart, None), *kept]) + "\n"
 
 
+def plan_without_groups(setting: SearchSetting, passes: str | None = None) -> str:
+    """A plan that asks for nothing, for the pipeline `passes`."""
+    return _head(setting.plan, (), (), passes) + "\n"
+
+
 def _edges(knobs: Iterable[Knob], configuration: Mapping[str, str]) -> _Edges:
     asked = [(knob, configuration.get(knob.name)) for knob in knobs if knob.space == "plan"]
     changed = [(knob.ops, choice) for knob, choice in asked if choice is not None and choice != knob.choices[0]]

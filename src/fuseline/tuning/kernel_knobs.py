@@ -15,6 +15,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import ExecutableOp
 from fuseline.ir.kernel_choice import DEFAULT
 from fuseline.passes.dispatch.outline_executables import entry_of
+from fuseline.passes.fusion.plan import id_of
 from fuseline.pipeline import prepare, run_phases
 from fuseline.targets.cpu.kernel_classes import KernelClass
 from fuseline.targets.cpu.target import CpuTarget
@@ -58,13 +59,13 @@ def knobs_of_program(
     entries = [entry_of(op) for op in module.ops if isinstance(op, ExecutableOp)]
     classes = target.kernel_classes(entries, progress)
     whole = sum(one.ns for one in classes)
-    nodes = _nodes(ctx)
-    knobs = [_knob(one, nodes) for one in classes if one.ns >= LEAST_SHARE * whole]
+    nodes, members = _nodes(ctx), _members(ctx)
+    knobs = [_knob(one, nodes, members) for one in classes if one.ns >= LEAST_SHARE * whole]
     order = {KERNEL + one.name: -one.ns for one in classes}
     return sorted((knob for knob in knobs if len(knob.choices) > 1), key=lambda knob: (order[knob.name], knob.name))
 
 
-def _knob(one: KernelClass, nodes: Mapping[str, tuple[str, ...]]) -> Knob:
+def _knob(one: KernelClass, nodes: Mapping[str, tuple[str, ...]], members: Mapping[str, list[tuple[str, ...]]]) -> Knob:
     offered = [other for other in one.alternatives if other.time <= SLOWEST][:MOST_CHOICES]
     gain = one.ns * (1 - offered[0].time) if offered else 0.0
     times = f", {one.launches} times a run" if one.launches > 1 else ""
@@ -76,6 +77,7 @@ def _knob(one: KernelClass, nodes: Mapping[str, tuple[str, ...]]) -> Knob:
         detail=f"{one.name} {one.shape}{times}: {one.family} with {said}",
         gain_ns=float(round(gain)),
         nodes=tuple(dict.fromkeys(node for name in one.executables for node in nodes.get(name, ()))),
+        ops=tuple(ids for name in one.executables for ids in members.get(name, ())),
     )
 
 
@@ -85,4 +87,12 @@ def _nodes(ctx: CompilerContext) -> dict[str, tuple[str, ...]]:
     for dispatch in ctx.records.dispatches:
         mine = (node for member in dispatch.members for node in member.nodes)
         found[dispatch.executable] = tuple(dict.fromkeys((*found.get(dispatch.executable, ()), *mine)))
+    return found
+
+
+def _members(ctx: CompilerContext) -> dict[str, list[tuple[str, ...]]]:
+    """The structural ids of each dispatch, by the name of its executable."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for dispatch in ctx.records.dispatches:
+        found.setdefault(dispatch.executable, []).append(tuple(id_of(member.id) for member in dispatch.members))
     return found

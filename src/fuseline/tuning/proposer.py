@@ -103,7 +103,10 @@ class Proposer:
     def _combined(self, number: int) -> dict[str, str] | None:
         if self.trials.goal.several or (self._regions is not None and number % COMBINED_EVERY):
             return None
-        return self._new({**self._near, **self.effects.combination()})
+        gaining = self.effects.combination()
+        kept = {n: choice for n, choice in self._near.items() if self.effects.gains.get((n, choice), 0.0) >= 0}
+        together = self._new({**kept, **gaining})
+        return together if together is not None else self._new(gaining)
 
     def _drawn(self, random: Random, draw: int) -> dict[str, str]:
         assert self._regions is not None

@@ -19,6 +19,7 @@ from fuseline.compiled_model import CompiledModel
 from fuseline.errors import FuselineError
 from fuseline.passes.fusion.plan import parse_plan
 from fuseline.targets import create_target
+from fuseline.targets.null.target import NullProgram
 from fuseline.tuning.kernel_knobs import kernel_knobs
 from fuseline.tuning.knob import SPACES, Knob
 from fuseline.tuning.realize import choice_arguments
@@ -72,6 +73,11 @@ def search_space(
     return Space(msgspec.structs.replace(start, knobs=tuple(knobs)), default)
 
 
+def has_code(program: CompiledModel) -> bool:
+    """Whether a program can be run and timed; one of a target that only counts cannot."""
+    return not isinstance(program.session, NullProgram)
+
+
 def require_spaces(spaces: Sequence[str]) -> None:
     """Raises E0501 for a name that is no space, and for none at all."""
     for name in spaces:
@@ -90,7 +96,7 @@ def _knobs(space: str, default: CompiledModel, setting: SearchSetting) -> list[K
     if space == "passes":
         return [knob for knob in pass_knobs(default.record) if _does_something(knob, setting)]
     if space == "dedup":
-        return [dedup_knob()]
+        return [dedup_knob()] if has_code(default) else []
     if space == "threads":
         knob = threads_knob(_description(options).threads)
         return [knob] if knob is not None else []

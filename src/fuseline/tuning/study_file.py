@@ -17,8 +17,9 @@ from tempfile import TemporaryDirectory
 
 import optuna
 
-from fuseline.cache.folder import private_folder
+from fuseline.cache.folder import LASTING, private_folder
 from fuseline.errors import FuselineError
+from fuseline.tuning.extra import quiet
 
 LOCKED_HINT = "wait for it, or give another file: --storage FILE"
 _HINT = "give a file that `fuseline tune` wrote, or one that is not there yet: --storage FILE"
@@ -27,7 +28,7 @@ _WAIT_SECONDS = 60
 
 def default_file(*about: str) -> Path:
     """The file of the studies about one graph, target and kind of machine, in the cache."""
-    return private_folder("studies") / f"{hashlib.sha256(repr(about).encode()).hexdigest()[:16]}.db"
+    return private_folder(LASTING) / f"study-{hashlib.sha256(repr(about).encode()).hexdigest()[:16]}.db"
 
 
 def opened(path: Path) -> optuna.storages.RDBStorage:
@@ -45,7 +46,7 @@ def opened(path: Path) -> optuna.storages.RDBStorage:
 
 
 def _storage(path: Path) -> optuna.storages.RDBStorage:
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    quiet()
     waiting = {"connect_args": {"timeout": _WAIT_SECONDS}}
     return optuna.storages.RDBStorage(f"sqlite:///{path.absolute()}", engine_kwargs=waiting)
 

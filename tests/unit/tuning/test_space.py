@@ -9,7 +9,7 @@ import pytest
 
 from fuseline.errors import FuselineError
 from fuseline.tuning.knob import SPACES
-from fuseline.tuning.space import search_space
+from fuseline.tuning.space import has_code, search_space
 from tests.small_models import attention
 
 
@@ -23,7 +23,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_space_starts_from_the_default_compile(model: Path):
     space = search_space(model, {"target": "null"}, seed=3)
     assert space.setting.plan == space.default.plan and space.setting.seed == 3
-    assert {knob.space for knob in space.setting.knobs} >= {"plan", "passes", "dedup"}
+    assert {knob.space for knob in space.setting.knobs} >= {"plan", "passes"}
+    assert not has_code(space.default)
     assert all(len(knob.choices) > 1 for knob in space.setting.knobs)
 
 

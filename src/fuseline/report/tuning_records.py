@@ -1,0 +1,76 @@
+"""What a search leaves behind, for tables, `--json` and the page."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fuseline.report.records import TunedChange
+
+
+class TrialRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One trial. `values`: one per objective, empty where it does not count; `relative`: its time by that of the
+    default, 0 where it has none; `best`: whether it was the best so far; `changes`: its choices that are no default;
+    `code`: of the error that it failed with."""
+
+    number: int
+    state: str
+    values: tuple[float, ...] = ()
+    relative: float = 0.0
+    best: bool = False
+    changes: dict[str, str] = {}
+    seconds: float = 0.0
+    transient_bytes: int = 0
+    code_bytes: int = 0
+    dispatches: int = 0
+    code: str = ""
+    message: str = ""
+
+
+class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
+    """The final plan against the default, measured afresh: ratio of times with its interval, and both in seconds.
+    `faster`: whether the interval lies below 1."""
+
+    ratio: float
+    low: float
+    high: float
+    seconds: float
+    default_seconds: float
+    faster: bool
+
+
+class TuningReport(msgspec.Struct, kw_only=True):
+    """A whole search.
+
+    Attributes:
+        ended: why it did: `budget`, `searched` (nothing new was left) or `interrupted`. seconds: that it took. knobs:
+        how many there were, by space. failures: trials that failed, by code. front: numbers of the trials that no other
+        beats, of several objectives. importance: share of the first objective that a knob explains. changes: of the
+        plan that is kept; empty where the default stays. confirmed: None where nothing was: on a target without code,
+        and after an interruption. kept: `tuned` or `default`.
+    """
+
+    model: str
+    target: str
+    graph: str
+    machine: str
+    objectives: tuple[str, ...]
+    seed: int
+    ended: str
+    seconds: float
+    default_seconds: float
+    best: int
+    knobs: dict[str, int] = {}
+    trials: list[TrialRow] = []
+    failures: dict[str, int] = {}
+    front: list[int] = []
+    importance: dict[str, float] = {}
+    changes: list[TunedChange] = []
+    confirmed: Confirmed | None = None
+    kept: str = ""
+    storage: str = ""
+    study: str = ""
+
+
+def trial_of(report: TuningReport, number: int) -> TrialRow:
+    """The trial of a number."""
+    return report.trials[number]

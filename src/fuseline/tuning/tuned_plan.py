@@ -1,0 +1,65 @@
+"""What a search found as a plan file: the groups that were measured, the other choices in the table `[tuned]`, and what
+each change gained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fuseline.passes.fusion.tuned_choices import TunedChoices, tuned_text
+from fuseline.report.records import TunedChange
+from fuseline.tuning.configured_plan import configured_plan, plan_without_groups
+from fuseline.tuning.effects import Choice
+from fuseline.tuning.knob import Knob
+from fuseline.tuning.realize import choice_arguments
+from fuseline.tuning.setting import SearchSetting
+from fuseline.tuning.spaces.passes import pass_arguments
+
+
+def tuned_plan(
+    setting: SearchSetting,
+    configuration: Mapping[str, str],
+    changes: Sequence[TunedChange],
+    measured: Mapping[str, Any],
+) -> str:
+    """The plan that a compile follows to the program of `configuration`. `changes`: see `changes_of`; `measured`: what
+    else the reader should know, as TOML has it."""
+    arguments = choice_arguments(setting, configuration)
+    arguments["kernels"] = {name: text for name, text in arguments.get("kernels", {}).items() if text != "default"}
+    known = set(TunedChoices.__struct_fields__)
+    options: dict[str, Any] = {name: value for name, value in arguments.items() if name in known and value}
+    if "without_rules" in options:
+        options["without_rules"] = tuple(options["without_rules"])
+    tuned = TunedChoices(**options, change=tuple(changes), measured=dict(measured))
+    return _groups(setting, configuration) + tuned_text(tuned)
+
+
+def _groups(setting: SearchSetting, configuration: Mapping[str, str]) -> str:
+    """The plan beside the table: what the trial followed; the default's groups where it followed none."""
+    plan = configured_plan(setting, configuration)
+    if plan:
+        return plan
+    variant = pass_arguments(configuration, setting.options)
+    return plan_without_groups(setting, variant.get("passes")) if variant else setting.plan
+
+
+def changes_of(
+    knobs: Sequence[Knob],
+    configuration: Mapping[str, str],
+    gains: Mapping[Choice, float],
+    default_seconds: float,
+) -> list[TunedChange]:
+    """The choices of a configuration with what each gained, the one that gained most first."""
+    found = [
+        TunedChange(
+            knob=knob.name,
+            choice=configuration[knob.name],
+            detail=knob.detail,
+            gain=round(gains.get((knob.name, configuration[knob.name]), 0.0), 6),
+            seconds=float(f"{gains.get((knob.name, configuration[knob.name]), 0.0) * default_seconds:.4g}"),
+            nodes=knob.nodes,
+        )
+        for knob in knobs
+        if configuration.get(knob.name, knob.choices[0]) != knob.choices[0]
+    ]
+    return sorted(found, key=lambda change: (-change.gain, change.knob))

@@ -19,7 +19,14 @@ _HINT = (
     "this is a bug in fuseline: the same command with `--report-bug FILE` writes what we need (the model without "
     "its weights, options, versions)"
 )
-_EXTRAS = {"onnxruntime": "bench", "openvino": "bench", "torch": "torch", "jax": "jax", "cryptography": "sign"}
+_EXTRAS = {
+    "onnxruntime": "bench",
+    "openvino": "bench",
+    "torch": "torch",
+    "jax": "jax",
+    "cryptography": "sign",
+    "distributed": "tune",
+}
 _COMPILER = frozenset(
     {"xdsl", "llvmlite", "onnx", "onnx_ir", "click", "rich", "msgspec", "jinja2", "platformdirs", "ml_dtypes"}
 )

@@ -58,6 +58,10 @@ ERROR_TITLES: dict[str, str] = {
     "E0901": "internal error",
     "E1001": "tuning storage cannot be used",
     "E1002": "recorded trials do not fit the search",
+    "E1101": "scheduler cannot be reached",
+    "E1102": "no worker can take part",
+    "E1103": "workers were lost",
+    "E1104": "files cannot be sent to a worker",
 }
 
 

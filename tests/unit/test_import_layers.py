@@ -99,7 +99,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "jax": ("interop",),
     "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
     "api": (*_OF_API, "tuning.records", "interop.onnx_host", "interop.iree_host"),
-    "cli": (*_OF_API, "tuning", "testing", "interop", "api"),
+    "cluster": (*_OF_API, "tuning", "api"),
+    "cli": (*_OF_API, "tuning", "cluster", "testing", "interop", "api"),
     "__main__": ("cli",),
 }
 

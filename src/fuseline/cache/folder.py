@@ -16,7 +16,10 @@ from fuseline.errors import FuselineError
 LASTING = "tuning"
 """What no limit drops: it is small, and hours of a machine went into it."""
 
-KINDS: tuple[str, ...] = ("objects", "programs", "models", LASTING)
+SHIPPED = "shipped"
+"""What work from elsewhere needs here: kept whatever is off."""
+
+KINDS: tuple[str, ...] = ("objects", "programs", "models", SHIPPED, LASTING)
 """The folders inside."""
 
 DEFAULT_LIMIT = 5 << 30
@@ -31,11 +34,12 @@ _ABANDONED_SECONDS = 3600
 
 
 class Entry(NamedTuple):
-    """A file of the cache. `used`: when it was last needed, in seconds since the epoch."""
+    """A file of the cache. `used`: when it was last needed, in seconds since the epoch. `kind`: one of `KINDS`."""
 
     path: Path
     bytes: int
     used: float
+    kind: str
 
 
 def cache_folder() -> Path:
@@ -52,7 +56,7 @@ def disabled(kind: str) -> bool:
     """Whether `FUSELINE_NO_CACHE` asks that entries of a kind are neither looked up nor kept: `programs` for those (and
     the digests that find them), anything else but the empty text for all."""
     chosen = os.environ.get("FUSELINE_NO_CACHE", "")
-    return chosen != "" and (chosen != "programs" or kind not in ("objects", LASTING))
+    return chosen != "" and kind != SHIPPED and (chosen != "programs" or kind not in ("objects", LASTING))
 
 
 def size_limit() -> int:
@@ -79,11 +83,18 @@ def private_folder(kind: str) -> Path:
 def entries(folder: Path | None = None) -> Iterator[Entry]:
     """All files of the cache in `folder` (default: the user's)."""
     for kind in KINDS:
-        with suppress(OSError), os.scandir((folder or cache_folder()) / kind) as found:
-            for item in found:
-                with suppress(OSError):  # another process may drop it meanwhile
-                    status = item.stat(follow_symlinks=False)
-                    yield Entry(Path(item.path), status.st_size, status.st_mtime)
+        yield from _files_below((folder or cache_folder()) / kind, kind)
+
+
+def _files_below(folder: Path, kind: str) -> Iterator[Entry]:
+    with suppress(OSError), os.scandir(folder) as found:
+        for item in found:
+            with suppress(OSError):  # another process may drop it meanwhile
+                if item.is_dir(follow_symlinks=False):
+                    yield from _files_below(Path(item.path), kind)
+                    continue
+                status = item.stat(follow_symlinks=False)
+                yield Entry(Path(item.path), status.st_size, status.st_mtime, kind)
 
 
 def clear(folder: Path | None = None) -> tuple[int, int]:
@@ -113,7 +124,7 @@ def shrink(folder: Path | None = None, *, now: float | None = None, limit: int |
     total = sum(entry.bytes for entry in kept)
     if total <= limit:
         return dropped
-    for group in _longest_unused_first(entry for entry in kept if entry.path.parent.name != LASTING):
+    for group in _longest_unused_first(entry for entry in kept if entry.kind != LASTING):
         if total <= _KEPT_SHARE * limit:
             break
         gone = sum(entry.bytes for entry in group if _drop(entry.path))
@@ -134,9 +145,9 @@ def shrink_sometimes() -> None:
 
 def _longest_unused_first(found: Iterable[Entry]) -> list[list[Entry]]:
     """Entries by what they belong to: the files that differ in their suffix only."""
-    groups: dict[tuple[str, str], list[Entry]] = {}
+    groups: dict[Path, list[Entry]] = {}
     for entry in found:
-        groups.setdefault((entry.path.parent.name, entry.path.stem), []).append(entry)
+        groups.setdefault(entry.path.with_suffix(""), []).append(entry)
     return sorted(groups.values(), key=lambda group: max(entry.used for entry in group))
 
 

@@ -17,6 +17,7 @@ _WHAT = {
     "programs": "finished programs",
     "models": "digests of model files",
     "tuning": "what searches found of kernels",
+    "shipped": "files that a cluster's work came with",
 }
 
 
@@ -65,6 +66,6 @@ def _info(place: str, as_json: bool) -> None:
 def _totals(entries: Iterable[folder.Entry]) -> dict[str, tuple[int, int]]:
     totals: dict[str, tuple[int, int]] = dict.fromkeys(folder.KINDS, (0, 0))
     for entry in entries:
-        files, size = totals[entry.path.parent.name]
-        totals[entry.path.parent.name] = files + 1, size + entry.bytes
+        files, size = totals[entry.kind]
+        totals[entry.kind] = files + 1, size + entry.bytes
     return totals

@@ -1,0 +1,45 @@
+"""Trials as a worker runs them: in a process of the search, on cores that it holds."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import onnx
+import pytest
+
+from fuseline.cluster import cores, trial_work
+from fuseline.cluster.shipment import model_shipment
+from fuseline.cluster.shipped_options import shipped_options
+from fuseline.cluster.trial_work import TrialWork, end_search, run_trial
+from fuseline.cluster.worker_facts import worker_facts
+from fuseline.errors import FuselineError
+from fuseline.tuning.setting import SearchSetting
+from fuseline.tuning.trial import Trial
+from tests.graphs.onnx_text import onnx_model
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrialWork:
+    """A search on a target without code, for which nobody else holds cores."""
+    monkeypatch.setattr(cores, "_NAME", f"\0fuseline-test-{uuid.uuid4().hex}-{{}}")
+    onnx.save(onnx_model("(float[2,3] x) => (float[2,3] y) { y = Exp (x) }"), tmp_path / "m.onnx")
+    setting = SearchSetting(model=str(tmp_path / "m.onnx"), options={}, knobs=())
+    sent = model_shipment(tmp_path / "m.onnx")
+    return TrialWork("search", setting, sent, shipped_options({"target": "null"}), 1)
+
+
+def test_trials_share_a_process_until_the_search_ends(work: TrialWork):
+    first, second = (run_trial(work, Trial(number=n, configuration={}, incumbent={})) for n in range(2))
+    assert first.state == second.state == "complete" and (first.number, second.number) == (0, 1)
+    assert first.worker == second.worker and first.machine == worker_facts(1)["kind"]
+    end_search("search")
+    third = run_trial(work, Trial(number=2, configuration={}, incumbent={}))
+    assert third.state == "complete" and third.worker != first.worker
+    trial_work._searches["search"].over.set()  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(FuselineError) as raised:
+        run_trial(work, Trial(number=3, configuration={}, incumbent={}))
+    assert raised.value.code == "E1103"
+    end_search("search")
+    end_search("nobody's")
+    assert not trial_work._searches  # pyright: ignore[reportPrivateUsage]

@@ -3,6 +3,7 @@
     tile=6x32                a register tile of 6 rows by 32 columns (of a window: pixels by channels)
     blocks=2x8x4             what a workgroup covers: lines, tiles along a line, panels of columns
     order=columns            which of rows and columns the grid counts slowest
+    image=copied             whether a window reads its image from a copy, or as it is stored
     direct                   a convolution without minimal filtering
     winograd=4               minimal filtering with 4 outputs along each axis
     winograd=4,blocks=28x64  and 28 tiles of the image by passes of 64 columns in a workgroup
@@ -19,29 +20,31 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 Order: TypeAlias = Literal["", "rows", "columns"]
+Image: TypeAlias = Literal["", "copied", "stored"]
 
 DEFAULT = "default"
 """What the family chooses."""
 
 DIRECT = "direct"
-HINT = "write tile=6x32, blocks=2x8x4, order=rows, direct or winograd=4, joined by commas"
+HINT = "write tile=6x32, blocks=2x8x4, order=rows, image=copied, direct or winograd=4, joined by commas"
 
 _PART = re.compile(
     r"(?P<direct>direct)|tile=(?P<tile>[1-9]\d{0,5}x[1-9]\d{0,5})|blocks=(?P<blocks>[1-9]\d{0,8}(?:x[1-9]\d{0,8}){1,2})"
-    r"|order=(?P<order>rows|columns)|winograd=(?P<winograd>[1-9]\d?)"
+    r"|order=(?P<order>rows|columns)|image=(?P<image>copied|stored)|winograd=(?P<winograd>[1-9]\d?)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class KernelChoice:
     """A choice. `filtering`: outputs per axis of minimal filtering, 0 for the direct way; `tile`: rows and columns;
-    `blocks`: what a workgroup covers, two numbers with `filtering`, else three; what is empty stays as the family has
-    it."""
+    `blocks`: what a workgroup covers, two numbers with `filtering`, else three; `order`, `image`: see above; what is
+    empty stays as the family has it."""
 
     filtering: int = 0
     tile: tuple[int, int] | None = None
     blocks: tuple[int, ...] = ()
     order: Order = ""
+    image: Image = ""
 
     @property
     def text(self) -> str:
@@ -54,6 +57,7 @@ class KernelChoice:
         parts += [f"tile={_product(self.tile)}"] if self.tile is not None else []
         parts += [f"blocks={_product(self.blocks)}"] if self.blocks else []
         parts += [f"order={self.order}"] if self.order else []
+        parts += [f"image={self.image}"] if self.image else []
         return ",".join(parts) or DIRECT
 
 
@@ -61,7 +65,7 @@ def parse_choice(text: str) -> KernelChoice | None:
     """The choice that `text` spells; None for text that is none.
 
     >>> parse_choice("winograd=4,blocks=28x64")
-    KernelChoice(filtering=4, tile=None, blocks=(28, 64), order='')
+    KernelChoice(filtering=4, tile=None, blocks=(28, 64), order='', image='')
     >>> parse_choice("tile=6"), parse_choice("tile=6x32,tile=7x32"), parse_choice("winograd=4,direct")
     (None, None, None)
     """
@@ -80,6 +84,7 @@ def parse_choice(text: str) -> KernelChoice | None:
         (tile[0], tile[1]) if tile else None,
         _numbers(found.get("blocks", "")),
         cast(Order, found.get("order", "")),
+        cast(Image, found.get("image", "")),
     )
     return choice if _is_one(choice, set(found)) else None
 

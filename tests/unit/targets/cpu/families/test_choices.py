@@ -12,6 +12,8 @@ from fuseline.targets.cpu.families.blocked.plan import BlockedPlan
 from fuseline.targets.cpu.families.contraction.chosen import block_counts
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.family import Policy
+from fuseline.targets.cpu.families.window.chosen import block_counts as window_block_counts
+from fuseline.targets.cpu.families.window.plan import WindowPlan
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.target import CpuTarget
@@ -20,15 +22,13 @@ from tests.graphs.program import Program
 
 from .choice_cases import CASES, ChoiceCase
 
-OFFERING = [name for name in CASES if name not in ("one row", "depthwise", "crowded depthwise", "maximum", "groups")]
-
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_choice_that_is_offered_is_followed_and_right(name: str):
     case = CASES[name]()
     assert case.check({}).choice == ""
     offered = case.alternatives()
-    assert offered or name not in OFFERING
+    assert offered
     for part, alternative in offered:
         plan = case.check({part.view.kernel_class: alternative.text})
         followed = {one.view.kernel_class: one.choice for one in plan.kernel_plans if one.choice}
@@ -40,7 +40,7 @@ def test_every_choice_that_is_offered_is_followed_and_right(name: str):
 def test_any_tile_with_any_blocks_that_is_followed_is_right(name: str):
     case = CASES[name]()
     lanes, followed = machine().lanes("f32"), 0
-    for _ in range(8):
+    for _ in range(5):
         tile = f"tile={RNG.integers(1, 9)}x{RNG.integers(1, 4) * lanes}"
         plan = case.runner({case.view.kernel_class: tile}).plan
         if plan.choice:
@@ -49,6 +49,22 @@ def test_any_tile_with_any_blocks_that_is_followed_is_right(name: str):
             text = f"{tile},blocks={blocks},order={RNG.choice(['rows', 'columns'])}"
             followed += case.check({case.view.kernel_class: text}).choice == text
     assert followed
+
+
+@pytest.mark.parametrize("name", ["depthwise", "crowded depthwise", "maximum", "groups"])
+def test_any_tile_of_a_window_with_any_blocks_that_is_followed_is_right(name: str):
+    case = CASES[name]()
+    lanes, followed = machine().lanes("f32"), 0
+    for _ in range(5):
+        wide, image = RNG.integers(1, 4), RNG.choice(["", ",image=copied", ",image=stored"])
+        tile = f"tile={RNG.integers(1, 12 // wide)}x{wide * lanes}{image}"
+        plan = case.runner({case.view.kernel_class: tile}).plan
+        if plan.choice:
+            assert isinstance(plan, WindowPlan)
+            lines, panels = (RNG.integers(1, most, endpoint=True) for most in window_block_counts(plan))
+            text = f"{tile.partition(',')[0]},blocks={lines}x1x{panels}{image}"
+            followed += case.check({case.view.kernel_class: text}).choice == text
+    assert followed or name == "groups"
 
 
 REFUSED: dict[str, tuple[str, str, str]] = {
@@ -63,6 +79,16 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "more outputs than are exact enough": ("filtered", "winograd=8", "choice-error-bound"),
     "outputs that no matrices are known for": ("filtered", "winograd=7", "choice-no-filtering"),
     "tiles larger than the image": ("filtered, one dimension", "winograd=4,blocks=999x32", "choice-blocks"),
+    "a window with an order": ("depthwise", "order=rows", "choice-algorithm"),
+    "filtering of a window": ("maximum", "winograd=4", "choice-algorithm"),
+    "a window's tile that does not fit the registers": ("depthwise", "tile=12x{8}", "choice-tile"),
+    "more pixels than are worth it": ("maximum", "tile=13x{1}", "choice-tile"),
+    "more channels than there are": ("depthwise", "tile=1x{8}", "choice-tile"),
+    "a copy for wide tiles": ("depthwise", "tile=2x{2},image=copied", "choice-image"),
+    "groups without a copy": ("groups", "image=stored", "choice-image"),
+    "groups in wide tiles": ("groups", "tile=4x{2}", "choice-tile"),
+    "more lines of a window than there are": ("depthwise", "blocks=99x1x1", "choice-blocks"),
+    "a copy of the rows of a product": ("product", "image=copied", "choice-algorithm"),
     "passes of half a panel": ("filtered", "winograd=4,blocks=4x7", "choice-blocks"),
 }
 

@@ -24,8 +24,9 @@ def plan_chosen(loops: ContractionLoops, machine: Machine, choice: KernelChoice 
     """The plan for these loops that follows a choice, or why there is none."""
     if choice is None:
         return plan_contraction(loops, machine)
-    if choice.filtering:
-        return Refusal("choice-algorithm", f"{choice.text}: the direct way has no filtering")
+    if choice.filtering or choice.image:
+        what = "filtering" if choice.filtering else "copy of an image"
+        return Refusal("choice-algorithm", f"{choice.text}: a product or direct convolution has no {what}")
     tile = _asked_tile(loops, machine, choice)
     if isinstance(tile, Refusal):
         return tile

@@ -4,17 +4,18 @@ by side in one vector."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal, Shared
+from fuseline.targets.cpu.families.family import Alternative, Family, Plan, Refusal, Shared
+from fuseline.targets.cpu.families.window.chosen import groups_chosen, plan_chosen, window_alternatives
 from fuseline.targets.cpu.families.window.copied_kernel import CopiedWindowKernel
-from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, uncrowded
-from fuseline.targets.cpu.families.window.groups import grouped_window_loops, plan_groups
+from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan
+from fuseline.targets.cpu.families.window.groups import grouped_window_loops
 from fuseline.targets.cpu.families.window.kernel import WindowKernel
 from fuseline.targets.cpu.families.window.loops import window_loops
-from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
+from fuseline.targets.cpu.families.window.plan import WindowPlan
 from fuseline.targets.cpu.families.window.planes import PlanesKernel, PlanesPlan, plan_planes
 from fuseline.targets.cpu.families.window.shared_plan import shared_plans
 from fuseline.targets.cpu.isa.description import Machine
@@ -29,15 +30,21 @@ class WindowFamily(Family):
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where the root slides a window channel by channel, or over narrow groups of them."""
+        choice = self.policy.choice(view)
         if view.root_view is not None and kind(view.root_view.op) is Kind.CONVOLUTION:
             grouped = grouped_window_loops(view)
-            return grouped if isinstance(grouped, Refusal) else plan_groups(grouped, machine)
+            return grouped if isinstance(grouped, Refusal) else groups_chosen(grouped, machine, choice)
         loops = window_loops(view)
-        plan = loops if isinstance(loops, Refusal) else plan_window(loops, machine)
-        if not isinstance(plan, Refusal):
-            return uncrowded(plan, machine)
+        plan = loops if isinstance(loops, Refusal) else plan_chosen(loops, machine, choice)
+        if not isinstance(plan, Refusal) or plan.code.startswith("choice-"):
+            return plan
         planes = plan_planes(view, machine)
         return plan if isinstance(planes, Refusal) else planes
+
+    def alternatives(self, plan: Plan, machine: Machine) -> Iterator[Alternative]:
+        """Other tiles and blocks, and whether the image is copied; none for planes."""
+        if isinstance(plan, WindowPlan) and not isinstance(plan, PlanesPlan):
+            yield from window_alternatives(plan, machine)
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """Build the kernel."""

@@ -22,7 +22,7 @@ from fuseline.cache.programs import Found, find, keep
 from fuseline.compiled_model import CompiledModel
 from fuseline.errors import FuselineError
 from fuseline.gc_pause import gc_paused
-from fuseline.interop import iree_host, onnx_host
+from fuseline.interop import iree_host, onnx_host, repeated_texts
 from fuseline.runtime import Artifact, Session
 from fuseline.runtime import load as load_session
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 onnx_host.install()  # artifacts may hold operators that run there
 iree_host.install()
+repeated_texts.install()
 
 Model: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | onnx.ModelProto"
 Progress: TypeAlias = Callable[[str, int, int], None]

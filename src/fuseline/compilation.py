@@ -216,7 +216,7 @@ def _with_code(
     module: ModuleOp, ctx: CompilerContext, options: CompileOptions, target: Target, *, splits: bool
 ) -> Lowering:
     """The program with the kernel of each executable; `splits`: see `Target.compile_executables`."""
-    lowering = Lowering(module, ctx, options, target, _compile_branch, splits)
+    lowering = Lowering(module, ctx, options, target, _compile_branch, _compile_apart, splits)
     _run_steps(lowering, "codegen")
     return lowering
 
@@ -244,6 +244,13 @@ def _compile_fallback(source: Any, options: CompileOptions) -> Artifact:
     """The program of a model whose sizes broadcast as they are. Raises FuselineError where there is none."""
     target = target_of(options)
     return _compile(source, replace(options, plan=None, progress=None), target, literal_broadcasts=True)
+
+
+def _compile_apart(source: Any, options: CompileOptions) -> Artifact:
+    """A program of its own, which a loop of the host repeats."""
+    from fuseline.targets import create_target
+
+    return _compile(source, options, create_target(options.target, options.threads, options.numerics))
 
 
 def _compile_branch(branch: BranchModel, options: CompileOptions) -> Artifact | FuselineError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline import branches, fallback
+from fuseline import branches, fallback, repeats
 from fuseline.branches import CompileBranch
 from fuseline.compile_options import CompileOptions
 from fuseline.fallback import CompileFallback
@@ -24,6 +24,7 @@ from fuseline.passes.schedule import (
     record_statistics,
     share_constant_layouts,
 )
+from fuseline.repeats import CompileProgram
 from fuseline.report.records import encode
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 class Lowering:
     """A program whose dispatches are outlined, and what the steps have made of it so far.
 
-    `compile_branch` compiles a branch of an `If` as a program of its own, `compile_fallback` the whole model for sizes
-    that broadcast; `splits`: see `Target.compile_executables`; `taken`: see `Target.take_program`. `planned` is the
-    schedule with constants as the program has them, before kernels read them as others asked for them.
+    `compile_branch` compiles a branch of an `If` as a program of its own, `compile_program` what a loop of the host
+    repeats, `compile_fallback` the whole model for sizes that broadcast; `splits`: see `Target.compile_executables`;
+    `taken`: see `Target.take_program`. `planned` is the schedule with constants as the program has them, before kernels
+    read them as others asked for them.
     """
 
     module: ModuleOp
@@ -46,10 +48,12 @@ class Lowering:
     options: CompileOptions
     target: Target
     compile_branch: CompileBranch
+    compile_program: CompileProgram
     splits: bool = False
     compile_fallback: CompileFallback | None = None
     kernels: dict[str, CompiledKernel] = field(default_factory=dict[str, "CompiledKernel"])
     branches: dict[str, list[Artifact]] = field(default_factory=dict[str, "list[Artifact]"])
+    repeats: dict[str, list[Artifact]] = field(default_factory=dict[str, "list[Artifact]"])
     fallback: Any | None = None
     taken: ModuleOp | None = None
     planned: Schedule = field(init=False)
@@ -75,6 +79,7 @@ def _compile_branches(lowering: Lowering) -> None:
         lowering.branches = branches.compile_branches(
             lowering.module, lowering.ctx, lowering.options, lowering.compile_branch
         )
+        lowering.repeats = repeats.compile_repeats(lowering.module, lowering.options, lowering.compile_program)
 
 
 def _compile_fallback(lowering: Lowering) -> None:
@@ -121,6 +126,8 @@ def _record_statistics(lowering: Lowering) -> None:
     record_choices.record_choices(records, lowering.kernels, lowering.options.choices, lowering.options.kernels)
     for node, programs in lowering.branches.items():
         branches.record_branches(records, node, programs)
+    for loop, programs in lowering.repeats.items():
+        repeats.record_repeats(records, loop, programs)
     records.statistics |= lowering.target.counted()
 
 

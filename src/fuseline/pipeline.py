@@ -24,6 +24,7 @@ from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.emitted_stage import stage_behind
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.printed_after import START
+from fuseline.ir.repeat import MlirText
 from fuseline.ir.target_description import TargetDescription
 from fuseline.lowering import STEPS
 from fuseline.passes.options import Step, parse_steps, pass_options, require_run
@@ -148,8 +149,12 @@ STAGES = ("input", *PASS_PHASES, PLAN_STAGE, FLOW_STAGE, *CODE_FORMS)
 
 
 def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | None = None) -> ModuleOp:
-    """The IR of a model: an ONNX file (or ModelProto), or MLIR text in a `.mlir` file. Raises FuselineError naming the
-    node or line."""
+    """The IR of a model: an ONNX file (or ModelProto), MLIR text in a `.mlir` file or at hand. Raises FuselineError
+    naming the node or line."""
+    if isinstance(source, MlirText):
+        from fuseline.frontends.mlir import read_text
+
+        return read_text(source, ctx)
     if isinstance(source, str | Path) and Path(source).suffix == ".mlir":
         from fuseline.frontends.mlir import read_mlir
 

@@ -16,21 +16,17 @@ pytestmark = pytest.mark.jax
 
 REFUSED = {
     "approx-max": "calls @ApproxTopK",
-    "betainc": "depends on what is computed",
     "bitcast-bytes": "another width",
     "cholesky": "calls @lapack_spotrf_ffi",
     "complex": "complex",
     "eigh": "calls @lapack_ssyevd_ffi",
     "expm": "calls @lapack_sgetrf_ffi",
     "fft": "complex",
-    "gcd-int": "depends on what is computed",
     "inv": "calls @lapack_sgetrf_ffi",
-    "lcm-int": "depends on what is computed",
     "qr": "calls @lapack_sgeqrf_ffi",
     "solve": "calls @lapack_sgetrf_ffi",
     "svd": "calls @lapack_sgesdd_ffi",
     "tri-solve": "calls @lapack_strsm_ffi",
-    "while-data": "depends on what is computed",
 }
 """Functions that are refused (E0306), and what is said of each (docs/jax.md has the table)."""
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fuseline.errors import FuselineError
-from fuseline.runtime import branches, host
+from fuseline.runtime import branches, host, repeats
 from fuseline.runtime.program import HostCall, Program
 
 MISSING = "not installed"
+_PROGRAMS = {branches.EXECUTOR: branches.programs_of, repeats.EXECUTOR: repeats.programs_of}
 _LACKING = {"E0503": MISSING, "E0106": "nothing"}
 
 
 def host_calls(program: Program) -> Iterator[HostCall]:
-    """The host calls of a program, those of the branches it chooses between included."""
+    """The host calls of a program, those of the branches it chooses between and the loops it repeats included."""
     for step in program.steps:
         if isinstance(step, HostCall):
             yield step
-            if step.executor == branches.EXECUTOR:
-                for inner in branches.programs_of(step.node):
-                    yield from host_calls(inner)
+            inside = _PROGRAMS.get(step.executor)
+            for inner in inside(step.node) if inside is not None else ():
+                yield from host_calls(inner)
 
 
 def packages(program: Program) -> dict[str, str]:

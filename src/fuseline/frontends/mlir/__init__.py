@@ -3,6 +3,6 @@ tensor programs."""
 
 from __future__ import annotations
 
-from fuseline.frontends.mlir.program import read_mlir
+from fuseline.frontends.mlir.program import read_mlir, read_text
 
-__all__ = ["read_mlir"]
+__all__ = ["read_mlir", "read_text"]

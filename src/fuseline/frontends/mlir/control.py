@@ -159,6 +159,8 @@ def _check_speculatable(op: scf.IfOp) -> None:
             inner.has_trait(Pure) or inner.name.startswith(("linalg.", "tensor.", "scf.", "arith.", "math.", "affine."))
         ):
             raise unsupported(op, f"{inner.name} must not run where it was not meant to")
+        if isinstance(inner, scf.WhileOp) or (isinstance(inner, scf.ForOp) and not _has_constant_bounds(inner)):
+            raise unsupported(op, "a loop whose end is computed must not run where it was not meant to")
         if (
             isinstance(inner, tensor.ExtractOp)
             and inner.indices
@@ -166,6 +168,10 @@ def _check_speculatable(op: scf.IfOp) -> None:
             and not _constant_places(inner)
         ):
             raise unsupported(op, "an element at a computed place must not be read where it was not meant to be")
+
+
+def _has_constant_bounds(loop: scf.ForOp) -> bool:
+    return all(isinstance(value.owner, arith.ConstantOp) for value in (loop.lb, loop.ub, loop.step))
 
 
 def _constant_places(op: tensor.ExtractOp) -> bool:

@@ -1,4 +1,5 @@
-"""Loops with a number of iterations that the text says: each iteration is written out, its counter a constant.
+"""Loops with a number of iterations that the text says: each iteration is written out, its counter a constant. Others
+are repeated by the host (`repeats.py`).
 
     %r = scf.for %i = 0 to 3 step 2 iter_args(%s = %a) { .. scf.yield %n }     =>     body(0, a), body(2, ..)
 
@@ -8,13 +9,15 @@ What is written out, the compiler fuses like any other ops.
 from __future__ import annotations
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from fuseline.frontends.mlir.control import flatten_branches
+from fuseline.frontends.mlir.repeats import repeat_on_host
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.build import Emitter
+from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
@@ -24,44 +27,54 @@ MOST_OPS = 20_000
 """Ops that loops may become: what is longer takes longer to compile than to write as a tensor op."""
 
 
-def straighten(main: func.FuncOp) -> None:
+def straighten(module: ModuleOp, main: func.FuncOp, ctx: CompilerContext) -> None:
     """Leave neither loops nor branches of `scf` in `main`. Raises FuselineError: E0306 for those that need be."""
     for _ in rounds("branches in loops", most=len(ops_inside(main)) + 1):
-        _write_out_loops(main)
+        _write_out_loops(module, main, ctx)
         flatten_branches(main)
-        if not any(isinstance(op, scf.ForOp) for op in ops_of(main.body.block)):
+        if _first_loop(main) is None:
             return
 
 
-def _write_out_loops(main: func.FuncOp) -> None:
-    """Write out the loops of `main`, outer ones first."""
+def _first_loop(main: func.FuncOp) -> scf.ForOp | scf.WhileOp | None:
+    return next((op for op in ops_of(main.body.block) if isinstance(op, scf.ForOp | scf.WhileOp)), None)
+
+
+def _write_out_loops(module: ModuleOp, main: func.FuncOp, ctx: CompilerContext) -> None:
+    """Write out the loops of `main`, outer ones first; those that cannot be are the host's."""
     written = 0
     for _ in rounds("writing out loops", most=MOST_OPS + len(ops_inside(main))):
-        loop = next((op for op in ops_of(main.body.block) if isinstance(op, scf.ForOp)), None)
+        loop = _first_loop(main)
         if loop is None:
             return
         counts = _counts(loop)
-        count = max(0, -(-(counts.stop - counts.start) // counts.step))
-        written += count * len(ops_inside(loop))
-        if written > MOST_OPS:
-            raise unsupported(
-                loop, f"{count} iterations are too many to write out", "write it as a reduction, a scan or a generic"
-            )
+        if counts is None:
+            repeat_on_host(module, loop, ctx, "how often it runs is computed")
+            continue
+        assert isinstance(loop, scf.ForOp)
+        ops = len(counts) * len(ops_inside(loop))
+        if written + ops > MOST_OPS:
+            repeat_on_host(module, loop, ctx, f"{len(counts)} iterations are too many to write out")
+            continue
+        written += ops
         _write_out(loop, counts)
 
 
-def _counts(loop: scf.ForOp) -> range:
-    start, end, step = (_number(loop, value) for value in (loop.lb, loop.ub, loop.step))
-    if step <= 0:
+def _counts(loop: scf.ForOp | scf.WhileOp) -> range | None:
+    """The counter's numbers; None where only the run knows them."""
+    if isinstance(loop, scf.WhileOp):
+        return None
+    start, end, step = (_number(value) for value in (loop.lb, loop.ub, loop.step))
+    if step is not None and step <= 0:
         raise unsupported(loop, f"counts in steps of {step}")
-    return range(start, end, step)
+    return range(start, end, step) if start is not None and end is not None and step is not None else None
 
 
-def _number(loop: scf.ForOp, value: SSAValue) -> int:
+def _number(value: SSAValue) -> int | None:
     maker = value.owner
     if isinstance(maker, arith.ConstantOp) and isinstance(maker.value, IntegerAttr):
         return maker.value.value.data
-    raise unsupported(loop, "how often it runs is computed", "write it as a reduction, a scan or a generic")
+    return None
 
 
 def _write_out(loop: scf.ForOp, counts: range) -> None:

@@ -29,7 +29,9 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Symbol, symbol, symbols
 from fuseline.ir.dim_json import from_name
 from fuseline.ir.functions import functions
+from fuseline.ir.repeat import MlirText
 from fuseline.ir.stage_file import read_stage
+from fuseline.ir.text import parse_module
 
 _BYTECODE = b"ML\xefR"
 _HLO = ("stablehlo.", "chlo.", "mhlo.", "sdy.")
@@ -51,7 +53,15 @@ def read_mlir(path: Path, ctx: CompilerContext) -> ModuleOp:
         text = data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FuselineError("E0101", f"the file cannot be read: {error}", node=str(path)) from error
-    module = read_stage(text, ctx, path.name, path.parent)
+    return _program(read_stage(text, ctx, path.name, path.parent), path, ctx)
+
+
+def read_text(source: MlirText, ctx: CompilerContext) -> ModuleOp:
+    """The program in a text at hand, which needs no file beside it. Raises FuselineError as `read_mlir` does."""
+    return _program(parse_module(source.text, ctx, source.name), Path(source.name), ctx)
+
+
+def _program(module: ModuleOp, path: Path, ctx: CompilerContext) -> ModuleOp:
     check_annotations(module, path.name)
     main = _entry(module, path)
     if _holds_stablehlo(module):
@@ -87,7 +97,7 @@ def _take_apart(module: ModuleOp, main: FuncOp, ctx: CompilerContext) -> None:
     expand_affine(module)
     expand_attention(module)
     expand_linalg_ext(module)
-    straighten(main)
+    straighten(module, main, ctx)
     main.update_function_type()
     separate_results(main)
     separate_products(main)

@@ -127,17 +127,22 @@ def test_a_counter_with_another_step(tmp_path: Path):
     np.testing.assert_allclose(found, x + 0 + 2 + 4 + 6, rtol=1e-6)
 
 
-def test_a_loop_until_data_says_so_is_refused(tmp_path: Path):
-    test = """      %zf = stablehlo.constant dense<0.0> : tensor<f32>
-      %q = stablehlo.reduce(%s init: %zf) applies stablehlo.add across dimensions = [0]
+def test_a_loop_until_data_says_so_is_repeated_by_the_host(tmp_path: Path):
+    test = """      %zf = stablehlo.constant dense<1.0> : tensor<f32>
+      %q = stablehlo.reduce(%s init: %zf) applies stablehlo.maximum across dimensions = [0]
         : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
-      %t = stablehlo.compare LT, %q, %zf, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>"""
-    refused(_while("      %y = stablehlo.negate %s : tensor<4xf32>", test), tmp_path, "depends on what is computed")
+      %b = stablehlo.constant dense<40.0> : tensor<f32>
+      %t = stablehlo.compare LT, %q, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>"""
+    x = np.abs(_x(4)) + 1
+    count, found = run(_while("      %y = stablehlo.add %s, %s : tensor<4xf32>", test), tmp_path, x)
+    trips = int(np.ceil(np.log2(40 / x.max())))
+    assert int(count) == 2 * trips
+    np.testing.assert_allclose(found, x * 2**trips, rtol=1e-6)
 
 
 def test_a_loop_without_end_is_refused(tmp_path: Path):
     test = "      %t = stablehlo.constant dense<true> : tensor<i1>"
-    refused(_while("      %y = stablehlo.negate %s : tensor<4xf32>", test), tmp_path, "stays true too long")
+    refused(_while("      %y = stablehlo.negate %s : tensor<4xf32>", test), tmp_path, "its condition stays true")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """`while`: a loop whose trips are counted is a loop of the program (`frontends/onnx/loops.py`); a short one, and one
-whose condition can be computed while reading, is written out.
+whose condition can be computed while reading, is written out. Any other one the host repeats (`repeats.py`).
 
 What is read row by row and what is written row by row, as `jax.lax.scan` does, is handed to the loop as rows and
 stacks, so that no trip copies a whole tensor.
@@ -23,6 +23,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, view
 from fuseline.frontends.stablehlo.hlo import Hlo, scalar_number
 from fuseline.frontends.stablehlo.registry import hlo_op
+from fuseline.frontends.stablehlo.repeats import repeat_on_host
 from fuseline.frontends.stablehlo.trips import Trips, row_written, rows_read
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim
@@ -41,8 +42,11 @@ MOST_OPS_IN_DOUBT = 2_000
 
 @hlo_op("while")
 def while_op(hlo: Hlo) -> list[Tensor]:
-    """The arguments behind the last trip. Raises FuselineError: E0306 where how often it goes round depends on what is
-    computed, or what it does has no form as a loop and it is too long to write out."""
+    """The arguments behind the last trip; the host's where how often it goes round depends on what is computed, or
+    what it does has no form as a loop and it is too long to write out.
+
+    Raises FuselineError: E0302 for other regions, E0306 for a loop without end.
+    """
     if len(hlo.op.regions) != 2 or any(len(region.blocks) != 1 for region in hlo.op.regions):
         raise FuselineError("E0302", f"{hlo.op.name} must have two regions of one block", node=hlo.place)
     trips = Trips(hlo)
@@ -58,7 +62,7 @@ def while_op(hlo: Hlo) -> list[Tensor]:
         hlo.program.rollback(mark)
         del hlo.importer.ctx.records.source_nodes[nodes:]
         if not isinstance(trips.count, int) or trips.count * ops > MOST_OPS:
-            raise hlo.refusal(f"a loop of {trips.count} trips, which has no form as a loop: {error}") from error
+            return repeat_on_host(hlo, f"{trips.count} trips, which have no form as a loop: {error}")
     return _written_out(hlo, ops, known_count=True)
 
 
@@ -66,22 +70,23 @@ def while_op(hlo: Hlo) -> list[Tensor]:
 
 
 def _written_out(hlo: Hlo, ops: int, *, known_count: bool) -> list[Tensor]:
+    start = hlo.program.mark()
     states, written = hlo.inputs, 0
     cond, body = (region.block for region in hlo.op.regions)
     while True:
-        mark = hlo.program.mark()
         (flag,) = hlo.importer.block(cond, hlo.scope.inside(cond, states))
         truth = scalar_number(flag)
         if truth is None:
-            hlo.program.rollback(mark)
-            hint = "write it with a number of trips that shapes or constants tell (fori_loop, scan)"
-            raise hlo.refusal("how often it goes round depends on what is computed", hint)
+            hlo.program.rollback(start)
+            return repeat_on_host(hlo, "how often it goes round depends on what is computed")
         if not truth:
             return list(states)
         written += max(ops, 1)
         if written > (MOST_OPS if known_count else MOST_OPS_IN_DOUBT):
-            why = "it goes round too often to be written out" if known_count else "its condition stays true too long"
-            raise hlo.refusal(why)
+            if not any(argument.uses for argument in cond.args):
+                raise hlo.refusal("its condition stays true")
+            hlo.program.rollback(start)
+            return repeat_on_host(hlo, "it goes round too often to be written out")
         states = hlo.importer.block(body, hlo.scope.inside(body, states))
 
 

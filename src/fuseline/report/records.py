@@ -229,6 +229,20 @@ class TunedChange(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
 
 
+class TransientRecord(msgspec.Struct, kw_only=True):
+    """A tensor in the arena: `bytes` of it from `offset` on, from the wave that writes it to the last that reads it.
+
+    `dispatch` is the name of what writes it. `scratch`: memory of all threads that one wave uses.
+    """
+
+    offset: int
+    bytes: int
+    first: int
+    last: int
+    dispatch: str = ""
+    scratch: bool = False
+
+
 class CompileRecord(msgspec.Struct, kw_only=True):
     """Everything one compile decided and counted. `statistics` holds the keys of `stats --json`.
 
@@ -237,7 +251,7 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     `dedup` is how much dispatches may share, `sharing` what was decided about those that look alike,
     `layouts` about constants that are read in several layouts. `quantize_nodes` are the source nodes that quantise or
     dequantise, `quantization` those of them that stayed, and why. `tuned`: what the plan that was followed says a
-    search changed.
+    search changed. `transients`: what lies in the arena, and when.
     """
 
     version: int = SCHEMA_VERSION
@@ -258,6 +272,7 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     host_ops: list[HostOpRecord] = msgspec.field(default_factory=list[HostOpRecord])
     quantization: list[QuantizationRecord] = msgspec.field(default_factory=list[QuantizationRecord])
     quantize_nodes: list[str] = msgspec.field(default_factory=list[str])
+    transients: list[TransientRecord] = msgspec.field(default_factory=list[TransientRecord])
     source_nodes: list[str] = msgspec.field(default_factory=list[str])
     fusion_rounds: int = 0
     generic_ops_before: int = 0

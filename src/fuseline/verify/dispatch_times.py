@@ -18,6 +18,8 @@ from fuseline.runtime import Artifact, Session
 from fuseline.runtime.feeds import admit, bind_sizes
 from fuseline.runtime.program import Command, Loop, Step
 from fuseline.runtime.sizes import Size, SizeEvaluator
+from fuseline.runtime.staged import split_stages
+from fuseline.runtime.tracing import Event, RunTracer
 
 REPEATS = 20
 TRIALS = 5
@@ -37,7 +39,10 @@ def program_run(artifact: Artifact, feeds: Mapping[str, Any], threads: int) -> A
 
 def dispatch_seconds(artifact: Artifact, feeds: Mapping[str, Any], threads: int) -> list[tuple[str, float]]:
     """`(label, median seconds)` of every native command of the artifact's own program, in order; one in a loop counts
-    as often as the loop runs it."""
+    as often as the loop runs it. Where only the run tells sizes, commands cannot run alone: theirs are read off the
+    time line of whole runs, from the first thread's beginning to the last one's end."""
+    if len(split_stages(artifact.program)) > 1 or artifact.program.slots:
+        return _seconds_in_runs(artifact, feeds, threads)
     timer = DispatchTimer(artifact, feeds, threads)
     return [
         (label, float(np.median([timer.sample(index, REPEATS) for _ in range(TRIALS)])))
@@ -86,6 +91,34 @@ class DispatchTimer:
         start = self._clock()
         session.run(self._feeds)
         return self._clock() - start
+
+
+def _seconds_in_runs(artifact: Artifact, feeds: Mapping[str, Any], threads: int) -> list[tuple[str, float]]:
+    """`(label, median seconds)` of every native command, in order, from traced runs."""
+    session = Session(artifact, threads=threads)
+    runs = [_traced(session, feeds) for _ in range(TRIALS)]
+    labels = {number: label for run in runs for number, (label, _) in run.items()}
+    return [
+        (labels[number], float(np.median([run[number][1] for run in runs if number in run])))
+        for number in sorted(labels)
+    ]
+
+
+def _traced(session: Session, feeds: Mapping[str, Any]) -> dict[int, tuple[str, float]]:
+    """Label and seconds of each command, by number, in one run behind another."""
+    with RunTracer(session) as tracer:
+        tracer.run(feeds)
+        tracer.forget()
+        tracer.run(feeds)
+    launches: dict[tuple[int, int], list[Event]] = {}
+    for event in tracer.events:
+        if event.kind == "command":
+            launches.setdefault((event.number, event.trip), []).append(event)
+    found: dict[int, tuple[str, float]] = {}
+    for (number, _), parts in launches.items():
+        taken = max(part.end for part in parts) - min(part.begin for part in parts)
+        found[number] = parts[0].label, found.get(number, ("", 0.0))[1] + taken * 1e-9
+    return found
 
 
 def _alone(step: Step) -> Iterator[tuple[Step, str, Size]]:

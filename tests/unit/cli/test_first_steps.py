@@ -150,7 +150,7 @@ def test_missing_folders_are_made_and_impossible_ones_refused_everywhere(
 
 
 def test_fused_edges_are_counted_alike_everywhere(folder: Path, capsys: pytest.CaptureFixture[str]):
-    from fuseline.report.page import render_page
+    from fuseline.report.page import PageInputs, Side, render_page
 
     model = str(folder / "cnn.onnx")
     record: Any = fuseline.compile(model).record
@@ -160,4 +160,4 @@ def test_fused_edges_are_counted_alike_everywhere(folder: Path, capsys: pytest.C
     assert json.loads(capsys.readouterr().out)["edges"]["fused"] == counts.fused
     assert main(["explain", model]) == 0
     assert f"decisions: {counts.fused} fused" in capsys.readouterr().out
-    assert f"{counts.fused} edges fused" in render_page(record)
+    assert f"{counts.fused} edges fused" in render_page(PageInputs(Side("cnn", record)))

@@ -1,16 +1,13 @@
-"""Tables and the HTML page show every record once and escape what models bring along."""
+"""Tables show every record once."""
 
 from __future__ import annotations
 
 import io
 
-import msgspec
 from rich.console import Console, RenderableType
 
 from fuseline.report.dispatches import dispatches_json, dispatches_table
-from fuseline.report.page import render_page
 from fuseline.report.quantities import quantity, seconds, shortened
-from fuseline.report.records import CompileRecord
 from fuseline.report.statistics import statistics_rows, statistics_table
 from tests.unit.report.records import RECORD
 
@@ -43,16 +40,3 @@ def test_units_keep_three_digits():
     assert [quantity(value) for value in (0, 9999, 12_345, 4.09e9)] == ["0", "9999", "12.3 k", "4.09 G"]
     assert [seconds(value) for value in (2.5, 0.0178, 3e-7)] == ["2.5 s", "17.8 ms", "300 ns"]
     assert shortened(["a", "b", "c"], 2) == "a, b, +1"
-
-
-def test_the_page_is_offline_and_escaped():
-    hostile = msgspec.structs.replace(RECORD, model="<script>alert(1)</script>")
-    page = render_page(hostile)
-    assert "<script>alert(1)" not in page
-    assert "&lt;changed&gt; &amp; grew" in page
-    assert "http" not in page
-    assert page.count("main_dispatch_0") == 1
-
-
-def test_an_empty_record_still_makes_a_page():
-    assert "every candidate was fused" in render_page(CompileRecord())

@@ -12,6 +12,7 @@ import msgspec
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.passes.schedule.quantization_left import complete_quantization
+from fuseline.passes.schedule.record_lives import transient_records
 from fuseline.program.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, bytes_of, flat_steps
 from fuseline.report.records import CompileRecord, DispatchRecord, MemberRecord, count_edges
 from fuseline.targets.target import CompiledKernel
@@ -47,6 +48,7 @@ def record_statistics(
         _complete(record, dispatch, kernels.get(dispatch.executable))
     _complete_sharing(record)
     threads = record.threads
+    record.transients = transient_records(schedule, record.dispatches, threads)
     bodies = [body for kernel in kernels.values() for body in kernel.bodies]
     scratch = max((kernel.scratch_bytes for kernel in kernels.values()), default=0)
     figures = schedule.statistics

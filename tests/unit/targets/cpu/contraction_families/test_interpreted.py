@@ -14,8 +14,8 @@ from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.family import Family
 from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
-from tests.graphs.program import Program
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from tests.graphs.program import Program
 from tests.kernels import Runner, assert_close, kernel_of, plan_of, random
 
 from .test_convolution import Case as Convolution

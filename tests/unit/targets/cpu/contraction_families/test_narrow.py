@@ -14,10 +14,10 @@ from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFam
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.isa import cpu_flags, machine
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.target import Refusal
 from tests.graphs.program import Program
-from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.kernels import Runner, assert_close, plan_of, random
 
 from .narrow import dot, integers, narrow

@@ -19,8 +19,8 @@ from fuseline.targets.cpu.families.contraction.runtime_pixels import RuntimePixe
 from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from tests.graphs.program import Program
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from tests.graphs.program import Program
 from tests.kernels import Array, Runner, assert_close, kernel_of, plan_of, random
 
 LENGTHS = (*range(1, 27), 33, 40)

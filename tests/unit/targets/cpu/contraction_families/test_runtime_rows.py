@@ -20,8 +20,8 @@ from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.runtime_rows import NO_END, Interior, common, interior_of, short_height
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from tests.graphs.program import Program
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from tests.graphs.program import Program
 from tests.kernels import Array, Runner, assert_close, kernel_of, plan_of, random
 
 LENGTHS = (*range(1, 21), 26, 27, 31, 43)

@@ -13,9 +13,9 @@ from fuseline.ir import dim as d
 from fuseline.ir.build import dims_map
 from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.target import Refusal
 from tests.graphs.program import Program
-from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.kernels import Runner, assert_close, kernel_of, plan_of, random
 
 from . import test_grouped, test_window

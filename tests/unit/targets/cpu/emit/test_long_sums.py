@@ -12,9 +12,9 @@ import fuseline
 from fuseline.targets.cpu.emit.long_sums import LONG, summed
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.types import Kernel, Operand, Value
 from tests.draws import RNG
-from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.kernel_ir.evaluate import evaluate
 
 

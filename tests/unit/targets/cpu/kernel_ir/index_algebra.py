@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import BITS, Value
 from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
+from fuseline.targets.cpu.kernel_ir.types import BITS, Value
 
 AVX2 = machine("avx2")
 SIZES = (11, 0, 3)

@@ -10,8 +10,8 @@ import pytest
 
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.contents import Range
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.contents import Range
 from fuseline.targets.cpu.kernel_ir.stored_ranges import range_of_bytes
 
 EXTENT = 10

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fuseline.targets.cpu.kernel_ir.types import Type
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.kernel_ir.types import Type
 
 from .index_algebra import AVX2, Builder, Index, Nest, Numbers, extremes, loops, points, problems
 

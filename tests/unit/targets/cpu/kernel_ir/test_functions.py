@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from fuseline.errors import FuselineError
 from fuseline.runtime.memory import CodePages
 from fuseline.targets.cpu.isa.detection import machine
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.functions import FunctionBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import I32, I64, PTR, VOID, Function
 from fuseline.targets.cpu.link.compile import compile_texts
 from fuseline.targets.cpu.link.image import link_image
-from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.kernel_ir.evaluate_functions import AddressSpace, call_function
 
 

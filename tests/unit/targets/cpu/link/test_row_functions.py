@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fuseline.runtime import abi
-from fuseline.targets.cpu.link.scheduler_rows import bindings_of, walk_rows
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from fuseline.targets.cpu.link.scheduler_rows import bindings_of, walk_rows
 from tests.kernel_ir.evaluate_functions import AddressSpace, call_function
 
 WORD = 8

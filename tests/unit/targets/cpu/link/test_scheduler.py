@@ -10,11 +10,11 @@ from fuseline.runtime import abi
 from fuseline.runtime.sizes import SizeEvaluator
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.isa.neon import MACHINE as NEON
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.types import Function, Kernel
 from fuseline.targets.cpu.link.built_in_kernels import COPY_ROWS_SYMBOL
 from fuseline.targets.cpu.link.scheduler import scheduler_functions
 from fuseline.targets.cpu.link.signature import BUILT_IN
-from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.unit.targets.cpu.link.threads import WORD, Table, Team, call
 
 _COUNTS = [(count,) for count in (0, 1, 63, 64, 65, 65536, 65537, 300031)]

@@ -10,10 +10,10 @@ import pytest
 
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.types import Block, Kernel, Loop, Operand, Value
 from fuseline.targets.cpu.merging.forms import UnlikeError
 from fuseline.targets.cpu.merging.merge import Merged, merge
-from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.kernel_ir.evaluate import evaluate
 from tests.kernels import call
 

@@ -7,9 +7,9 @@ import pytest
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.winograd.family import WinogradFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, cpu_flags, machine
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.link.compile import emit_object
-from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.kernels import Runner, assert_close, kernel_of, plan_of
 
 from .convolutions import Case, Forced

@@ -1,0 +1,175 @@
+"""The sides of a report: what is compiled, measured and read for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fuseline.cli.console import note
+from fuseline.cli.models import compiled, is_model
+from fuseline.cli.run import complete_feeds, model_hints
+from fuseline.cli.saved import PLAN_SUFFIX, any_record
+from fuseline.compile_options import CHOICES
+from fuseline.errors import FuselineError
+from fuseline.report.page import Side
+from fuseline.report.page.inputs import Peaks
+
+if TYPE_CHECKING:
+    from fuseline.compiled_model import CompiledModel
+    from fuseline.runtime import Session
+
+_CHANGED = {"without-rule": "without_rules", "rules": "rules", "passes": "passes", "plan": "plan", "target": "target"}
+_NUMBERS = ("threads",)
+
+
+@dataclass
+class Wanted:
+    """One side that is wanted: a model (or artifact, saved statistics), the options of its compile, and its title."""
+
+    path: Path
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What is gathered beside records: the IR behind each node, assembly, measured times."""
+
+    ir: bool = True
+    assembly: bool = False
+    measure: bool = False
+
+
+def wanted_sides(
+    model: Path, second: Path | None, changes: Sequence[str], options: Mapping[str, Any]
+) -> tuple[Wanted, ...]:
+    """The sides that the command line asks for. Raises E0501 for a change that is none, and for one with an artifact
+    that is compiled already."""
+    first = Wanted(
+        model, dict(options), model.stem if second is not None and second.suffix != PLAN_SUFFIX else "as given"
+    )
+    if second is None and not changes:
+        return (replace(first, title=model.stem),)
+    other = Wanted(model if second is None or second.suffix == PLAN_SUFFIX else second, dict(options))
+    if second is not None and second.suffix == PLAN_SUFFIX:
+        other.options["plan"] = second
+    for change in changes:
+        name, value = _change(change)
+        before = other.options.get(name)
+        other.options[name] = (*(before or ()), value) if isinstance(before, tuple | list) else value
+    if changes and not is_model(other.path):
+        message = "--compare-with changes a compile, and this is compiled already"
+        raise FuselineError("E0501", message, node=str(other.path), hint="give the model")
+    other.title = ", ".join([*([second.stem] if second else []), *changes])
+    return first, other
+
+
+def _change(text: str) -> tuple[str, Any]:
+    """`fusion=none` as an option of a compile and its value."""
+    name, sign, value = text.partition("=")
+    known = [*CHOICES, *_CHANGED, *_NUMBERS]
+    if not sign or name not in known:
+        hint = f"write one of {', '.join(known)}, = and a value: fusion=none"
+        raise FuselineError("E0501", f"--compare-with does not understand {text!r}", hint=hint)
+    if name in _NUMBERS:
+        if not value.isdecimal():
+            raise FuselineError("E0501", f"--compare-with {name} wants a number", node=value)
+        return name, int(value)
+    if name in ("rules", "plan"):
+        return _CHANGED[name], Path(value)
+    return _CHANGED.get(name, name), value
+
+
+class SideMaker:
+    """Makes the sides of one page."""
+
+    def __init__(self, extras: Extras) -> None:
+        self.extras = extras
+        self._programs: list[tuple[CompiledModel, Mapping[str, Any]]] = []
+
+    def sides(self, wanted: Sequence[Wanted]) -> list[Side]:
+        """A side for each, measured in turns where that is asked for."""
+        made = [self._side(one) for one in wanted]
+        if not self.extras.measure:
+            return made
+        from fuseline.verify.side_times import run_seconds
+
+        note("timing whole runs")
+        totals = run_seconds([program.bind(feeds) for program, feeds in self._programs])
+        return [replace(side, total_seconds=total) for side, total in zip(made, totals, strict=True)]
+
+    def _side(self, wanted: Wanted) -> Side:
+        from fuseline.interop.source_nodes import source_nodes
+        from fuseline.ir.op_texts import OpTexts
+        from fuseline.pipeline import PASS_PHASES
+
+        if wanted.path.suffix == ".json":
+            if self.extras.measure:
+                raise FuselineError("E0501", "saved statistics cannot be measured", node=str(wanted.path))
+            return Side(wanted.title, any_record(wanted.path, wanted.options))
+        observer = OpTexts(PASS_PHASES)
+        observed = {"after_pass": observer} if self.extras.ir and is_model(wanted.path) else {}
+        program = compiled(wanted.path, {**wanted.options, **observed})
+        side = Side(
+            wanted.title,
+            program.record,
+            source_nodes(wanted.path),
+            ir_texts=observer.texts,
+            ir=observer.nodes,
+            peaks=_assumed(program, wanted),
+        )
+        if self.extras.assembly and is_model(wanted.path):
+            side = replace(side, assembly=_assembly(wanted))
+        return self._measured(side, program, wanted) if self.extras.measure else side
+
+    def _measured(self, side: Side, program: CompiledModel, wanted: Wanted) -> Side:
+        from fuseline.runtime import Session
+        from fuseline.verify.side_times import record_seconds
+
+        if not isinstance(program.session, Session):
+            raise FuselineError("E0501", "--measure needs a target with code", hint="use --target cpu")
+        feeds = complete_feeds(program, {}, model_hints(wanted.path), 0)
+        self._programs.append((program, feeds))
+        note(f"timing {len(side.record.dispatches)} dispatches")
+        taken = record_seconds(program.session, side.record, feeds)
+        return replace(side, seconds=taken, peaks=_measured_peaks(program.session))
+
+
+def _assembly(wanted: Wanted) -> dict[str, str]:
+    """The assembly of each kernel, by symbol."""
+    import re
+
+    import fuseline.api
+
+    text = fuseline.api.emit(wanted.path, "asm", **{k: v for k, v in wanted.options.items() if k != "cache"})
+    parts = re.split(r"^(?=[#;/ ]*kernel_[0-9a-f]{16}: )", text, flags=re.MULTILINE)
+    named = ((re.search(r"kernel_[0-9a-f]{16}", part), part) for part in parts)
+    return {found.group(): part for found, part in named if found is not None}
+
+
+def _assumed(program: CompiledModel, wanted: Wanted) -> Peaks:
+    from fuseline.ir.costs import ASSUMED_COSTS
+    from fuseline.targets import create_target
+
+    costs = ASSUMED_COSTS
+    if is_model(wanted.path):
+        target = wanted.options.get("target", "cpu")
+        costs = create_target(target, program.threads, wanted.options.get("numerics", "default")).description.costs
+    return _peaks(costs.flops_per_ns, costs.stored_bytes_per_ns, costs.memory_bytes_per_ns, program.threads)
+
+
+def _measured_peaks(session: Session) -> Peaks:
+    """The peaks of this machine, by small programs."""
+    import fuseline
+    from fuseline.tuning.machine import Measurement
+
+    note("measuring the machine's peaks")
+    measurement = Measurement(fuseline.compile)
+    rates = measurement.flops_per_ns(), measurement.stored_bytes_per_ns(), measurement.memory_bytes_per_ns()
+    return replace(_peaks(*rates, session.threads), measured=True)
+
+
+def _peaks(flops: float, cached: float, memory: float, threads: int) -> Peaks:
+    return Peaks(flops * threads, cached * threads, memory * threads)

@@ -1,0 +1,47 @@
+"use strict";
+// Two compiles side by side: what moved, which decision did it, and the time of both.
+
+registerView("compare", "Compare", () => {
+  const found = report.comparison;
+  const titles = report.sides.map((one) => one.title);
+  const [before, after] = found.total.seconds;
+  const kind = found.total.measured ? "measured" : "predicted";
+  const ratio = before > 0 && after > 0 ? `, ${Number((after / before).toPrecision(3))} of the time` : "";
+  const columns = [{ title: "what", of: (row) => row[0] }, { title: titles[0], of: (row) => String(row[1]) }, { title: titles[1], of: (row) => String(row[2]) }];
+  return [
+    el("p", { id: "verdict" }, `${titles[0]} → ${titles[1]}: ${report.sides[0].dispatches.length} → ${report.sides[1].dispatches.length} dispatches, ${seconds(before)} → ${seconds(after)} ${kind}${ratio}`),
+    el("h2", {}, "Dispatches that changed"), ...(found.changed.length ? found.changed.map(changeOf) : [el("p", {}, "none gained or lost ops")]),
+    listOf("only in the first", found.vanished), listOf("only in the second", found.appeared),
+    el("h2", {}, "Decisions that differ"), found.decisions.length ? el("pre", {}, found.decisions.join("\n")) : el("p", {}, "none"),
+    el("h2", {}, "Statistics that differ"), table({ caption: "statistics", rows: found.statistics, columns }),
+    el("h2", {}, "Time by dispatch"), timesOf(),
+  ];
+}, () => report.comparison !== null);
+
+function changeOf(change) {
+  const ops = [...change.gained.map((name) => `+ ${name}`), ...change.lost.map((name) => `- ${name}`)];
+  return el("details", { open: true }, el("summary", {}, `${change.before} → ${change.after}`), el("pre", {}, [...ops, ...change.decisions.map((line_) => `because ${line_}`)].join("\n")));
+}
+
+function listOf(title, names) {
+  return names.length ? el("details", {}, el("summary", {}, `${names.length} ${title}`), el("ul", {}, names.map((name) => el("li", {}, name)))) : null;
+}
+
+/** Dispatches of both sides that compute the same nodes, and those that only one side has. */
+function timesOf() {
+  const keyOf = (one) => [...one.nodes].sort().join(", ");
+  const [first, second] = report.sides.map((shown) => summed(shown, keyOf));
+  const rows = [...new Set([...first.keys(), ...second.keys()])].map((key) => ({ key, before: first.get(key) ?? 0, after: second.get(key) ?? 0 }));
+  const columns = [
+    { title: "source nodes", long: true, of: (row) => row.key, text: (text) => cut(text, 160) }, { title: "first", number: true, of: (row) => row.before, text: seconds }, { title: "second", number: true, of: (row) => row.after, text: seconds },
+    { title: "difference", number: true, of: (row) => row.after - row.before, text: seconds },
+  ];
+  const changed = rows.sort((a, b) => Math.abs(b.after - b.before) - Math.abs(a.after - a.before));
+  return table({ caption: "dispatches by their source nodes, largest difference first", rows: changed, columns, filter: true });
+}
+
+function summed(shown, keyOf) {
+  const found = new Map();
+  for (const one of shown.dispatches) found.set(keyOf(one), (found.get(keyOf(one)) ?? 0) + timeOf(one));
+  return found;
+}

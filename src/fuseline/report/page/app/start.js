@@ -1,0 +1,47 @@
+"use strict";
+// Unpack, then show what the address says.
+
+const THEMES = ["", "light", "dark"];
+
+function turnTheme() {
+  const root = document.documentElement;
+  const next = THEMES[(THEMES.indexOf(root.dataset.theme ?? "") + 1) % THEMES.length];
+  if (next) root.dataset.theme = next;
+  else delete root.dataset.theme;
+}
+
+function showSides() {
+  if (report.sides.length < 2) return;
+  const buttons = report.sides.map((one, number) => el("button", { type: "button", "aria-pressed": String(number === place.side), click: () => go({ side: number, pick: "" }) }, one.title));
+  show(document.getElementById("side-switch"), buttons);
+}
+
+/** Show the place; a change of what is selected alone leaves the tab as it stands, scrolled and filtered. */
+function follow() {
+  const next = placeOf(location.hash);
+  const moved = next.view !== place.view || next.side !== place.side;
+  place = next;
+  if (moved) {
+    showTabs();
+    showSides();
+    showView();
+  }
+  for (const row of document.querySelectorAll("tr[data-pick]")) row.setAttribute("aria-current", String(row.dataset.pick === place.pick && place.pick !== ""));
+  for (const shape of document.querySelectorAll(".chart [data-pick]")) shape.classList.toggle("selected", shape.getAttribute("data-pick") === place.pick && place.pick !== "");
+  for (const graph of document.querySelectorAll(".graph")) graph.mark();
+  showDetails();
+}
+
+async function start() {
+  report = await unpack("main");
+  startSearch();
+  document.getElementById("theme").addEventListener("click", turnTheme);
+  window.addEventListener("hashchange", follow);
+  place = { view: "", side: -1, pick: "" };
+  follow();
+  document.documentElement.dataset.ready = "true";
+}
+
+start().catch((problem) => {
+  show(document.getElementById("view"), el("p", { class: "missed" }, `this page cannot be shown: ${problem}`));
+});

@@ -1,0 +1,36 @@
+"""What differs between the two sides of a page, as its script reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fuseline.report.difference import difference
+from fuseline.report.page.inputs import Side
+
+
+def comparison(first: Side, second: Side) -> dict[str, Any]:
+    """Statistics, dispatches and decisions that differ, and the time of both: of a whole run, and of the dispatches
+    that are on one side only (measured where both were, else predicted)."""
+    found = difference(first.record, second.record)
+    changes = [msgspec.to_builtins(change) for change in found.changed]
+    return {
+        "statistics": [[key, *values] for key, values in found.statistics.items()],
+        "appeared": found.appeared,
+        "vanished": found.vanished,
+        "changed": changes,
+        "decisions": found.decisions,
+        "total": _total(first, second),
+    }
+
+
+def _total(first: Side, second: Side) -> dict[str, Any]:
+    measured = bool(first.total_seconds and second.total_seconds)
+    if measured:
+        return {"measured": True, "seconds": [first.total_seconds, second.total_seconds]}
+    return {"measured": False, "seconds": [_predicted(first), _predicted(second)]}
+
+
+def _predicted(side: Side) -> float:
+    return sum(dispatch.predicted_ns for dispatch in side.record.dispatches) * 1e-9

@@ -1,0 +1,160 @@
+"""The report in a browser: it opens, a search finds, a click shows the reason, boxes open, two compiles compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from fuseline.cli.main import main
+from tests.browser.browser import Page, chromium
+from tests.draws import generator
+from tests.graphs.onnx_text import onnx_model
+
+HOSTILE = "<img src=x onerror=document.title='broken'>"
+LAYERS = 3
+ENTER = "\ue007"
+CLICK = "document.querySelector(arguments[0]).dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+
+
+def _model() -> onnx.ModelProto:
+    """Layers of convolutions, which stay dispatches of their own, and a node whose name is markup."""
+    draw = generator(__name__)
+    weights = {f"w{i}": draw.standard_normal((8, 8, 3, 3), dtype=np.float32) for i in range(LAYERS)}
+    body = "".join(
+        f"a{i} = Conv<pads = [1, 1, 1, 1]>(x{i}, w{i}) b{i} = Sigmoid(a{i}) x{i + 1} = Mul(a{i}, b{i}) "
+        for i in range(LAYERS)
+    )
+    model = onnx_model(f"(float[1, 8, 40, 40] x0) => (y) {{ {body} y = Exp(x{LAYERS}) }}", weights)
+    for number, node in enumerate(model.graph.node):
+        node.name = f"/net/layer.{number // 3}/{node.output[0]}/{node.op_type}"
+    model.graph.node[-1].name = HOSTILE
+    return model
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    onnx.save(_model(), folder / "m.onnx")
+    model = str(folder / "m.onnx")
+    assert main(["report", model, "-o", str(folder / "one.html"), "--assembly", "--threads", "2"]) == 0
+    changed = ["--compare-with", "fusion=none", "--no-ir"]
+    assert main(["report", model, "-o", str(folder / "two.html"), *changed, "--threads", "2"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+def test_it_opens_and_says_what_costs_most_and_how_far_it_is_from_the_roof(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html")
+    assert page.text("#tabs [aria-selected=true]") == "Overview"
+    row = page.one("#view tbody tr.pick")
+    assert "%" in row.text
+    row.click()
+    assert "of the roof" in page.text("#details") and "of all dispatches" in page.text("#details")
+    assert len(page.all("#roofline circle")) == LAYERS
+    assert page.problems() == []
+
+
+def test_names_with_markup_stay_text(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html", f"view=nodes&side=0&pick=node:{HOSTILE.replace('=', '%3D')}")
+    assert HOSTILE in page.text("#details h2") and HOSTILE in page.text("#view table")
+    for view in ("graph", "decisions", "dispatches", "overview"):
+        page.go(f"view={view}&side=0&pick=")
+    assert page.all("img") == [] and browser.title != "broken"
+
+
+def test_a_search_finds_a_node_by_keyboard(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html")
+    page.one("#view").click()
+    page.press("/")
+    page.press("layer.1 sigmoid")
+    assert len(page.until(lambda: page.all("#found li"))) >= 1
+    page.press(ENTER)
+    assert page.until(lambda: page.text("#details h2").endswith("/Sigmoid"))
+    assert page.all("#details a[href*='dispatch']")
+
+
+def test_why_two_ops_did_not_fuse_and_what_would_change_it(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html", "view=decisions&side=0&pick=")
+    page.one("tr.pick[data-pick^='group:']").click()
+    details = page.text("#details")
+    assert "missed" in details and "to change it:" in details
+    page.one("#details a[href*='reason']").click()
+    page.until(lambda: "#" in page.text("#details pre.prose"))
+
+
+def test_boxes_fold_and_open_and_edges_say_why(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html", "view=graph&side=0&pick=")
+    graph = page.one(".graph[data-graph^='dispatches']")
+    count = len(graph.find_elements("css selector", ".box"))
+    fold, unfold = graph.find_elements("css selector", "button")[:2]
+    fold.click()
+    assert len(graph.find_elements("css selector", ".box")) <= count
+    unfold.click()
+    box = graph.find_element("css selector", ".box[data-pick^='dispatch']")
+    box.send_keys(" ")
+    page.until(lambda: graph.find_elements("css selector", ".box[data-pick^='op:']"))
+    browser.execute_script(CLICK, ".edge.missed")
+    assert "They do not share a dispatch" in page.text("#details")
+
+
+def test_a_dispatch_marks_its_nodes_in_the_model(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html", "view=graph&side=0&pick=")
+    page.one(".graph[data-graph^='sources'] button:nth-of-type(2)").click()
+    browser.execute_script(CLICK, ".graph[data-graph^=dispatches] .box")
+    assert page.until(lambda: page.all(".graph[data-graph^='sources'] .box.related"))
+
+
+def test_ir_and_assembly_are_read_on_demand(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html", "view=dispatches&side=0&pick=")
+    page.one("tr.pick").click()
+    for part, words in (("ir", "linalg.generic"), ("assembly", "ret")):
+        page.one(f"#details #{part} summary").click()
+        page.until(lambda part=part, words=words: words in page.text(f"#details #{part}"))
+
+
+def test_where_the_peak_of_memory_is(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html", "view=memory&side=0&pick=")
+    assert "in wave" in page.text("#view") and page.all("#memory-chart rect.life")
+    page.one("#view tr.pick").click()
+    assert "edge" in page.text("#details")
+
+
+def test_two_compiles_compare(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "two.html", "view=compare&side=0&pick=")
+    assert "fusion=none" in page.text("#verdict") and "of the time" in page.text("#verdict")
+    assert "fused" in page.text("#view")
+    before = len(page.all("tr.pick"))
+    page.go("view=dispatches&side=0&pick=")
+    first = len(page.all("#view tr.pick"))
+    page.go("view=dispatches&side=1&pick=")
+    assert len(page.all("#view tr.pick")) > first > 0 and before == 0
+    assert page.problems() == []
+
+
+def test_tables_sort_and_filter(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html", "view=dispatches&side=0&pick=")
+    page.one("#view th:nth-of-type(4) button").click()
+    assert page.one("#view th:nth-of-type(4)").get_attribute("aria-sort") == "ascending"
+    page.one("#view input[type=search]").send_keys("no such thing")
+    assert page.until(lambda: not page.all("#view tbody tr"))
+
+
+def test_a_narrow_screen_and_a_dark_theme(pages: Path) -> None:
+    with chromium(420, 800) as narrow:
+        page = Page(narrow, pages / "one.html", "view=overview&side=0&pick=")
+        widths = narrow.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+        assert widths[0] <= widths[1] + 1
+        before = narrow.execute_script("return getComputedStyle(document.body).backgroundColor")
+        for _ in range(2):
+            page.one("#theme").click()
+        assert narrow.execute_script("return getComputedStyle(document.body).backgroundColor") != before

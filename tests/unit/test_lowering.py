@@ -28,7 +28,7 @@ def _outlined(target: str, **options: Any) -> Lowering:
     made = create_target(target, 1)
     module, ctx = prepare(onnx_model(text, w=WEIGHT), chosen, made)
     run_phases(module, ctx, chosen)
-    return Lowering(module, ctx, chosen, made, _no_branch)
+    return Lowering(module, ctx, chosen, made, _no_branch, _no_branch)
 
 
 def _no_branch(*_: object) -> Any:
@@ -96,6 +96,6 @@ def test_branches_are_compiled_where_that_makes_artifacts(target: str, asked: in
         seen.append(branch)
         return FuselineError("E0106", "not today")
 
-    lowering = Lowering(module, ctx, chosen, made, compile_branch)
+    lowering = Lowering(module, ctx, chosen, made, compile_branch, _no_branch)
     STEPS["compile-branches"](lowering)
     assert len(seen) == asked and lowering.branches == {}

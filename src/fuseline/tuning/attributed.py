@@ -11,10 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from math import hypot
 
 from fuseline.passes.fusion.plan import Ids, id_of
 from fuseline.tuning.knob import Knob
 from fuseline.tuning.trial import TrialOutcome
+
+CERTAIN_ERRORS = 2.0
+"""A difference of fewer standard errors is no difference."""
 
 STEADY_SHARE = 0.2
 """Of the time of a run, what dispatches that did not change must take to say how fast the machine was."""
@@ -57,12 +61,21 @@ def relative_time(
     trial: TrialOutcome, base: TrialOutcome, ops: frozenset[str], changed: frozenset[str]
 ) -> float | None:
     """The time of the dispatches of `ops` by that in `base`, None where it is not known; `changed`: all ops that the
-    trial's choices concern."""
-    ours, theirs = dispatch_times(trial), dispatch_times(base)
+    trial's choices concern. Where both were timed in the same rounds, that is taken."""
+    ours, theirs = dispatch_times(trial), trial.incumbent_dispatch_seconds or dispatch_times(base)
     before = _sum(theirs, ops)
     if not ours or before <= 0:
         return None
     return _sum(ours, ops) * _pace(ours, theirs, changed) / before
+
+
+def is_noise(trial: TrialOutcome, ops: frozenset[str]) -> bool:
+    """Whether the times of the dispatches of `ops` differ by less than what measuring them does."""
+    if not trial.dispatch_error:
+        return False
+    before, after = _sum(trial.incumbent_dispatch_seconds, ops), _sum(trial.dispatch_seconds, ops)
+    errors = [error for key, error in trial.dispatch_error.items() if not ops.isdisjoint(ops_of(key))]
+    return abs(after - before) < CERTAIN_ERRORS * hypot(*errors)
 
 
 def share_of(outcome: TrialOutcome, ops: frozenset[str]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from fuseline.tuning.attributed import Places, relative_time, share_of
+from fuseline.tuning.attributed import Places, is_noise, relative_time, share_of
 from fuseline.tuning.knob import Knob
 from fuseline.tuning.told import Told
 
@@ -90,6 +90,8 @@ class Effects:
         ops = self.places.ops[name]
         share = base.outcome.seconds / default_seconds if default_seconds > 0 else 1.0
         part = relative_time(told.outcome, base.outcome, ops, changed) if ops else None
+        if part is not None and is_noise(told.outcome, ops):
+            return 0.0
         if part is not None:
             return share * (1 - part) * share_of(base.outcome, ops)
         if others or told.relative is None or base.relative is None:

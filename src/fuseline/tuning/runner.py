@@ -10,6 +10,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from fuseline.border import coded
 from fuseline.errors import FuselineError
-from fuseline.runtime import Session
+from fuseline.runtime import Artifact, Session
+from fuseline.runtime.feed_files import Feeds
 from fuseline.tuning.agreement import Agreement
+from fuseline.tuning.attribution import TimedProgram, attributed, launches
 from fuseline.tuning.machine_kind import machine_kind
 from fuseline.tuning.objectives import objectives
 from fuseline.tuning.paired_rounds import Limits, PairedTimes, paired_rounds
@@ -26,7 +29,9 @@ from fuseline.tuning.realize import realized
 from fuseline.tuning.same_program import same_program
 from fuseline.tuning.sampler import Clock, MachineClock, Sampler, ThreadClock
 from fuseline.tuning.setting import SearchSetting
+from fuseline.tuning.shared_weights import on_level_ground
 from fuseline.tuning.trial import Interval, Trial, TrialOutcome
+from fuseline.verify.dispatch_times import DispatchTimer, program_run
 from fuseline.verify.model_feeds import model_hints
 
 if TYPE_CHECKING:
@@ -34,6 +39,9 @@ if TYPE_CHECKING:
 
 Realize = Callable[[SearchSetting, Mapping[str, str], Path], dict[str, Any]]
 """A configuration as arguments of `fuseline.compile`, the model aside; files that they name are in the folder."""
+
+ATTRIBUTION_SHARE = 0.5
+"""Of a trial's budget, what may be spent on single dispatches besides."""
 
 WITHOUT_CODE = "E0305"
 """What runs of a target without code raise."""
@@ -49,7 +57,7 @@ class TrialRunner:
 
     def __init__(self, setting: SearchSetting, realize: Realize = realized, folder: Path | None = None) -> None:
         self.setting, self._realize = setting, realize
-        self._kept: tuple[str, CompiledModel] | None = None
+        self._kept: _Kept | None = None
         self._own = TemporaryDirectory(prefix="fuseline-trial-") if folder is None else None
         self._folder = folder or Path(self._own.name if self._own else "")
 
@@ -80,20 +88,21 @@ class TrialRunner:
 
     def _tried(self, trial: Trial) -> dict[str, Any]:
         """Fields of the outcome."""
-        program = self.program(trial.configuration)
-        known = objectives(program.record)
+        compiled = self.program(trial.configuration)
+        known = objectives(compiled.record)
         if self._agreement is None:
             return {"state": "complete", "seconds": sum(known["predicted_seconds"].values()), **known}
         incumbent = self._incumbent(trial.incumbent)
+        program = on_level_ground(compiled, incumbent.program)
         self._agreement.require(program)
-        times = self._times(program, incumbent, trial)
+        times = self._times(program, incumbent.program, trial)
         state = "pruned" if times.verdict == "slower" else "complete"
-        return {"state": state, "ratio": times.ratio, "seconds": times.trial_seconds, **known}
+        attribution = self._attributed(program, incumbent, trial)
+        return {"state": state, "ratio": times.ratio, "seconds": times.trial_seconds, **attribution, **known}
 
     def _times(self, program: CompiledModel, incumbent: CompiledModel, trial: Trial) -> PairedTimes:
-        theirs = self._sampler(incumbent, clock_of(incumbent))
         if program.threads == incumbent.threads and same_program(program.session.artifact, incumbent.session.artifact):
-            seconds = theirs()
+            seconds = self._sampler(incumbent, clock_of(incumbent))()
             return PairedTimes(Interval(1.0, 1.0, 1.0), "same", seconds, seconds, 0)
         return self.compared(program, incumbent, Limits(self.setting.rounds, trial.budget_seconds), trial.number)
 
@@ -104,14 +113,29 @@ class TrialRunner:
         return paired_rounds(ours, theirs, limits, round_cost=ours.cost + theirs.cost, seed=self.setting.seed + seed)
 
     def _sampler(self, program: CompiledModel, clock: Clock) -> Sampler:
-        return Sampler(program.bind(self._agreement_of_code.feeds[0]), clock, wall=MachineClock())
+        return Sampler(program.bind(self.feeds), clock, wall=MachineClock())
 
-    def _incumbent(self, configuration: Mapping[str, str]) -> CompiledModel:
+    def _attributed(self, program: CompiledModel, incumbent: _Kept, trial: Trial) -> dict[str, dict[str, float]]:
+        """Fields of the outcome about single dispatches; none for programs that are not launched one by one here."""
+        theirs = incumbent.timed(self.feeds)
+        ours = timed_program(program, self.feeds, clock_of(program, incumbent.program))
+        if ours is None or theirs is None:
+            return {}
+        found = attributed(
+            ours, theirs, trial.budget_seconds * ATTRIBUTION_SHARE, seed=self.setting.seed + trial.number
+        )
+        return {
+            "dispatch_seconds": dict(found.trial),
+            "incumbent_dispatch_seconds": dict(found.incumbent),
+            "dispatch_error": dict(found.error),
+        }
+
+    def _incumbent(self, configuration: Mapping[str, str]) -> _Kept:
         key = json.dumps(configuration, sort_keys=True)
-        if self._kept is None or self._kept[0] != key:
+        if self._kept is None or self._kept.key != key:
             self._kept = None
-            self._kept = key, self.program(configuration)
-        return self._kept[1]
+            self._kept = _Kept(key, on_level_ground(self.program(configuration)))
+        return self._kept
 
     # what all trials share --------------------------------------------------------------------------------------------
 
@@ -125,7 +149,7 @@ class TrialRunner:
         numerics = self.setting.options.get("numerics", "default")
         try:
             return Agreement(
-                self._incumbent({}),
+                self._incumbent({}).program,
                 model_hints(Path(self.setting.model)),
                 self.setting.seed,
                 apart=lambda: self.program({}, fusion="none", plan=None),
@@ -137,11 +161,39 @@ class TrialRunner:
             raise
 
     @property
-    def _agreement_of_code(self) -> Agreement:
-        found = self._agreement
-        if found is None:
+    def feeds(self) -> Feeds:
+        """What programs are timed on. Raises E0305 on a target without code."""
+        if self._agreement is None:
             raise FuselineError(WITHOUT_CODE, "a target without code is not timed", node=self.setting.model)
-        return found
+        return self._agreement.feeds[0]
+
+
+@dataclass
+class _Kept:
+    """An incumbent between trials."""
+
+    key: str
+    program: CompiledModel
+    _timed: TimedProgram | None = None
+
+    def timed(self, feeds: Feeds) -> TimedProgram | None:
+        """Its dispatches one by one, prepared once."""
+        if self._timed is None:
+            self._timed = timed_program(self.program, feeds, clock_of(self.program))
+        return self._timed
+
+
+def timed_program(program: CompiledModel, feeds: Feeds, clock: Clock) -> TimedProgram | None:
+    """The program with a timer of its dispatches; None for one that is not launched one by one here, or whose records
+    are of another program than what runs these sizes."""
+    artifact = program.session.artifact
+    if not isinstance(artifact, Artifact) or not isinstance(program.session, Session):
+        return None
+    run = program_run(artifact, feeds, program.threads)
+    if run is artifact.fallback:
+        return None
+    timer = DispatchTimer(run, feeds, program.threads, clock)
+    return TimedProgram(timer, launches(timer.labels, program.record.dispatches, program.threads))
 
 
 def clock_of(*programs: CompiledModel) -> Clock:

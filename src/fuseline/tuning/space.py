@@ -54,7 +54,7 @@ def search_space(
     spaces: Sequence[str] = SPACES,
     *,
     seed: int = 0,
-    rounds: int = 15,
+    rounds: int = 60,
     progress: Progress = lambda phase, done, total: None,
 ) -> Space:
     """Compile `model` with `options` (arguments of `fuseline.compile`), and find what may be otherwise.

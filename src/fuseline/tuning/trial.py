@@ -37,7 +37,9 @@ class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
         time of a run; on a target without code the predicted one. transient_bytes, code_bytes: of the program. error:
         the coded error of a trial that `failed` or is `wrong`, as `FuselineError.to_json` has it. dispatch_seconds:
         seconds by dispatch (its members' structural ids joined by `+`), where they were measured one by one.
-        predicted_seconds: the same by the cost model. machine: the kind of machine that measured
+        incumbent_dispatch_seconds: the same of the incumbent, in the same rounds; dispatch_error: standard errors of
+        the difference in seconds, for dispatches that are not the same in both (`tuning.attribution`).
+        predicted_seconds: as dispatch_seconds, by the cost model. machine: the kind of machine that measured
         (`tuning.machine_kind`); results of different kinds are never compared. worker: which process did.
     """
 
@@ -50,6 +52,8 @@ class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
     dispatches: int = 0
     error: dict[str, str] | None = None
     dispatch_seconds: dict[str, float] = {}
+    incumbent_dispatch_seconds: dict[str, float] = {}
+    dispatch_error: dict[str, float] = {}
     predicted_seconds: dict[str, float] = {}
     machine: str = ""
     worker: str = ""

@@ -28,6 +28,9 @@ NODE = RepeatNode({"counted": True, "states": 1, "reads": {"body": [1]}}, {"body
 OPERANDS = [np.array(0), np.array(3), np.array(1), np.array([1.5, -2], np.float32)]
 
 
+repeated_texts.install()
+
+
 def _module() -> tuple[ModuleOp, FuncOp]:
     type_ = TensorType(f32, [2])
     declared = declare_repeat("host.For.0", "For", NODE, [type_], [type_])

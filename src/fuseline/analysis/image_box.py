@@ -132,9 +132,9 @@ class ImageBox:
 def image_box(
     root: StructuredOp, position: int, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool]
 ) -> ImageBox | None:
-    """The box of input `position` of a convolution, from which it can be evaluated; None where it is no image (or
-    rows that lie across memory), does not go plainly along its dimensions, or one register tile would need too much of it. `is_stored`: where evaluation
-    ends."""
+    """The box of input `position` of a convolution, or of a product whose rows lie across memory, from which it can be
+    evaluated; None where it is neither, does not go plainly along its dimensions, or one register tile would need too
+    much of it. `is_stored`: where evaluation ends."""
     map_, value = root.input_maps[position], root.inputs[position]
     extents, coordinates = root.loops(shapes), coordinates_of(map_)
     rows = _rows(root, position, extents)

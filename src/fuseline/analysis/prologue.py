@@ -25,7 +25,7 @@ from math import prod
 from typing import Literal
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import TensorType, f64, i64
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -35,12 +35,12 @@ from fuseline.analysis.image_box import choose_box_block, image_box, root_ns
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
+from fuseline.analysis.packings import MOST_BLOCKS, block_of, block_steps, extent_of, packings
 from fuseline.analysis.pixel_lines import walks_lines
-from fuseline.analysis.reduction_block import steps_of_block
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts, assumed_size
-from fuseline.ir.dim import Dim, product, upper_bound
+from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.reachable import reachable
 
 PrologueKind = Literal["addressed", "segmented", "boxed", "packed"]
@@ -48,15 +48,9 @@ PrologueKind = Literal["addressed", "segmented", "boxed", "packed"]
 _FREE = (*RESHAPES, linalg.ops.FillOp, tensor.EmptyOp)
 """Ops that are looked through wherever they are: nothing is stored for them."""
 
-MOST_BLOCKS = 64
-"""Blocks of rows or columns that a launch is divided into, at most: more balance no better."""
-
 LONGEST_PACKED = 4096
 """Reduction steps up to which a block of rows fits the scratch; longer ones are packed block by block
 (`reduction_block.py`)."""
-
-PACKED_STEPS = 28 << 10
-"""Elements of a block that is packed beside the other one: rows or columns times reduction steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +204,9 @@ def _boxed(
     elements = assumed_size(product(shapes.dims(root.inputs[position])))
     element_ns = costs.packing_ns + total * costs.operation_ns
     block = choose_box_block(box, extents, elements, element_ns, root_ns(extents, costs))
-    columns = _extent(root, used_dims(root.output_maps[0]) - used_dims(root.input_maps[position]), shapes)
+    columns = extent_of(root, used_dims(root.output_maps[0]) - used_dims(root.input_maps[position]), shapes)
     lines = prod(extents[loop] for loop in box.rows[:-1])
-    groups = min(-(-assumed_size(columns) // _uses(root, costs.block_uses)), -(-MOST_BLOCKS // lines))
+    groups = min(-(-assumed_size(columns) // block_of(root, costs.block_uses)), -(-MOST_BLOCKS // lines))
     often = max(1.0, block.evaluated * groups / elements)
     return Prologue("boxed", often, often, total)
 
@@ -222,8 +216,8 @@ def _packed(
 ) -> Prologue:
     if _reduces(chain):
         return Prologue(None, reason="a reduction would be repeated for every block")
-    steps = upper_bound(_extent(root, set(root.reduction), shapes))
-    if (steps is None or steps > LONGEST_PACKED) and _block_steps(root, shapes) is None:
+    steps = upper_bound(extent_of(root, set(root.reduction), shapes))
+    if (steps is None or steps > LONGEST_PACKED) and block_steps(root, shapes) is None:
         return Prologue(
             None,
             reason=f"a block of rows of {'an unknown number of' if steps is None else steps} steps does not fit the "
@@ -237,33 +231,6 @@ def _reduces(chain: Sequence[Operation]) -> bool:
     return any(is_generic(op) and StructuredOp(op).reduction for op in chain)
 
 
-def packings(root: StructuredOp, position: int, shapes: ShapeAnalysis, block_uses: int) -> tuple[float, float]:
-    """How often an operand is packed: where the other one is stored, and where that is packed, too, so that its blocks
-    are what fits. At the sizes that are assumed; `block_uses` of the machine."""
-    uses, steps = _uses(root, block_uses), _packed_steps(root, shapes)
-    alone = _evaluations(root, position, shapes, uses, MOST_BLOCKS)
-    beside = _evaluations(root, position, shapes, min(uses, max(1, PACKED_STEPS // max(steps, 1))), None)
-    return alone, max(alone, beside)
-
-
-def _block_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int | None:
-    extents = root.loops(shapes)
-    return steps_of_block([extents[loop] for loop in root.reduction if extents[loop] != 1])
-
-
-def _packed_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int:
-    """Reduction steps that are packed at a time: all, or those of a block."""
-    steps, block = assumed_size(_extent(root, set(root.reduction), shapes)), _block_steps(root, shapes)
-    return steps if block is None else min(block, steps)
-
-
-def _uses(root: StructuredOp, block_uses: int) -> int:
-    """Rows or columns of a block: half as many elements of 64 bits are as many vectors."""
-    result = root.op.results[0].type
-    wide = isinstance(result, TensorType) and result.element_type in (f64, i64)
-    return max(1, block_uses // 2) if wide else block_uses
-
-
 def _walks_across(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
     """Whether rows lie along another loop than the innermost of the reduction, which they are packed along: panels of
     columns are turned in registers, rows are not."""
@@ -273,21 +240,6 @@ def _walks_across(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> b
     reduction = [loop for loop in root.reduction if extents[loop] != 1]
     stored = [expr for expr, size in zip(root.input_maps[position].results, sizes, strict=True) if size != 1]
     return bool(reduction and stored) and reduction[-1] not in dims_of(stored[-1])
-
-
-def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis, uses: int, most: int | None) -> float:
-    """How often each element of the operand is evaluated: once per block (of `uses` points, of which there are `most`)
-    of what it is reused over, and per window position; at the sizes that are assumed."""
-    mine = used_dims(root.input_maps[position])
-    reuse = assumed_size(_extent(root, used_dims(root.output_maps[0]) - mine, shapes))
-    iterations = assumed_size(_extent(root, mine, shapes))
-    elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
-    blocks = -(-reuse // uses)
-    return max(1.0, iterations / elements) * (blocks if most is None else min(blocks, most))
-
-
-def _extent(root: StructuredOp, loops: Collection[int], shapes: ShapeAnalysis) -> Dim:
-    return product(extent for loop, extent in enumerate(root.loops(shapes)) if loop in loops)
 
 
 # windows --------------------------------------------------------------------------------------------------------------

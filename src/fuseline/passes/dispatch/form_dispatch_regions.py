@@ -60,7 +60,7 @@ from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.idiom_remarks import idiom_name, near_idiom_remarks, near_stream_remarks
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.node_ids import digest
+from fuseline.passes.fusion.node_digests import digest
 from fuseline.passes.fusion.plan import read_plan
 from fuseline.passes.fusion.plan_constraints import PlanMatcher
 from fuseline.passes.fusion.planned_driver import guided_partition

@@ -11,7 +11,8 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.node_ids import ID_DIGITS, assign_ids, digest
+from fuseline.passes.fusion.node_digests import digest
+from fuseline.passes.fusion.node_ids import ID_DIGITS, assign_ids
 
 from .programs import Program
 

@@ -9,7 +9,8 @@ from math import isfinite
 from xdsl.ir import Operation
 
 from fuseline.analysis.indexing_maps import dims_of
-from fuseline.analysis.prologue import Prologue, packings
+from fuseline.analysis.packings import packings
+from fuseline.analysis.prologue import Prologue
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, multiply_add_operands
 from fuseline.analysis.walks import Scatter
 from fuseline.ir.costs import MachineCosts, assumed_size

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 from fuseline.targets.cpu.kernel_ir.control import Control
 from fuseline.targets.cpu.kernel_ir.emitter import split
-from fuseline.targets.cpu.kernel_ir.types import BITS, I1, I64, Operand, Type, Value, type_of
+from fuseline.targets.cpu.kernel_ir.types import I1, I64, Operand, Type, Value, type_of
 
 Number: TypeAlias = Value | int | float
 
@@ -198,32 +198,6 @@ class Arithmetic(Control):
             return all(number == number for number in (x.attr if isinstance(x.attr, tuple) else (x.attr,)))
         return (x.args[0] if x.op == "splat" else x) in self._numbers
 
-    # bits -------------------------------------------------------------------------------------------------------------
-
-    def bitand(self, a: Number, b: Number) -> Value:
-        """Bitwise and."""
-        return self._binary("and", a, b)
-
-    def bitor(self, a: Number, b: Number) -> Value:
-        """Bitwise or."""
-        return self._binary("or", a, b)
-
-    def xor(self, a: Number, b: Number) -> Value:
-        """Bitwise exclusive or."""
-        return self._binary("xor", a, b)
-
-    def shl(self, a: Number, b: Number) -> Value:
-        """Shift left; `b` below the width."""
-        return self._binary("shl", a, b)
-
-    def lshr(self, a: Number, b: Number) -> Value:
-        """Shift right, zeros in; `b` below the width."""
-        return self._binary("lshr", a, b)
-
-    def ashr(self, a: Number, b: Number) -> Value:
-        """Shift right, the sign in; `b` below the width."""
-        return self._binary("ashr", a, b)
-
     # floats -----------------------------------------------------------------------------------------------------------
 
     def fma(self, a: Number, b: Number, c: Number) -> Value:
@@ -264,18 +238,6 @@ class Arithmetic(Control):
         """`a` rounded towards zero, as a float."""
         return self._unary("trunc", a)
 
-    def leading_zeros(self, a: Value) -> Value:
-        """Zero bits above the highest set one; the width for 0."""
-        return self._unary("ctlz", a)
-
-    def trailing_zeros(self, a: Value) -> Value:
-        """Zero bits below the lowest set one; the width for 0."""
-        return self._unary("cttz", a)
-
-    def count_ones(self, a: Value) -> Value:
-        """Set bits."""
-        return self._unary("ctpop", a)
-
     # choice and conversion --------------------------------------------------------------------------------------------
 
     def compare(self, predicate: str, a: Number, b: Number) -> Value:
@@ -299,14 +261,6 @@ class Arithmetic(Control):
             x, y = self.splat(x, condition.type.lanes), self.splat(y, condition.type.lanes)
         args = (condition, _plain(x), _plain(y)) if x.type == I64 else (condition, x, y)
         return self.pure("select", x.type, args)
-
-    def bitcast(self, a: Value, dtype: str) -> Value:
-        """The same bits as lanes of another type, as many as there are bits for."""
-        return (
-            a
-            if a.type.dtype == dtype
-            else self.pure("bitcast", Type(dtype, a.type.lanes * BITS[a.type.dtype] // BITS[dtype]), (a,))
-        )
 
     def splat(self, scalar: Value | int, lanes: int) -> Value:
         """`scalar` in every lane."""

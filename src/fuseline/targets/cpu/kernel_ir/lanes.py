@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fuseline.targets.cpu.kernel_ir.arithmetic import Arithmetic, Number
+from fuseline.targets.cpu.kernel_ir.arithmetic import Number
+from fuseline.targets.cpu.kernel_ir.bits import Bits
 from fuseline.targets.cpu.kernel_ir.types import Operand, Type, Value
 
 
-class Lanes(Arithmetic):
+class Lanes(Bits):
     """Scalars are vectors of one lane."""
 
     def iota(self, lanes: int, dtype: str = "i64") -> Value:

@@ -1,0 +1,64 @@
+"""How often an operand is packed: evaluated into scratch, once per block of rows or columns of the other one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xdsl.dialects.builtin import TensorType, f64, i64
+
+from fuseline.analysis.indexing_maps import used_dims
+from fuseline.analysis.reduction_block import steps_of_block
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import StructuredOp
+from fuseline.ir.costs import assumed_size
+from fuseline.ir.dim import Dim, product
+
+MOST_BLOCKS = 64
+"""Blocks of rows or columns that a launch is divided into, at most: more balance no better."""
+
+PACKED_STEPS = 28 << 10
+"""Elements of a block that is packed beside the other one: rows or columns times reduction steps."""
+
+
+def packings(root: StructuredOp, position: int, shapes: ShapeAnalysis, block_uses: int) -> tuple[float, float]:
+    """How often an operand is packed: where the other one is stored, and where that is packed, too, so that its blocks
+    are what fits. At the sizes that are assumed; `block_uses` of the machine."""
+    uses, steps = block_of(root, block_uses), _packed_steps(root, shapes)
+    alone = _evaluations(root, position, shapes, uses, MOST_BLOCKS)
+    beside = _evaluations(root, position, shapes, min(uses, max(1, PACKED_STEPS // max(steps, 1))), None)
+    return alone, max(alone, beside)
+
+
+def block_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int | None:
+    """Reduction steps that are packed at a time where not all are; None where all have to be."""
+    extents = root.loops(shapes)
+    return steps_of_block([extents[loop] for loop in root.reduction if extents[loop] != 1])
+
+
+def _packed_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int:
+    """Reduction steps that are packed at a time: all, or those of a block."""
+    steps, block = assumed_size(extent_of(root, set(root.reduction), shapes)), block_steps(root, shapes)
+    return steps if block is None else min(block, steps)
+
+
+def block_of(root: StructuredOp, block_uses: int) -> int:
+    """Rows or columns of a block: half as many elements of 64 bits are as many vectors."""
+    result = root.op.results[0].type
+    wide = isinstance(result, TensorType) and result.element_type in (f64, i64)
+    return max(1, block_uses // 2) if wide else block_uses
+
+
+def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis, uses: int, most: int | None) -> float:
+    """How often each element of the operand is evaluated: once per block (of `uses` points, of which there are `most`)
+    of what it is reused over, and per window position; at the sizes that are assumed."""
+    mine = used_dims(root.input_maps[position])
+    reuse = assumed_size(extent_of(root, used_dims(root.output_maps[0]) - mine, shapes))
+    iterations = assumed_size(extent_of(root, mine, shapes))
+    elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
+    blocks = -(-reuse // uses)
+    return max(1.0, iterations / elements) * (blocks if most is None else min(blocks, most))
+
+
+def extent_of(root: StructuredOp, loops: Collection[int], shapes: ShapeAnalysis) -> Dim:
+    """Iterations of some of the loops."""
+    return product(extent for loop, extent in enumerate(root.loops(shapes)) if loop in loops)

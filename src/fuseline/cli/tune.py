@@ -178,7 +178,7 @@ def _refuse_both(resume: bool, replay: Path | None) -> None:
 
 def _searched(wishes: Any) -> Tuned:
     from fuseline.cli.tune_progress import search_progress
-    from fuseline.tuning.confirmation_trial import confirmation
+    from fuseline.tuning.confirmation import confirmation
     from fuseline.tuning.tuning_run import TuningRun
 
     with search_progress(f"tuning {wishes.model.name}") as shown:

@@ -97,7 +97,7 @@ class TrialRunner:
         self._agreement.require(program)
         times = self._times(program, incumbent.program, trial)
         state = "pruned" if times.verdict == "slower" else "complete"
-        attribution = self._attributed(program, incumbent, trial)
+        attribution = self._attributed(program, incumbent, trial) if self.setting.attribution else {}
         return {"state": state, "ratio": times.ratio, "seconds": times.trial_seconds, **attribution, **known}
 
     def _times(self, program: CompiledModel, incumbent: CompiledModel, trial: Trial) -> PairedTimes:

@@ -16,7 +16,7 @@ class SearchSetting(msgspec.Struct, frozen=True, kw_only=True):
         model: the path of the model. options: arguments of `fuseline.compile` that are not their default, as JSON holds
         them. knobs: what is searched; a configuration chooses among these. plan: the plan of the default compile as
         text, which choices about groups change. seed: of inputs and of everything drawn. rounds: the most rounds that a
-        trial is timed in.
+        trial is timed in. attribution: whether dispatches are timed one by one, too.
     """
 
     model: str
@@ -25,3 +25,4 @@ class SearchSetting(msgspec.Struct, frozen=True, kw_only=True):
     plan: str = ""
     seed: int = 0
     rounds: int = 60
+    attribution: bool = True

@@ -21,8 +21,9 @@ class Lab:
     """Evaluators that each measure one ratio."""
 
     def __init__(self, ratio: Callable[[], float], state: State = "complete") -> None:
-        self.ratio, self.state, self.settings, self.trials = ratio, state, list[SearchSetting](), list[Trial]()
-        self.open = 0
+        self.ratio = ratio
+        self.state: State = state
+        self.settings, self.trials, self.open = list[SearchSetting](), list[Trial](), 0
 
     def __call__(self, setting: SearchSetting) -> Lab:
         self.settings.append(setting)

@@ -52,8 +52,8 @@ def diff(
     """Show what changed from BEFORE to AFTER: dispatches that appeared, vanished or changed, and the decisions that did
     it.
 
-    Each is an ONNX file, a .fuse artifact, a plan (.toml), or the saved output of `stats --dispatches --decisions
-    --json` (.json). Two folders, or two saved tables of `stats MODELS --json`, are compared row by row.
+    Each is an ONNX file, a .fuse artifact, a plan (.toml, .plan), or the saved output of `stats --dispatches
+    --decisions --json` (.json). Two folders, or two saved tables of `stats MODELS --json`, are compared row by row.
     """
     if as_json and as_markdown:
         raise FuselineError("E0501", "--json and --markdown are two forms of the output", hint="leave one of them out")

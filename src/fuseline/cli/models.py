@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def is_model(path: Path) -> bool:
     """Whether the path names something to compile, rather than what a compile left."""
-    return path.suffix not in (ARTIFACT_SUFFIX, ".toml", ".json")
+    return path.suffix not in (ARTIFACT_SUFFIX, ".toml", ".plan", ".json")
 
 
 def is_artifact(path: Path) -> bool:

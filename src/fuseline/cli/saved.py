@@ -17,7 +17,7 @@ from fuseline.errors import FuselineError
 from fuseline.report.model_table import ModelRow
 from fuseline.report.records import CompileRecord, Decision, DispatchRecord, MemberRecord
 
-PLAN_SUFFIX = ".toml"
+PLAN_SUFFIXES = (".toml", ".plan")
 
 _ENVELOPE = (
     "version",
@@ -39,7 +39,7 @@ def any_record(path: Path, options: Mapping[str, Any]) -> CompileRecord:
     a compile raises."""
     if path.suffix == ".json":
         return _saved_record(path)
-    return _plan_record(path) if path.suffix == PLAN_SUFFIX else record_of(path, options)
+    return _plan_record(path) if path.suffix in PLAN_SUFFIXES else record_of(path, options)
 
 
 def any_rows(path: Path, options: Mapping[str, Any]) -> list[ModelRow] | None:
@@ -112,6 +112,7 @@ def _plan_record(path: Path) -> CompileRecord:
         fingerprint=plan.graph,
         dispatches=dispatches,
         statistics={"dispatches": len(dispatches), **wishes},
+        tuned=list(plan.tuned.change) if plan.tuned is not None else [],
     )
 
 

@@ -103,7 +103,7 @@ def _spaces(context: click.Context, parameter: click.Parameter, value: str) -> l
 @click.option(
     "--rounds",
     type=click.IntRange(min=3),
-    default=15,
+    default=60,
     show_default=True,
     help="The most rounds in which a trial is timed against the best so far.",
 )

@@ -13,11 +13,14 @@ from typing import Any, TypeAlias
 import msgspec
 
 from fuseline.report.explain import decision_line
-from fuseline.report.records import CompileRecord, Decision, DispatchRecord, MemberRecord
+from fuseline.report.records import CompileRecord, Decision, DispatchRecord, MemberRecord, TunedChange
 from fuseline.report.statistics import statistics_json
 
 Key: TypeAlias = str
 """What an op is known by on both sides."""
+
+_SHOWN = 4
+"""Nodes that a line about a search names."""
 
 _KNOWN_OF_A_COMPILE = "bytes_moved"
 
@@ -36,18 +39,20 @@ class DispatchChange(msgspec.Struct, frozen=True, kw_only=True):
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """The differences of B against A. `appeared` and `vanished` dispatches share no op with one that is left on the
-    other side."""
+    other side. `tuned`: what a search changed, and what each change gained, of a side that follows its plan."""
 
     statistics: dict[str, tuple[Any, Any]]
     appeared: list[str]
     vanished: list[str]
     changed: list[DispatchChange] = []
     decisions: list[str]
+    tuned: list[str] = []
 
     @property
     def empty(self) -> bool:
         """Whether nothing differs."""
-        return not (self.statistics or self.appeared or self.vanished or self.changed or self.decisions)
+        found = (self.statistics, self.appeared, self.vanished, self.changed, self.decisions, self.tuned)
+        return not any(found)
 
 
 def difference(before: CompileRecord, after: CompileRecord) -> Difference:
@@ -64,7 +69,28 @@ def difference(before: CompileRecord, after: CompileRecord) -> Difference:
         vanished=sorted(sides.label(old[i]) for i in vanished),
         changed=[sides.change(old[i], new[j], flips) for i, j in pairs],
         decisions=[line for flip in flips for line in flip.lines],
+        tuned=_tuned(before, after),
     )
+
+
+def _tuned(before: CompileRecord, after: CompileRecord) -> list[str]:
+    """The choices of a search that one side has and the other has not."""
+    sides = [{(change.knob, change.choice): change for change in record.tuned} for record in (before, after)]
+    gone, new = ([change for key, change in mine.items() if key not in other] for mine, other in (sides, sides[::-1]))
+    return [f"- {tuned_line(change)}" for change in gone] + [f"+ {tuned_line(change)}" for change in new]
+
+
+def tuned_line(change: TunedChange) -> str:
+    """What a search chose, and what that gained by itself.
+
+    >>> tuned_line(TunedChange(knob="dedup", choice="none", detail="how much dispatches share code", gain=0.012))
+    'tuned dedup = none: how much dispatches share code; gains 1.20 %'
+    """
+    gained = f"; {'gains' if change.gain > 0 else 'loses'} {100 * abs(change.gain):.2f} %" if change.gain else ""
+    where = (
+        f" [{', '.join(change.nodes[:_SHOWN])}{', ..' if len(change.nodes) > _SHOWN else ''}]" if change.nodes else ""
+    )
+    return f"tuned {change.knob} = {change.choice}: {change.detail}{gained}{where}"
 
 
 # statistics -----------------------------------------------------------------------------------------------------------
@@ -234,7 +260,7 @@ def difference_lines(found: Difference) -> list[str]:
     for change in found.changed:
         lines += _change_lines(change)
         shown.update(change.decisions)
-    return lines + [line for line in found.decisions if line not in shown]
+    return lines + [line for line in found.decisions if line not in shown] + found.tuned
 
 
 def _change_lines(change: DispatchChange) -> list[str]:

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from fuseline.tuning.goal import Goal, dominates
 from fuseline.tuning.trial import TrialOutcome
 
+NOISE, EQUAL = 2e-3, 1e-9
+"""Shares of a run by which times that were measured, or predicted, may differ and be the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -55,6 +58,22 @@ class TrialsTold:
         """The time of the default, which is the first trial; `first`: its outcome before it is told."""
         outcome = self.trials[0].outcome if self.trials else first
         return outcome.seconds if outcome is not None else 0.0
+
+    def simplest(self) -> Told | None:
+        """Of the trials that are as good as the best but for noise, the one that changes least: a choice that gains
+        nothing is none."""
+        best = self.best
+        if best is None or best.values is None:
+            return best
+        room = NOISE if best.outcome.ratio is not None and self.goal.of_time else EQUAL
+        alike = [
+            told
+            for told in self.trials
+            if told.values is not None
+            and told.values[0] <= best.values[0] * (1 + room)
+            and all(ours <= theirs for ours, theirs in zip(told.values[1:], best.values[1:], strict=True))
+        ]
+        return min(alike, key=lambda told: (len(told.configuration), told.values or (), told.number))
 
     def front(self) -> list[Told]:
         """The trials that no other beats in every objective, the best by the first objective first; one of those with

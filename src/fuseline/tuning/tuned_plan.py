@@ -3,6 +3,7 @@ each change gained."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,10 @@ def tuned_plan(
     if "without_rules" in options:
         options["without_rules"] = tuple(options["without_rules"])
     tuned = TunedChoices(**options, change=tuple(changes), measured=dict(measured))
-    return _groups(setting, configuration) + tuned_text(tuned)
+    plan = _groups(setting, configuration)
+    if tuned.threads is not None:
+        plan = re.sub(r"(?m)^threads = \d+$", f"threads = {tuned.threads}", plan, count=1)
+    return plan + tuned_text(tuned)
 
 
 def _groups(setting: SearchSetting, configuration: Mapping[str, str]) -> str:

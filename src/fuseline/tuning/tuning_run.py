@@ -19,10 +19,12 @@ from fuseline.tuning.budget import Budget
 from fuseline.tuning.extra import quiet
 from fuseline.tuning.goal import Goal
 from fuseline.tuning.importance import importance
+from fuseline.tuning.kernel_records import kernel_records
 from fuseline.tuning.knob import SPACES
 from fuseline.tuning.machine_kind import machine_kind
 from fuseline.tuning.predicted_evaluator import PredictedEvaluator
 from fuseline.tuning.recorded import RecordedEvaluator, TrialLog
+from fuseline.tuning.records import remember
 from fuseline.tuning.search import Search, SearchResult, Watch, default_window
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.space import Space, has_code, search_space
@@ -31,6 +33,9 @@ from fuseline.tuning.study_file import default_file, kept, opened
 from fuseline.tuning.told import Told
 from fuseline.tuning.trial import Evaluator
 from fuseline.tuning.tuned_plan import changes_of, tuned_plan
+
+LONGEST_SECONDS = 10.0
+"""That a trial is measured."""
 
 NO_MACHINE = "none"
 """Where predicted times hold."""
@@ -52,7 +57,7 @@ class Wishes:
     goal: Goal = field(default_factory=Goal)
     budget: Budget = field(default_factory=Budget)
     seed: int | None = None
-    rounds: int = 15
+    rounds: int = 60
     storage: Path | None = None
     resume: bool = False
     record: Path | None = None
@@ -156,6 +161,7 @@ class TuningRun:
             budget=Budget(trials=evaluator.trials) if recorded else wishes.budget,
             seed=about.seed,
             window=about.window,
+            trial_seconds=trial_seconds(wishes.budget),
             watch=self._watch,
             record=log.add if log is not None else lambda configuration, outcome: None,
         )
@@ -165,7 +171,7 @@ class TuningRun:
     def _finished(
         self, space: Space, search: Search, result: SearchResult, about: About, place: tuple[str, str]
     ) -> Tuned:
-        best = result.trials.best
+        best = result.trials.simplest()
         chosen = dict(best.configuration) if best is not None else {}
         try:
             confirmed = self._confirmed(space, chosen, result)
@@ -178,7 +184,9 @@ class TuningRun:
         changes = changes_of(space.setting.knobs, chosen, search.proposer.effects.gains, default_seconds)
         report = self._report(space, result, about, confirmed)
         report.changes, (report.storage, report.study) = changes, place
-        report.kept = "default" if not chosen else "tuned"
+        report.kept, report.best = "tuned" if chosen else "default", best.number if best is not None else 0
+        if report.kept == "tuned" and confirmed is not None:
+            remember(kernel_records(space.setting, chosen, result.trials.trials, search.proposer.effects))
         return Tuned(tuned_plan(space.setting, chosen, changes, measured_facts(report)), report)
 
     def _confirmed(self, space: Space, chosen: Mapping[str, str], result: SearchResult) -> Confirmed | None:
@@ -188,7 +196,7 @@ class TuningRun:
         return self._confirm(space.setting, chosen)
 
     def _report(self, space: Space, result: SearchResult, about: About, confirmed: Confirmed | None) -> TuningReport:
-        trials, best = result.trials, result.trials.best
+        trials = result.trials
         codes = Counter(told.outcome.error["code"] for told in trials.trials if told.outcome.error)
         return TuningReport(
             model=str(self.wishes.model),
@@ -200,7 +208,7 @@ class TuningRun:
             ended=result.ended,
             seconds=round(result.seconds, 3),
             default_seconds=trials.default_seconds(),
-            best=best.number if best is not None else 0,
+            best=0,
             knobs=dict(Counter(knob.space for knob in space.setting.knobs)),
             trials=trial_rows(trials.trials),
             failures=dict(codes),
@@ -208,6 +216,15 @@ class TuningRun:
             importance=importance(space.setting.knobs, trials.trials),
             confirmed=confirmed,
         )
+
+
+def trial_seconds(budget: Budget) -> float:
+    """The most that one trial is measured: of a short budget a hundredth, so that many are.
+
+    >>> trial_seconds(Budget(seconds=600)), trial_seconds(Budget(seconds=60)), trial_seconds(Budget(trials=20))
+    (6.0, 2.0, 10.0)
+    """
+    return LONGEST_SECONDS if budget.seconds is None else min(max(budget.seconds / 100, 2.0), LONGEST_SECONDS)
 
 
 def trial_rows(trials: Sequence[Told]) -> list[TrialRow]:

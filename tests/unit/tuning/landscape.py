@@ -4,7 +4,7 @@ others, but for a pair that only pays together."""
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from fuseline.tuning.knob import Knob
 from fuseline.tuning.search import Search, SearchResult
 from fuseline.tuning.study import About, open_study
 from fuseline.tuning.study_file import opened
-from fuseline.tuning.trial import Interval, State, Trial, TrialOutcome
+from fuseline.tuning.trial import Evaluator, Interval, State, Trial, TrialOutcome
 
 OF_TIME = Goal()
 LAYERS = 6
@@ -113,7 +113,7 @@ ABOUT = About(
 
 
 def searched(
-    evaluator: LandscapeEvaluator,
+    evaluator: Evaluator,
     file: Path | None = None,
     *,
     trials: int = 30,
@@ -122,6 +122,7 @@ def searched(
     resume: bool = False,
     window: int = 1,
     knobs: tuple[Knob, ...] = KNOBS,
+    record: Callable[[dict[str, str], TrialOutcome], object] = lambda configuration, outcome: None,
 ) -> SearchResult:
     """A search of the landscape, kept in `file`, or nowhere."""
     about = msgspec.structs.replace(ABOUT, objectives=goal.objectives)
@@ -136,6 +137,7 @@ def searched(
         budget=Budget(trials=trials),
         seed=seed,
         window=window,
+        record=record,
     )
     return search.run()
 

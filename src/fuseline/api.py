@@ -198,6 +198,7 @@ def compile_options(**choices: Any) -> CompileOptions:
     from fuseline.compile_options import CompileOptions
 
     given = {name: value for name, value in choices.items() if value is not None or name not in _UNSAID}
+    given["fuel"] = fuel_option(given.get("fuel"))
     options = CompileOptions(**_with_plan(given))
     shapes = {name: shape_option(shape) for name, shape in (options.shapes or {}).items()}
     return replace(options, shapes=shapes, recorded=_recorded(options) if options.tuned else options.recorded)
@@ -237,6 +238,22 @@ def _with_plan(given: dict[str, Any]) -> dict[str, Any]:
     return {**merged, "plan_remarks": told}
 
 
+def fuel_option(fuel: Any) -> Any:
+    """Fuel as the pipeline takes it. Raises FuselineError (E0501) for a kind that there is not, or no count.
+
+    >>> fuel_option({"fusion": 12}).left("fusion"), fuel_option(None)
+    (True, None)
+    """
+    from fuseline.ir.fuel import KINDS, Fuel
+
+    if fuel is None or isinstance(fuel, Fuel):
+        return fuel
+    kinds = dict(fuel) if isinstance(fuel, Mapping) else {}
+    if not kinds or not all(kind in KINDS and type(count) is int and count >= 0 for kind, count in kinds.items()):
+        raise wrong("fuel", fuel, f"a count for some of {', '.join(KINDS)}, such as {{'fusion': 12}}")
+    return Fuel(kinds)
+
+
 @border("compile")
 def compile(
     model: Model,
@@ -257,6 +274,7 @@ def compile(
     kernels: Mapping[str, str] | None = None,
     tuned: bool | str | os.PathLike[str] = False,
     cache: bool = True,
+    fuel: Mapping[str, int] | None = None,
     progress: Progress | None = None,
     after_pass: Callable[[str, Any, Any], object] | None = None,
 ) -> CompiledModel:
@@ -278,7 +296,8 @@ def compile(
         every load (docs/memory.md). kernels: choices for kernels by the name of their class, such as
         `{"contraction.8f37c55e9cf8": "tile=9x48"}`; tuned: use those that tuning records of machines like this have,
         the user's own or those in a file (docs/tuning.md). cache: take the finished program from the user's cache where
-        it is there, else keep it (docs/cache.md). progress: called with a phase, steps done, steps in all; not for a
+        it is there, else keep it (docs/cache.md). fuel: how many decisions of a kind may be made, for finding one that
+        does harm (docs/checking.md). progress: called with a phase, steps done, steps in all; not for a
         program from the cache. after_pass: called with `phase/pass`, the module and its context after each pass, and
         with `input` before the first; such a compile takes nothing from the cache.
 
@@ -301,6 +320,7 @@ def compile(
         kernels=kernels,
         tuned=tuned,
         cache=cache,
+        fuel=fuel,
         progress=progress,
         after_pass=after_pass,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from fuseline.arguments import kernel_texts, mapping, names, nested, path_option, paths, thread_count, wrong
+from fuseline.ir.fuel import Fuel
 from fuseline.ir.kernel_choice import NO_CHOICES, KernelChoices, given_choices
 
 Progress = Callable[[str, int, int], None]
@@ -53,8 +54,9 @@ class CompileOptions:
     (docs/tuning.md); `tuned`: those that tuning records of machines like this one have, the user's own or those in a
     file, which whoever reads them puts into `recorded`. `progress(phase, done, total)` is called as work proceeds,
     `after_pass(place, module, context)` after each pass (`phase/name`) and, as `input`, before the first. `observer` is
-    shown each program of a compile with its kernels and schedule. `poison` is for tests: the program overwrites memory
-    that nothing needs any more after every step. `cache`: the finished program
+    shown each program of a compile with its kernels and schedule. `fuel` limits
+    optional decisions and notes those that were made. `poison` is for tests: the program overwrites memory that nothing
+    needs any more after every step. `cache`: the finished program
     may come from the cache, and is kept there. `code_limits` is for compiles that start again: see
     `form-dispatch-regions`.
     """
@@ -83,6 +85,7 @@ class CompileOptions:
     progress: Progress | None = None
     after_pass: Callable[[str, Any, Any], object] | None = None
     observer: CompileObserver | None = None
+    fuel: Fuel | None = None
     pass_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     code_limits: Mapping[str, int] = field(default_factory=dict[str, int])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,6 +140,18 @@ _CLONES = "clone-cheap-producers"
 _OF_A_LEVEL = frozenset(PHASES["dedup"]) - {_RECORDS}
 """Passes that are told how much dispatches may share."""
 
+OPTIONAL = frozenset(
+    (
+        *PHASES["cleanup"][PHASES["cleanup"].index("canonicalize") :],
+        *PHASES["layout"],
+        *PHASES["padding"],
+        *PHASES["fusion"],
+        *PHASES["dispatch"],
+        *PHASES["dedup"],
+    )
+) - {"compute-sizes-on-host", "form-dispatch-regions", _CLONES, "outline-executables", _RECORDS}
+"""What a program is right without, if larger and slower: the passes that fuel is for."""
+
 PLAN_STAGE = "plan"
 
 FLOW_STAGE = "flow"
@@ -179,16 +191,36 @@ def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, 
             return
 
 
+def run_steps(
+    module: ModuleOp, ctx: CompilerContext, options: CompileOptions, steps: Sequence[tuple[str, Step]]
+) -> None:
+    """Run these passes, each with its phase, on `module` in place."""
+    for phase, step in steps:
+        _run_pass(phase, step, module, ctx, options, None)
+
+
 def _run_pass(
     phase: str, step: Step, module: ModuleOp, ctx: CompilerContext, options: CompileOptions, watch: IdiomWatch | None
 ) -> None:
+    if not _may_run(step.name, ctx):
+        return
     with border(f"{phase}/{step.name}"), span("pass", step.name):
-        _with_options(_make_pass(step.name, options, ctx.target), step.options).apply(ctx, module)
+        pass_of(step, options, ctx.target).apply(ctx, module)
         if watch is not None:
             module.verify()
             verify_loops(module, ctx)
             watch.check(module)
     _observe(options, f"{phase}/{step.name}", module, ctx)
+
+
+def _may_run(name: str, ctx: CompilerContext) -> bool:
+    """Whether there is fuel for a pass that could be left out; it is spent then."""
+    if ctx.fuel is None or name not in OPTIONAL:
+        return True
+    if not ctx.fuel.left("pass"):
+        return False
+    ctx.fuel.spend("pass", name)
+    return True
 
 
 def _steps_left(module: ModuleOp, ctx: CompilerContext, options: CompileOptions) -> dict[str, list[Step]]:
@@ -226,6 +258,11 @@ def phases_of(options: CompileOptions) -> dict[str, list[Step]]:
         phases = {"fusion": [*first, *own, *last], **{phase: phases[phase] for phase in rest}}
     require_run(options.pass_options, [step.name for steps in phases.values() for step in steps])
     return phases
+
+
+def pass_of(step: Step, options: CompileOptions, target: TargetDescription) -> ModulePass:
+    """A pass as a compile with these options runs it."""
+    return _with_options(_make_pass(step.name, options, target), step.options)
 
 
 def _with_options(made: ModulePass, own: Mapping[str, Any]) -> ModulePass:
@@ -288,6 +325,7 @@ def prepare(
     """The program as read, and its context (`literal_broadcasts`: see there)."""
     ctx = new_context()
     ctx.literal_broadcasts = literal_broadcasts
+    ctx.fuel = target.fuel = options.fuel
     set_target(ctx, target)
     ctx.records.model = model_name(source)
     ctx.records.warnings += options.plan_remarks

@@ -37,7 +37,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
     family, _, variant = options.target.partition(":")
     if family != "cpu" or options.emit or options.verify_each or options.poison or options.pass_options:
         return None
-    if options.after_pass is not None or options.observer is not None:
+    if options.after_pass is not None or options.observer is not None or options.fuel is not None:
         return None
     try:
         parts = {

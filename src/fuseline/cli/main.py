@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": "Say where a node went and why two nodes are fused or not.",
     "fuse": "Write a model again, each dispatch an ONNX function.",
     "check": "Check every dispatch, every kernel's accesses and the outputs.",
+    "bisect": "Say which pass, rule, decision or kernel makes a program wrong or slow.",
     "diff": "Compare two compiles: statistics, dispatches, decisions.",
     "report": "Write one offline HTML page about a compile.",
     "opt": "Run passes on MLIR text.",

@@ -160,10 +160,27 @@ _CACHE = click.option(
 )
 
 
+def _fuel(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int] | None:
+    del ctx, parameter
+    found = [re.fullmatch(r"([a-z]+)=(\d+)", value) for value in values]
+    if not all(found):
+        raise FuselineError("E0501", f"--fuel does not understand {', '.join(values)}", hint="write fusion=12")
+    return {one[1]: int(one[2]) for one in found if one is not None} or None
+
+
+_FUEL = click.option(
+    "--fuel",
+    multiple=True,
+    callback=_fuel,
+    metavar="KIND=N",
+    help="Make only the first N decisions of a kind: pass, rewrite, fusion or kernel (docs/checking.md).",
+)
+
+
 def compile_options(function: Function) -> Function:
     """The options of every command that compiles; the function receives them as keyword arguments of
     `fuseline.compile`."""
-    return _with((_SHAPE, _TARGET, _DEDUP, _FUSION, _NUMERICS, _WEIGHTS, *_PLANS, *_RULES, *_TUNED, _CACHE), function)
+    return _with((_SHAPE, _TARGET, _DEDUP, _FUSION, _NUMERICS, _WEIGHTS, *_PLANS, *_RULES, *_TUNED, _FUEL, _CACHE), function)
 
 
 def partition_options(function: Function) -> Function:

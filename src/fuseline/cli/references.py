@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseline.cli.console import Progress
-from fuseline.cli.models import is_artifact
+from fuseline.cli.models import is_artifact, require_onnx
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session
 from fuseline.runtime.feed_files import parse_feeds
@@ -17,6 +17,7 @@ from fuseline.verify.model_feeds import complete_feeds, model_hints
 
 if TYPE_CHECKING:
     from fuseline.compile_options import CompileOptions
+    from fuseline.verify.bisect.criterion import Criterion
     from fuseline.verify.check.model import Asked, MakeFeeds
 
 RUNTIME = "onnxruntime"
@@ -25,16 +26,11 @@ RUNTIME = "onnxruntime"
 def options_of(path: Path, options: Mapping[str, Any], report: Progress | None) -> CompileOptions:
     """The options of a compile from those of a command. Raises E0101 for a file that is not there, E0501 for a wrong
     option."""
-    from dataclasses import replace
-
-    from fuseline.api import shape_option
-    from fuseline.compile_options import CompileOptions
+    from fuseline.api import compile_options
 
     if not path.exists():
         raise FuselineError("E0101", "no such file", node=str(path), hint="check the path")
-    choices: dict[str, Any] = {**options, "progress": report, "cache": False}
-    made = CompileOptions(**choices)
-    return replace(made, shapes={name: shape_option(shape) for name, shape in (made.shapes or {}).items()})
+    return compile_options(**{**options, "progress": report, "cache": False})
 
 
 def require_file(path: Path) -> None:
@@ -100,3 +96,47 @@ def asked_of(
     reference = reference_of(path, against, threads)
     allowed = TOLERANCE if tolerance is None else tolerance
     return Asked(feeds_of(path, inputs, seed), reference, allowed, same_model=against is None, tell=report)
+
+
+def differs_from(
+    path: Path, against: str, inputs: tuple[str, ...], choices: tuple[int, float | None], options: CompileOptions
+) -> Criterion:
+    """What tells programs of `path` that differ from `against` (onnxruntime, interpreter, or a command); `choices` are
+    the seed and the tolerance. Raises E0501 where onnxruntime cannot read the model, E0503 where it is not installed,
+    and what reading the model raises."""
+    from fuseline.interop import iree_host, onnx_host
+    from fuseline.verify.bisect.criterion import Command, Differs
+    from fuseline.verify.check.original import Original
+    from fuseline.verify.compare import TOLERANCE
+
+    onnx_host.install()
+    iree_host.install()
+    if against not in (RUNTIME, "interpreter"):
+        return Command(against)
+    if against == RUNTIME:
+        require_onnx(path, "--against onnxruntime")
+    original = Original(path, options)
+    feeds = _feeds_without_code(path, options, inputs, choices[0])
+    tolerance = TOLERANCE if choices[1] is None else choices[1]
+    exact = original.run(feeds)
+
+    def exactly() -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+        return exact, original.noisy_runs(feeds)
+
+    if against == "interpreter":
+        return Differs(feeds, "the interpreter in float64", original.in_own_types(exact, feeds), tolerance, exactly)
+    from fuseline.interop.peers import load_peer
+
+    return Differs(feeds, RUNTIME, load_peer(RUNTIME, path, 1).run(feeds), tolerance, exactly)
+
+
+def _feeds_without_code(path: Path, options: CompileOptions, inputs: tuple[str, ...], seed: int) -> dict[str, Any]:
+    """Feeds for a model whose compile may be at fault: its border is read with as few passes as there can be."""
+    from dataclasses import replace
+
+    from fuseline.compilation import compile_program
+    from fuseline.ir.fuel import KINDS, Fuel
+
+    border = replace(options, target="null", fuel=Fuel(dict.fromkeys(KINDS, 0)), fusion="none", plan=None, kernels={})
+    program: Any = compile_program(path, border)
+    return feeds_of(path, inputs, seed)(program.session(None), {}, 0)

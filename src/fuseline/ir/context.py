@@ -25,6 +25,7 @@ from fuseline.ir.flow import DispatchOp, Flow
 from fuseline.ir.flow_constants import ConstantOp, DynamicConstantOp
 from fuseline.ir.flow_parameters import NamedParameterAttr
 from fuseline.ir.flow_tensor import FLOW_TENSOR_OPS, TensorExtBitCastOp
+from fuseline.ir.fuel import Fuel
 from fuseline.ir.hlo import HLO_DIALECTS
 from fuseline.ir.linalg_ext import LinalgExt
 from fuseline.ir.linalg_named import Linalg
@@ -120,7 +121,8 @@ class CompilerContext(Context):
     program is only evaluated in NumPy, where bodies may be of any length. `taken_equal`: sizes that the frontend takes
     to be equal although one of them may be 1 and repeat, and the source node that broadcasts them;
     `literal_broadcasts`: it takes none to be so. `weight_bytes`: what the model's weights take in its files, where the
-    frontend says it. `texts`: what the text of the program had behind it that is no IR. `emitted`: who wrote the
+    frontend says it. `fuel`: how many optional decisions may be made, where that is
+    limited or to be known. `texts`: what the text of the program had behind it that is no IR. `emitted`: who wrote the
     text of the program, where it says so.
     """
 
@@ -144,6 +146,7 @@ class CompilerContext(Context):
     taken_equal: dict[tuple[Dim, Dim], str] = field(default_factory=dict[tuple[Dim, Dim], str])
     literal_broadcasts: bool = False
     weight_bytes: int | None = None
+    fuel: Fuel | None = None
     texts: dict[str, str] = field(default_factory=dict[str, str])
     emitted: Emitted | None = None
 

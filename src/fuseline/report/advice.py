@@ -29,6 +29,7 @@ ADVICE: dict[str, str] = {
         "write a rule about such a pair and give it with --rules (docs/map.md), or nothing: most such pairs "
         "share no loops"
     ),
+    "out-of-fuel": "compile without --fuel, which is for finding a decision that does harm (docs/checking.md)",
     "parallelism": (
         "compile for fewer --threads, or force them together in a plan if the measured time is better "
         "(bench --per-dispatch)"

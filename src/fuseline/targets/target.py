@@ -22,6 +22,7 @@ from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, mul, substitute, sum_of
+from fuseline.ir.fuel import Fuel
 from fuseline.ir.kernel_choice import KernelChoices
 from fuseline.ir.target_description import TargetDescription
 from fuseline.program.schedule import DispatchStep, PackedConstants, Schedule, element_bytes, moved
@@ -205,13 +206,15 @@ class Target(ABC):
     `contract`: the version of the contract that a target from outside the tree was written for (`CONTRACT`); those of
     the tree leave it at 0. `makes_artifacts`: what it assembles is an artifact, which can be saved and put inside
     another. `runs_programs`: what it assembles can be run, and takes a fallback (`with_fallback`). `suffix`: how files
-    of what it assembles end, where that is bytes or text (`.lst`).
+    of what it assembles end, where that is bytes or text (`.lst`). `fuel`: what a compile has left for choices that the
+    target could do without; None for as much as it likes.
     """
 
     description: TargetDescription
     contract: int = 0
     makes_artifacts: bool = False
     runs_programs: bool = False
+    fuel: Fuel | None = None
     suffix: str = ""
 
     def legal(self, candidate: DispatchCandidate) -> Refusal | None:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from fuseline.ir.context import CompilerContext
 from fuseline.passes.cleanup.elimination import record_eliminated
 from fuseline.passes.cleanup.folds import dims, fills, generics, reshapes, scalars, slices, undefined
 from fuseline.passes.cleanup.folds.scalar_reads import fold_scalar_read
@@ -51,7 +52,7 @@ class CanonicalizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Fold in every block of `op` until nothing changes; nodes that vanish are recorded."""
-        work = Worklist(folds())
+        work = Worklist(folds(), ctx.fuel if isinstance(ctx, CompilerContext) else None)
         work.run(op)
         record_eliminated(ctx, op, work.gone, self.name)
 

@@ -110,7 +110,7 @@ class FormDispatchRegionsPass(ModulePass):
         prints, taken = list[str](), dict[str, int]()
         for function in functions(op):
             found = FunctionRound.of(function, ctx.symbols)
-            graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken, self.code_limits)
+            graph = FusionGraph(function.body.block, ShapeAnalysis(ctx.symbols), taken, self.code_limits, ctx.fuel)
             prints.append(graph.fingerprint())
             _form(ctx, found, graph, chosen, level, matcher)
         ctx.records.fingerprint = prints[0] if len(prints) == 1 else digest("program", *prints)

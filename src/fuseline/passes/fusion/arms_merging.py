@@ -10,6 +10,7 @@ from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, HorizontalMerge, concat_merge, level_merges
 from fuseline.passes.fusion.merging import joined
+from fuseline.passes.fusion.pair_merging import OUT_OF_FUEL
 from fuseline.passes.fusion.softmax_merging import SoftmaxMerging
 from fuseline.passes.fusion.starting_groups import StartingGroup
 
@@ -88,6 +89,9 @@ class ArmsMerging(SoftmaxMerging):
         cycle = self._cycle(parts)
         if cycle is not None:
             self._tell(join.groups[-1], Outcome(join.rule, cycle))
+            return
+        if not self._fueled(join.rule, [arm.root for arm in join.groups]):
+            self._tell(join.groups[-1], Outcome(join.rule, OUT_OF_FUEL))
             return
         group = joined(join.groups)
         outcome = Outcome(join.rule, Legal())

@@ -20,6 +20,7 @@ WHY_NOT_CODES: dict[str, str] = {
     "loop": "one side is a loop, whose steps are fused among themselves",
     "multi-use": "the producer is read in place and has other readers",
     "no-rule": "no fusion rule covers this pair of ops",
+    "out-of-fuel": "the compile was given fuel for fewer merges",
     "parallelism": "too few parallel iterations would be left for the target's threads",
     "recompute": "elements of the producer would be computed more than once",
     "region": "one side is a dispatch region that stays as it is",

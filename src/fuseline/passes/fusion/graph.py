@@ -22,6 +22,7 @@ from fuseline.analysis.views import is_view
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, users_of_value
 from fuseline.ir.fast.identity import by_identity
+from fuseline.ir.fuel import Fuel
 from fuseline.passes.fusion.node import Node, Read, node_of, node_reads
 from fuseline.passes.fusion.node_ids import assign_ids
 from fuseline.passes.fusion.prologues import Prologues
@@ -31,7 +32,7 @@ class FusionGraph:
     """The nodes of one block in program order, with `shapes` for their sizes. Nothing here changes after it is built.
 
     `taken`: see `assign_ids`; for the functions of one program. `code_limits`: lower ones than the target's, by the
-    name of a node.
+    name of a node. `fuel`: what a compile has left for merges.
     """
 
     def __init__(
@@ -40,8 +41,9 @@ class FusionGraph:
         shapes: ShapeAnalysis,
         taken: dict[str, int] | None = None,
         code_limits: Mapping[str, int] | None = None,
+        fuel: Fuel | None = None,
     ) -> None:
-        self.block, self.shapes, self.code_limits = block, shapes, code_limits or {}
+        self.block, self.shapes, self.code_limits, self.fuel = block, shapes, code_limits or {}, fuel
         self.prologues = Prologues(shapes)
         self.nodes: list[Node] = []
         # By the identity of ops and values, all of which stay: their hash is that in Python.

@@ -9,7 +9,7 @@ groups has become another.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.candidate_queue import CandidateQueue, Rank
@@ -33,6 +33,16 @@ from fuseline.passes.fusion.streamed_softmax import (
 from fuseline.passes.fusion.walk_epilogue import walk_refusal, walk_takes
 
 Pair = tuple[Group, Group]
+
+OUT_OF_FUEL = WhyNot("out-of-fuel", "the compile was given fuel for fewer merges", "")
+
+
+def _ends(merge: Merge) -> Iterator[Node]:
+    """The two ops of the first edge of a merge."""
+    for read in merge.reads:
+        if read.producer is not None:
+            yield from (read.producer, read.consumer)
+            return
 
 
 class PairMerging:
@@ -81,6 +91,18 @@ class PairMerging:
     def _examine_consumers(self, group: Group) -> None:
         for other in self.order.consumers(group):
             self._examine(group, other)
+
+    def _fueled(self, rule: str, about: Iterable[Node]) -> bool:
+        """Whether there is fuel for a merge that is about these nodes; it is spent then."""
+        fuel = self.graph.fuel
+        if fuel is None:
+            return True
+        if not fuel.left("fusion"):
+            return False
+        nodes = dict.fromkeys(about)
+        names = dict.fromkeys(name for node in nodes for name in node.nodes)
+        fuel.spend("fusion", rule, tuple(node.name for node in nodes), tuple(names))
+        return True
 
     def _replace(self, parts: Sequence[Group], group: Group) -> None:
         """`parts` are one group from now on."""
@@ -198,6 +220,9 @@ class PairMerging:
         assert group is not None
         if self._cycle(pair) is not None:
             self._examine(*pair)
+            return
+        if not self._fueled(outcome.rule, _ends(Merge(*pair, self.target))):
+            self._note(Merge(*pair, self.target), Outcome(outcome.rule, OUT_OF_FUEL))
             return
         for read in pair[1].reads_from(pair[0]):
             assert read.producer is not None

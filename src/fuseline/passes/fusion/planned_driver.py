@@ -134,7 +134,7 @@ class PlannedDriver(Driver):
         self.paid_for = frozenset(planned.nodes)
         for _ in rounds("merging what a plan asks for", most=len(planned.nodes)):  # each merge leaves a piece less
             candidates = self._candidates(self._pieces(planned))
-            if not candidates:
+            if not candidates or (self.graph.fuel is not None and not self.graph.fuel.left("fusion")):
                 break
             self._apply(*min(candidates, key=lambda candidate: self._priority(*candidate[0], candidate[1])))
         for stream in self.streams:

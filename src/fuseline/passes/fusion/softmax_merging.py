@@ -41,7 +41,7 @@ class SoftmaxMerging(PairMerging):
             for read in candidate.reads:
                 assert read.producer is not None
                 self.edge_words[read.producer, read.consumer] = outcome
-            if outcome.group is not None:
+            if outcome.group is not None and self._fueled(outcome.rule, stream.nodes):
                 self._replace(candidate.parts, outcome.group)
                 self._examine_around(outcome.group)
                 return

@@ -22,7 +22,9 @@ from fuseline.dispatch.calls import call_counts
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
+from fuseline.ir.fuel import Fuel
 from fuseline.ir.kernel_choice import KernelChoices
+from fuseline.ir.provenance import provenance
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.artifact import Artifact
 from fuseline.targets.cpu import code_text
@@ -176,7 +178,8 @@ class CpuTarget(Target):
         first = list(distinct.values())
         prepare(self.machine)  # LLVM, and below the families: once, before the forks
         families(self.policy)
-        forks = len(first) >= PARALLEL_THRESHOLD and self._kept is None  # what is kept must be made here
+        here = self._kept is not None or self.fuel is not None  # what is kept or counted must be made here
+        forks = len(first) >= PARALLEL_THRESHOLD and not here
         processes = len(os.sched_getaffinity(0)) if forks else 1
         launches: Counter[Any] = Counter()
         for key, count in zip(keys, counts, strict=True):
@@ -253,13 +256,14 @@ class CpuTarget(Target):
         entry = view.entry
         refusals: dict[str, str] = {}
         taken: list[tuple[Family, Plan]] = []
-        for family in families(policy):
+        for family in _affordable(families(policy), self.fuel):
             plan = family.accepts(view, self.machine)
             if isinstance(plan, Refusal):
                 refusals[family.name] = f"{plan.code}: {plan.detail}"
                 continue
             found = within_budget(_PLACEHOLDER, self.machine, family, plan)
             if found is not None:
+                _spend(self.fuel, family, view)
                 return Built(family, plan, found[0], refusals, found[1])
             if splits and is_divisible(view):
                 return None
@@ -292,6 +296,18 @@ def _answer(built: Built) -> Answer | None:
     """What a kernel says of what was asked; None for one over the budget of code."""
     refused = built.plan.choice and built.form == OVER_BUDGET
     return None if refused else Answer(built.plan, built.family.name, built.refusals.values())
+
+
+def _affordable(offered: Sequence[Family], fuel: Fuel | None) -> Sequence[Family]:
+    """The families that may take a dispatch: without fuel the last one, which takes every dispatch."""
+    return offered if fuel is None or fuel.left("kernel") else offered[-1:]
+
+
+def _spend(fuel: Fuel | None, family: Family, view: DispatchView) -> None:
+    """Note a family that took a dispatch; the last one is no choice, for it is what remains."""
+    if fuel is not None and fuel.left("kernel"):
+        nodes = dict.fromkeys(name for op in view.members for name in provenance(op))
+        fuel.spend("kernel", family.name, (view.entry.sym_name.data,), tuple(nodes))
 
 
 def _compiled(one: Built, symbol: str, code: bytes, policy: Policy) -> CompiledKernel:

@@ -29,6 +29,14 @@ class Original:
         """The outputs, every float in float64 unless not `double`."""
         return Interpreter(self._module, self._ctx.resources, double=double).run(feeds)
 
+    def in_own_types(self, exact: Mapping[str, Any], feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Outputs in float64 in the types that the model has."""
+        typed = self.run(feeds, double=False)
+        return {
+            name: value.astype(typed[name].dtype) if isinstance(value, np.ndarray) and value.dtype != object else value
+            for name, value in exact.items()
+        }
+
     def noisy_runs(self, feeds: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The outputs in the types that the model has, then in float64 of feeds that are a rounding or two off."""
         rng = np.random.default_rng(0)

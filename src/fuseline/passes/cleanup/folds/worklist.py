@@ -13,6 +13,7 @@ from xdsl.rewriter import Rewriter
 
 from fuseline.ir.fast.direct import erase, operands_of
 from fuseline.ir.fast.nesting import ops_inside
+from fuseline.ir.fuel import Fuel
 from fuseline.ir.provenance import carry, provenance
 from fuseline.ir.rounds import rounds
 from fuseline.passes.cleanup.elimination import is_dead
@@ -27,8 +28,8 @@ other."""
 class Worklist:
     """Ops still to look at, and the rewrites that folds may do."""
 
-    def __init__(self, folds: Mapping[type[Operation], Sequence[Fold]]) -> None:
-        self._folds = folds
+    def __init__(self, folds: Mapping[type[Operation], Sequence[Fold]], fuel: Fuel | None = None) -> None:
+        self._folds, self._fuel = folds, fuel
         self._pending: list[Operation] = []
         self._queued: set[int] = set()  # by identity: pending ops are alive, and the hash of an op is that in Python
         self.gone: set[str] = set()
@@ -47,8 +48,21 @@ class Worklist:
                 self._visit(op)
 
     def _visit(self, op: Operation) -> None:
+        if self._fuel is not None:
+            self._visit_counted(op, self._fuel)
+            return
         for fold in self._folds.get(type(op), ()):
             if fold(op, self):
+                if op.parent is not None:
+                    self._push([op])
+                return
+
+    def _visit_counted(self, op: Operation, fuel: Fuel) -> None:
+        """A visit that asks before each fold whether one more may be done, and notes it."""
+        about = (op.name,), tuple(provenance(op))
+        for fold in self._folds.get(type(op), ()) if fuel.left("rewrite") else ():
+            if fold(op, self):
+                fuel.spend("rewrite", getattr(fold, "__name__", type(fold).__name__).strip("_"), *about)
                 if op.parent is not None:
                     self._push([op])
                 return

@@ -1,0 +1,89 @@
+"""`fuseline bisect`: the pass, rule, decision or kernel that makes a program wrong, or slow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from fuseline.cli.console import Progress, emit, progress, say
+from fuseline.cli.models import require_model
+from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
+from fuseline.cli.references import differs_from, options_of, require_file
+from fuseline.report.bisect_result import BisectResult, verdict
+
+if TYPE_CHECKING:
+    from fuseline.verify.bisect.criterion import Criterion
+
+AGAINST = click.option(
+    "--against",
+    default="onnxruntime",
+    show_default=True,
+    metavar="WHAT",
+    help="onnxruntime, interpreter, or a command that is given the path of an artifact: exit code 0 is right, "
+    "125 cannot say.",
+)
+TOLERANCE_OPTION = click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=None,
+    help="Largest difference of outputs, as a part of the largest magnitude (default 1e-4).",
+)
+INPUTS = click.option(
+    "--input", "inputs", multiple=True, metavar="NAME=@FILE.npy", help="A feed; others are generated."
+)
+SEED = click.option("--seed", type=int, default=0, show_default=True, help="Seed of generated inputs.")
+
+
+@click.command()
+@model_argument
+@AGAINST
+@INPUTS
+@SEED
+@TOLERANCE_OPTION
+@compile_options
+@threads_option
+@json_option
+def bisect(
+    model: Path,
+    against: str,
+    inputs: tuple[str, ...],
+    seed: int,
+    tolerance: float | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Say which pass, rule, decision or kernel makes the program of MODEL wrong.
+
+    The model is compiled again and again with less and less fuel: so many passes that could be left out, folds, merges,
+    choices of kernels. Where it is wrong without any of them, the interpreter tells which pass changes what the program
+    means, and which dispatch is code that does. A compile that fails is looked into the same way.
+    """
+    require_model(model, "bisect")
+    with progress(f"bisecting {model.name}") as report:
+        found = _bisected(model, against, inputs, (seed, tolerance), options, report)
+    if as_json:
+        emit("bisect", {**msgspec.to_builtins(found), "verdict": verdict(found)})
+    else:
+        say(verdict(found))
+
+
+def _bisected(
+    model: Path,
+    against: str,
+    inputs: tuple[str, ...],
+    choices: tuple[int, float | None],
+    options: dict[str, Any],
+    report: Progress,
+) -> BisectResult:
+    from fuseline.verify.bisect.finding import Bisection, Question
+
+    require_file(model)
+    made = options_of(model, options, None)
+    criterion: Criterion = differs_from(model, against, inputs, choices, made)
+    question = Question(
+        str(model), model, made, criterion, against, lambda what, runs: report(f"run {runs + 1}: {what}", 0, 0)
+    )
+    return Bisection(question).result()

@@ -1,0 +1,73 @@
+"""What `fuseline bisect` found: the decision, in words and as data."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fuseline.report.quantities import plural, shortened
+
+
+class Culprit(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes a program wrong, or slow.
+
+    `kind`: `fusion` (a merge, `what` is its rule), `kernel` (a family), `rewrite` (a fold of `canonicalize`), `pass`
+    (one that could be left out), `needed-pass` (one that could not), `frontend` (the model as it was read),
+    `plain-kernel` (the code of a dispatch without any choice), `schedule` (no dispatch by itself). `ops` are structural
+    ids, or names of ops, `nodes` the source nodes behind them.
+    """
+
+    kind: str
+    what: str
+    number: int = -1
+    ops: list[str] = msgspec.field(default_factory=list[str])
+    nodes: list[str] = msgspec.field(default_factory=list[str])
+    detail: str = ""
+
+
+class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
+    """`shown` is what the whole program shows; `culprits` what does it, the cause first, then what it takes beside that
+    (a merge, and the family that emits what it made). `fuel` are the options with which it shows and with one less of
+    `lacking` no more. `decisions` counts those that were searched, `runs` the programs that were tried."""
+
+    model: str
+    criterion: str
+    shown: str
+    culprits: list[Culprit]
+    decisions: int
+    runs: int
+    fuel: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    lacking: str = ""
+
+
+_WORDS = {
+    "fusion": "merge number {number}, which rule {what} allows,",
+    "kernel": "the kernel of family {what} (choice number {number})",
+    "rewrite": "fold {what} of canonicalize (number {number})",
+    "pass": "pass {what} (number {number} of those that could be left out)",
+    "needed-pass": "pass {what}, which could not be left out,",
+    "frontend": "reading the model: {what}",
+    "plain-kernel": "the plain kernel of {what}",
+    "schedule": "the schedule: {what}",
+}
+
+
+def verdict(result: BisectResult) -> str:
+    """One paragraph."""
+    words = [_told(culprit) for culprit in result.culprits]
+    cause = "; with it ".join(words)
+    found = f"{result.shown}. What does it: {cause}."
+    if result.fuel:
+        given = " ".join(f"--fuel {kind}={count}" for kind, count in result.fuel.items())
+        found += f" {given} shows it, one less of {result.lacking} does not."
+    runs = plural(result.runs, "run")
+    return f"{found} Found in {runs} among {plural(result.decisions, 'decision')}."
+
+
+def _told(culprit: Culprit) -> str:
+    about = _WORDS[culprit.kind].format(what=culprit.what, number=culprit.number)
+    places = [
+        *([f"on {', '.join(culprit.ops)}"] if culprit.ops else []),
+        *([f"from {shortened(culprit.nodes, 6)}"] if culprit.nodes else []),
+        *([culprit.detail] if culprit.detail else []),
+    ]
+    return " ".join([about, *places])

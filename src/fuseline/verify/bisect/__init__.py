@@ -1,0 +1,11 @@
+"""`fuseline bisect`: the decision that makes a program wrong, or slow.
+
+criterion.py   whether a program shows it: outputs against a reference, a command, the code of an error
+isolated.py    running what may end its process in one of its own
+trial.py       one compile with so much fuel, judged
+search.py      the first decision of a kind with which it shows
+original.py    what no fuel turns off: reading, needed passes
+prefix.py      of a pass that is at fault, the op that it breaks
+slow.py        the same for time
+finding.py     all of that for one model
+"""

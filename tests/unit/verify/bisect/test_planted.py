@@ -1,0 +1,137 @@
+"""Planted faults, each found by what it is called: 5 passes, 5 rules, 5 kernel families, in at most
+2 * log2(decisions) + 10 runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from fuseline.compile_options import CompileOptions
+from fuseline.report.bisect_result import BisectResult, verdict
+from fuseline.verify.bisect.criterion import Differs
+from fuseline.verify.bisect.finding import Bisection, Question
+from fuseline.verify.check.original import Original
+from tests.graphs.onnx_text import onnx_model
+from tests.unit.verify.bisect.faults import wrong_family, wrong_fold, wrong_merge, wrong_pass
+
+TEXT = """(float[1, 8, 12, 12] x) => (z) {
+    [conv] p = Conv<pads = [1, 1, 1, 1]>(x, f) [relu] r = Relu(p)
+    [conv2] q = Conv<pads = [1, 1, 1, 1]>(r, f) [plus] a = Add(q, r) [twice] a2 = Mul(a, a)
+    [pool] m = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(a2) [flat] fl = Flatten(m)
+    [fc] y = MatMul(fl, w) [bias] b = Add(y, c) [bend] t = Tanh(b) [scale] s = Mul(t, d) [soft] z = Softmax(s)
+}"""
+MORE_CHANNELS = """(float[1, 32, 24, 24] x) => (z) {
+    [conv] p = Conv<pads = [1, 1, 1, 1]>(x, g) [bend] z = Tanh(p)
+}"""
+
+DENSE = "(float[33, 16] x) => (z) { [fc] p = MatMul(x, h) [bend] z = Tanh(p) }"
+WEIGHTS = {"f": (8, 8, 3, 3), "w": (200, 10), "c": (10,), "d": (1, 10), "g": (32, 32, 3, 3), "h": (16, 24)}
+
+
+def _small(*shape: int) -> np.ndarray:
+    return (0.1 * np.random.default_rng(len(shape)).standard_normal(shape)).astype(np.float32)
+
+
+@cache
+def _question(text: str) -> Question:
+    used = {name: _small(*shape) for name, shape in WEIGHTS.items() if re.search(rf", {name}\)", text)}
+    model: onnx.ModelProto = onnx_model(text, used, opset=13)
+    options = CompileOptions(threads=2)
+    feeds = {"x": _small(*(dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim)) * 10}
+    original = Original(model, options)
+    exact = original.run(feeds)
+    expected = original.in_own_types(exact, feeds)
+    differs = Differs(feeds, "float64", expected, 1e-4, lambda: (exact, list(original.noisy_runs(feeds))))
+    return Question("m.onnx", model, options, differs, "interpreter")
+
+
+def _found(fault: AbstractContextManager[Any], text: str = TEXT) -> BisectResult:
+    question = _question(text)  # what is right is known before anything is wrong
+    with fault:
+        found = Bisection(question).result()
+    assert found.runs <= 2 * math.log2(found.decisions) + 10, found
+    assert found.shown and verdict(found)
+    return found
+
+
+def _replaced(before: str, after: str) -> Callable[[str], str]:
+    return lambda text: text.replace(before, after)
+
+
+def _without_products(text: str) -> str:
+    """Every fused multiplication and addition is a difference."""
+    pattern = r"call (?:fast )?(<\d+ x float>) @llvm\.fma\.v\d+f32\(<.*?> (\S+), <.*?> (\S+), <.*?> (\S+)\)"
+    return re.sub(pattern, r"fsub \1 \3, \4", text)
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "collapse-dims",
+        pytest.param("cse", marks=SLOW),
+        pytest.param("propagate-transposes", marks=SLOW),
+        pytest.param("clone-reads", marks=SLOW),
+        pytest.param("generalize-tensor-ops", marks=SLOW),
+        pytest.param("unify-equal-sizes", marks=SLOW),
+    ],
+)
+def test_a_wrong_pass(name: str) -> None:
+    found = _found(wrong_pass(name, "plus"))
+    (culprit,) = found.culprits
+    assert culprit.kind in ("pass", "needed-pass") and culprit.what == name
+    assert culprit.nodes == ["plus"] and culprit.ops == ["linalg.generic"]
+
+
+@pytest.mark.parametrize("node", ["scale", pytest.param("plus", marks=SLOW), pytest.param("twice", marks=SLOW)])
+def test_a_wrong_rule_that_rewrites(node: str) -> None:
+    found = _found(wrong_fold(f"drops_{node}", node))
+    (culprit,) = found.culprits
+    assert (culprit.kind, culprit.what, culprit.nodes) == ("rewrite", f"drops_{node}", [node])
+    assert found.lacking == "rewrite" and found.fuel["rewrite"] > 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rule"),
+    [("conv2", "plus", "elementwise-epilogue"), pytest.param("fc", "bias", "elementwise-epilogue", marks=SLOW)],
+)
+def test_a_wrong_rule_that_fuses(first: str, second: str, rule: str) -> None:
+    found = _found(wrong_merge(first, second))
+    (culprit,) = found.culprits
+    assert (culprit.kind, culprit.what) == ("fusion", rule)
+    assert {first, second} <= set(culprit.nodes) and len(culprit.ops) == 2
+    assert found.lacking == "fusion"
+
+
+@pytest.mark.parametrize(
+    ("family", "change", "text"),
+    [
+        ("window", _replaced("fcmp ogt", "fcmp olt"), TEXT),
+        pytest.param("contraction", _without_products, DENSE, marks=SLOW),
+        pytest.param("convolution", _without_products, TEXT, marks=SLOW),
+        pytest.param("blocked", _replaced(" fmul <", " fadd <"), TEXT, marks=SLOW),
+        pytest.param("winograd", _replaced(" fadd <", " fsub <"), MORE_CHANNELS, marks=SLOW),
+    ],
+)
+def test_a_wrong_kernel(family: str, change: Callable[[str], str], text: str) -> None:
+    found = _found(wrong_family(family, change), text)
+    assert (found.culprits[0].kind, found.culprits[0].what) == ("kernel", family)
+    assert found.culprits[0].nodes and found.culprits[0].ops
+
+
+@SLOW
+def test_a_kernel_that_ends_the_process() -> None:
+    stores = "store volatile i8 0, ptr inttoptr (i64 16 to ptr)\n  ret void"
+    found = _found(wrong_family("window", _replaced("ret void", stores)))
+    assert "SIGSEGV" in found.shown
+    assert (found.culprits[0].kind, found.culprits[0].what) == ("kernel", "window")

@@ -49,7 +49,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "cache": ("errors", "runtime", "compile_options"),
     "gc_pause": (),
     "arguments": ("errors", "runtime.abi", "ir.kernel_choice"),
-    "compile_options": ("arguments", "ir.kernel_choice"),
+    "compile_options": ("arguments", "ir.fuel", "ir.kernel_choice"),
     "report.records": (),
     "report": ("errors",),
     "runtime": ("errors", "buffers", "scalar_code", "size_requirement", "weight_layouts"),

@@ -180,7 +180,8 @@ _FUEL = click.option(
 def compile_options(function: Function) -> Function:
     """The options of every command that compiles; the function receives them as keyword arguments of
     `fuseline.compile`."""
-    return _with((_SHAPE, _TARGET, _DEDUP, _FUSION, _NUMERICS, _WEIGHTS, *_PLANS, *_RULES, *_TUNED, _FUEL, _CACHE), function)
+    choices = (_DEDUP, _FUSION, _NUMERICS, _WEIGHTS)
+    return _with((_SHAPE, _TARGET, *choices, *_PLANS, *_RULES, *_TUNED, _FUEL, _CACHE), function)
 
 
 def partition_options(function: Function) -> Function:

@@ -15,9 +15,11 @@ import onnx
 import pytest
 
 from fuseline.compile_options import CompileOptions
+from fuseline.ir.fuel import KINDS
 from fuseline.report.bisect_result import BisectResult, verdict
 from fuseline.verify.bisect.criterion import Differs
 from fuseline.verify.bisect.finding import Bisection, Question
+from fuseline.verify.bisect.trial import Trials
 from fuseline.verify.check.original import Original
 from tests.graphs.onnx_text import onnx_model
 from tests.unit.verify.bisect.faults import wrong_family, wrong_fold, wrong_merge, wrong_pass
@@ -135,3 +137,12 @@ def test_a_kernel_that_ends_the_process() -> None:
     found = _found(wrong_family("window", _replaced("ret void", stores)))
     assert "SIGSEGV" in found.shown
     assert (found.culprits[0].kind, found.culprits[0].what) == ("kernel", "window")
+
+
+@pytest.mark.parametrize("text", [TEXT, MORE_CHANNELS, DENSE])
+def test_a_program_is_right_without_any_decision_that_could_be_left_out(text: str) -> None:
+    question = _question(text)
+    trials = Trials(question.source, question.options, question.criterion)
+    outcome = trials(dict.fromkeys(KINDS, 0))
+    assert outcome.artifact is not None and not outcome.shown and not outcome.decisions
+    assert trials(dict.fromkeys(KINDS, 0)) is outcome and trials.runs == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import click
 from rich.table import Table
@@ -10,7 +11,10 @@ from rich.table import Table
 from fuseline.cache import folder
 from fuseline.cli.console import emit, say
 from fuseline.cli.options import json_option
+from fuseline.errors import FuselineError
 from fuseline.report.quantities import plural, quantity
+
+RECORDS = ("export", "import")
 
 _WHAT = {
     "objects": "object code of kernels",
@@ -22,12 +26,19 @@ _WHAT = {
 
 
 @click.command()
-@click.argument("action", type=click.Choice(["info", "path", "clear"]), default="info")
+@click.argument("action", type=click.Choice(["info", "path", "clear", *RECORDS]), default="info")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @json_option
-def cache(action: str, as_json: bool) -> None:
-    """Say what the cache holds (info, the default), where it is (path), or drop everything in it (clear)."""
+def cache(action: str, file: Path | None, as_json: bool) -> None:
+    """Say what the cache holds (info, the default), where it is (path), or drop everything in it (clear); write its
+    tuning records to FILE (export), or take in those of one (import)."""
     place = str(folder.cache_folder())
-    if action == "path":
+    if (file is None) is (action in RECORDS):
+        hint = "fuseline cache export FILE, fuseline cache import FILE"
+        raise FuselineError("E0501", f"{action} takes {'a' if file is None else 'no'} file", hint=hint)
+    if file is not None:
+        _records(action, file, as_json)
+    elif action == "path":
         _show({"path": place}, place, as_json)
     elif action == "clear":
         files, size = folder.clear()
@@ -35,6 +46,14 @@ def cache(action: str, as_json: bool) -> None:
         _show({"path": place, "files_dropped": files, "bytes_dropped": size}, text, as_json)
     else:
         _info(place, as_json)
+
+
+def _records(action: str, file: Path, as_json: bool) -> None:
+    from fuseline.tuning.records import export_records, import_records
+
+    count = export_records(file) if action == "export" else import_records(file)
+    done = "written to" if action == "export" else "taken in from"
+    _show({"file": str(file), "records": count}, f"{plural(count, 'tuning record')} {done} {file}", as_json)
 
 
 def _show(document: dict[str, object], text: str, as_json: bool) -> None:

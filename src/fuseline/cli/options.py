@@ -144,7 +144,7 @@ _TUNED = (
         is_eager=True,
         expose_value=False,
         callback=_tuned_from,
-        help="The same, with the records in a file that `fuseline tune --export` wrote.",
+        help="The same, with the records in a file that `fuseline cache export` wrote.",
     ),
     click.option(
         "--tuned",

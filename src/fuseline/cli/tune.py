@@ -153,6 +153,7 @@ def tune(
     place = output or model.with_suffix(PLAN_SUFFIX)
     tuned = _searched(wishes)
     deliver(place, tuned.plan)
+    _remember(tuned.report, wishes.options)
     if page is not None:
         from fuseline.report.tuning_page import render_tuning_page
 
@@ -163,6 +164,19 @@ def tune(
         show_result(tuned.report, place)
     if tuned.interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _remember(report: TuningReport, options: Mapping[str, Any]) -> None:
+    """Keep what was found of kernels for other models; that it cannot be kept is no failure of the search."""
+    from fuseline.tuning.remembering import remember_search
+
+    try:
+        count = remember_search(report, options)
+    except FuselineError as problem:
+        note(str(problem))
+        return
+    if count:
+        note(f"{plural(count, 'record')} of kernels kept for compiles with --tuned")
 
 
 def _said(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,8 +47,10 @@ class TuningRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         machine: the kind of machine (`tuning.machine_kind`). target, threads, numerics: of the compile, the target as
-        `target_name` has it. kernel: the class. choice: as `ir.kernel_choice` writes it. ratio: of times, with the
-        choice / without. seconds: of a run of the model with it. model: digest of its content. version: of fuseline.
+        `target_name` has it. kernel: the class. choice: as `ir.kernel_choice` writes it. ratio: of times of whole runs
+        of the model, with all that the search kept / by default, as it was confirmed. gain: the share of a run that
+        this choice gained, as the search measured it. seconds: of a run. model: digest of its content. version: of
+        fuseline.
         generator: of its kernels (`generator_version`). date: ISO 8601, UTC.
     """
 
@@ -59,6 +61,7 @@ class TuningRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     kernel: str
     choice: str
     ratio: Interval
+    gain: float
     seconds: float
     model: str
     version: str
@@ -91,10 +94,9 @@ def compile_kind(target: str = "cpu", threads: int | None = None, numerics: str 
 
 
 def found_here(
-    kernel: str, choice: str, ratio: Interval, *, seconds: float, model: str | Path, kind: CompileKind
+    kernel: str, choice: str, ratio: Interval, *, gain: float, seconds: float, model: str | Path, kind: CompileKind
 ) -> TuningRecord:
-    """What was found on this machine just now. `ratio`: with the choice / without; `seconds`: of a run of the model,
-    which is the file `model`. Raises OSError for a file that cannot be read."""
+    """What was found on this machine just now, of the file `model`. Raises OSError for a file that cannot be read."""
     return TuningRecord(
         machine=machine_kind(),
         target=kind.target,
@@ -103,6 +105,7 @@ def found_here(
         kernel=kernel,
         choice=choice,
         ratio=ratio,
+        gain=gain,
         seconds=seconds,
         model=file_digest(model),
         version=VERSION,
@@ -117,7 +120,7 @@ def remember(found: Iterable[TuningRecord], place: Path | None = None) -> int:
     if place is None and disabled(KIND):
         return 0
     rows = [(*(getattr(one, name) for name in _FIELDS), msgspec.json.encode(one)) for one in found]
-    where = place or private_folder(KIND) / FILE
+    where = place or _made() / FILE
 
     def write(database: sqlite3.Connection) -> int:
         database.execute("begin immediate")
@@ -126,6 +129,13 @@ def remember(found: Iterable[TuningRecord], place: Path | None = None) -> int:
         return len(rows)
 
     return _with_database(where, write)
+
+
+def _made() -> Path:
+    try:
+        return private_folder(KIND)
+    except OSError as problem:
+        raise _unreadable(cache_folder() / KIND, problem.strerror or str(problem)) from problem
 
 
 def all_records(source: Path | None = None) -> list[TuningRecord]:
@@ -161,7 +171,7 @@ def import_records(path: Path, place: Path | None = None) -> int:
 
 
 def choices_for(kind: CompileKind, source: Path | None = None) -> KernelChoices:
-    """What records ask of kernels on this machine: per class the choice with the best ratio, stale ones as such, and
+    """What records ask of kernels on this machine: per class the choice that gained most, stale ones as such, and
     the classes that only other machines have records of.
 
     Raises E0705 for a file `source` that cannot be read; records of the cache that cannot be are no reason for a
@@ -184,14 +194,14 @@ def choices_for(kind: CompileKind, source: Path | None = None) -> KernelChoices:
     asked = [
         (name, Asked(one.choice, _stale(one)))
         for name, one in sorted(found.items())
-        if one.choice != DEFAULT and one.ratio.value < 1
+        if one.choice != DEFAULT and one.gain > 0
     ]
     return KernelChoices(tuple(asked), frozenset(elsewhere.difference(found)))
 
 
 def _rank(one: TuningRecord) -> tuple[bool, float, str]:
-    """Records of this generator first, then the best."""
-    return bool(_stale(one)), one.ratio.value, one.model
+    """Records of this generator first, then what gained most."""
+    return bool(_stale(one)), -one.gain, one.model
 
 
 def _stale(one: TuningRecord) -> str:
@@ -270,5 +280,5 @@ def _exported(path: Path) -> list[TuningRecord]:
 
 
 def _unreadable(path: Path, why: str) -> FuselineError:
-    hint = "`fuseline tune --export FILE` writes records; those of the cache go with `fuseline cache clear`"
+    hint = "`fuseline cache export FILE` writes records; those of the cache go with `fuseline cache clear`"
     return FuselineError("E0705", why, node=str(path), hint=hint)

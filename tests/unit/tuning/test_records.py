@@ -56,9 +56,8 @@ def _model(tmp_path: Path) -> Path:
 def _record(
     path: Path, kernel: str = "contraction.0123456789ab", choice: str = "tile=4x16", **changes: Any
 ) -> TuningRecord:
-    value = changes.pop("ratio", 0.9)
-    ratio = Interval(value, value - 0.01, value + 0.01)
-    found = found_here(kernel, choice, ratio, seconds=0.01, model=path, kind=KIND)
+    changes.setdefault("gain", 0.1)
+    found = found_here(kernel, choice, Interval(0.9, 0.89, 0.91), gain=0.0, seconds=0.01, model=path, kind=KIND)
     return msgspec.structs.replace(found, **changes)
 
 
@@ -66,22 +65,22 @@ def test_what_is_remembered_is_found_again_and_a_later_search_of_the_model_repla
     first = _record(model)
     assert remember([first, _record(model, "convolution.ba9876543210", "winograd=4")]) == 2
     assert first in all_records() and len(all_records()) == 2
-    second = _record(model, choice="tile=8x16", ratio=0.95)
+    second = _record(model, choice="tile=8x16", gain=0.05)
     assert remember([second]) == 1
     assert sorted(one.choice for one in all_records()) == ["tile=8x16", "winograd=4"]
 
 
 def test_the_best_choice_of_several_models_is_asked_for(model: Path):
     others = [
-        _record(model, choice="tile=4x16", ratio=0.95, model="a"),
-        _record(model, choice="tile=8x16", ratio=0.91, model="b"),
-        _record(model, choice="tile=2x16", ratio=0.93, model="c"),
+        _record(model, choice="tile=4x16", gain=0.05, model="a"),
+        _record(model, choice="tile=8x16", gain=0.09, model="b"),
+        _record(model, choice="tile=2x16", gain=0.07, model="c"),
     ]
     remember(others)
     assert {name: one.text for name, one in choices_for(KIND).asked} == {"0123456789ab": "tile=8x16"}
 
 
-@pytest.mark.parametrize("changes", [{"choice": "default", "ratio": 1.0}, {"ratio": 1.02}])
+@pytest.mark.parametrize("changes", [{"choice": "default"}, {"gain": 0.0}, {"gain": -0.02}])
 def test_what_is_no_faster_is_not_asked_for(model: Path, changes: dict[str, Any]):
     remember([_record(model, **changes)])
     assert not choices_for(KIND)
@@ -94,19 +93,19 @@ def test_records_of_another_kind_of_compile_are_not_asked_for(model: Path, chang
 
 
 def test_records_of_other_machines_are_told_apart(model: Path):
-    remember([_record(model, machine="another", ratio=0.5), _record(model, "pooling.000000000001", machine="another")])
-    remember([_record(model, ratio=0.9)])
+    remember([_record(model, machine="another", gain=0.5), _record(model, "pooling.000000000001", machine="another")])
+    remember([_record(model, gain=0.1)])
     found = choices_for(KIND)
     assert [name for name, _ in found.asked] == ["0123456789ab"]
     assert found.elsewhere == {"000000000001"}
 
 
 def test_records_of_other_kernels_are_stale_and_yield_to_newer_ones(model: Path):
-    old = _record(model, choice="tile=2x16", ratio=0.5, generator="00000000", model="a")
+    old = _record(model, choice="tile=2x16", gain=0.5, generator="00000000", model="a")
     remember([old])
     ((_, asked),) = choices_for(KIND).asked
     assert asked.text == "tile=2x16" and "00000000" in asked.stale
-    remember([_record(model, ratio=0.97)])
+    remember([_record(model, gain=0.03)])
     ((_, asked),) = choices_for(KIND).asked
     assert (asked.text, asked.stale) == ("tile=4x16", "")
 
@@ -120,7 +119,7 @@ number, model = sys.argv[1:]
 for i in range(25):
     name = f"contraction.{int(number):04d}{i:08d}"
     ratio, kind = Interval(.9, .8, .95), compile_kind(threads=1)
-    remember([found_here(name, "tile=4x16", ratio, seconds=1, model=model, kind=kind)])
+    remember([found_here(name, "tile=4x16", ratio, gain=.1, seconds=1, model=model, kind=kind)])
 """
 
 
@@ -131,7 +130,7 @@ def test_processes_that_write_at_once_lose_nothing(model: Path):
 
 
 def test_records_travel_as_a_document(model: Path, tmp_path: Path):
-    found = [_record(model, f"contraction.{i:012d}", ratio=0.8 + i / 100) for i in range(3)]
+    found = [_record(model, f"contraction.{i:012d}", gain=0.2 - i / 100) for i in range(3)]
     remember(found)
     assert export_records(tmp_path / "r.json") == 3
     assert sorted(all_records(tmp_path / "r.json"), key=lambda one: one.kernel) == found
@@ -258,7 +257,7 @@ def test_the_command_line_takes_the_users_records_or_a_file(order: list[str], mo
     name, choice = _filtered(model)
     remember([_record(model, name, choice)])
     export_records(tmp_path / "r.json")
-    remember([_record(model, name, "direct", ratio=0.5)])
+    remember([_record(model, name, "direct", gain=0.5)])
     options = [word for one in order for word in ([one, str(tmp_path / "r.json")] if one == "--tuned-from" else [one])]
     arguments = [str(model), "-o", str(tmp_path / "p.fuse"), "--threads", "1", *options]
     answer = CliRunner().invoke(compile_command, arguments, catch_exceptions=False)

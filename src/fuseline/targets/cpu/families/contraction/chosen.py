@@ -96,7 +96,8 @@ def block_counts(plan: ContractionPlan) -> tuple[int, int, int]:
 def contraction_alternatives(plan: ContractionPlan, machine: Machine) -> Iterator[Alternative]:
     """Tiles and blocks that a plan may have in place of its own."""
     yield from islice(_tile_alternatives(plan, machine), MOST_TILES)
-    yield from _block_alternatives(plan, machine)
+    if not plan.view.serial:  # inside a larger kernel there is nothing to share out, and rows fit the caches
+        yield from _block_alternatives(plan, machine)
 
 
 def _tile_alternatives(plan: ContractionPlan, machine: Machine) -> Iterator[Alternative]:

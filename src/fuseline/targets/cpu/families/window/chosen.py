@@ -12,7 +12,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.kernel_choice import KernelChoice
 from fuseline.targets.cpu.families.contraction.loops import estimated
 from fuseline.targets.cpu.families.family import Alternative
-from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, uncrowded, with_copy
+from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, is_crowded, uncrowded, with_copy
 from fuseline.targets.cpu.families.window.groups import plan_groups
 from fuseline.targets.cpu.families.window.loops import WindowLoops
 from fuseline.targets.cpu.families.window.plan import (
@@ -114,7 +114,9 @@ def block_counts(plan: WindowPlan) -> tuple[int, int]:
 def window_alternatives(plan: WindowPlan, machine: Machine) -> Iterator[Alternative]:
     """Tiles, a copy or none, and blocks that a plan may have in place of its own."""
     loops = plan.loops
-    tried = [*islice(_tiles(plan, machine), MOST_TILES), *_copies(plan), *_blocks(plan)]
+    tried = [*islice(_tiles(plan, machine), MOST_TILES), *_copies(plan, machine)]
+    if not loops.view.serial:  # inside a larger kernel there is nothing to share out
+        tried += _blocks(plan)
     for choice, time in tried:
         way = plan_chosen if loops.groups is None else groups_chosen
         if not isinstance(way(loops, machine, choice), Refusal):
@@ -141,10 +143,12 @@ def _tiles(plan: WindowPlan, machine: Machine) -> Iterator[tuple[KernelChoice, f
         yield KernelChoice(tile=tile, image=image), time / _time(loops, plan.lanes, own)
 
 
-def _copies(plan: WindowPlan) -> Iterator[tuple[KernelChoice, float]]:
-    """The image where it lies, where it is copied, and a copy where it is not."""
-    if plan.loops.groups is None:
-        yield KernelChoice(image="stored" if isinstance(plan, CopiedWindowPlan) else "copied"), 1.0
+def _copies(plan: WindowPlan, machine: Machine) -> Iterator[tuple[KernelChoice, float]]:
+    """The image where it lies, where it is copied; a copy where it is not, but columns under a tile crowd the sets."""
+    if plan.loops.groups is None and isinstance(plan, CopiedWindowPlan):
+        yield KernelChoice(image="stored"), 1.0
+    elif plan.loops.groups is None and is_crowded(plan, machine):
+        yield KernelChoice(image="copied"), 1.0
 
 
 def _blocks(plan: WindowPlan) -> Iterator[tuple[KernelChoice, float]]:

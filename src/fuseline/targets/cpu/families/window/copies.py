@@ -110,6 +110,12 @@ def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
     return plan if isinstance(wide, Refusal) else wide
 
 
+def is_crowded(plan: WindowPlan, machine: Machine) -> bool:
+    """Whether tiles of one vector, and as many pixels as the plan has, would crowd the sets."""
+    found = ways_of(plan.loops)
+    return found is not None and _crowded(plan.loops, found, (plan.pixels, 1), machine)
+
+
 def _wide_tile(plan: WindowPlan, ways: tuple[Direction, Direction], machine: Machine) -> tuple[int, int]:
     """Pixels and vectors of a tile that uses the cache lines it touches whole, and the next ones: those are brought in
     pairs."""

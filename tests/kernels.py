@@ -21,11 +21,11 @@ from fuseline.ir.build import element_of, numpy_dtype
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.link.compile import emit_object
 from fuseline.weight_layouts import PackedLayout, transformed
-from fuseline.targets.cpu.kernel_ir.check_bounds import Problem, check_bounds
 from tests.kernel_ir.evaluate import evaluate
 
 Array = NDArray[Any]

@@ -21,14 +21,14 @@ from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.bounds import Bounds
 from fuseline.runtime.program import Arm, Program
 from fuseline.targets.cpu import target as cpu_target
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.contents import Range
 from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
+from fuseline.targets.cpu.kernel_ir.stored_ranges import range_of_bytes
 from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel
 from fuseline.targets.cpu.link.program import _link  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.cpu.target import CpuTarget, _compiled  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.target import CompiledKernel
-from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
-from fuseline.targets.cpu.kernel_ir.stored_ranges import range_of_bytes
 
 onnx_host.install()  # programs may hold operators that run there
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from xdsl.dialects.func import FuncOp
@@ -13,13 +12,12 @@ from xdsl.ir import Operation
 from fuseline.analysis.extents_key import extents_key
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.analysis.structured import Kind
-from fuseline.buffers import TensorSpec
 from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.errors import FuselineError
 from fuseline.program.schedule import PackedConstants, Schedule
-from fuseline.runtime.program import Program
 from fuseline.targets.dispatch_caps import ANY_DISPATCH, DispatchCaps
+from fuseline.targets.listed_program import ListedProgram
 from fuseline.targets.null.counts import counted_kernel
 from fuseline.targets.runtime_form import host_calls, program_of
 from fuseline.targets.target import CompiledKernel, Refusal, Target, TargetDescription, kernel_of_arms
@@ -68,34 +66,8 @@ class NullTarget(Target):
         return NullProgram(program_of(schedule, host_calls(schedule)), records, metadata)
 
 
-@dataclass(frozen=True)
-class NullProgram:
-    """What the null target assembles in place of an artifact; also its own session, which refuses to run."""
-
-    program: Program
-    records: bytes
-    metadata: Mapping[str, Any]
-    threads: int = 1
-
-    @property
-    def inputs(self) -> tuple[TensorSpec, ...]:
-        """The program's inputs."""
-        return self.program.inputs
-
-    @property
-    def outputs(self) -> tuple[TensorSpec, ...]:
-        """The program's outputs."""
-        return self.program.outputs
-
-    @property
-    def artifact(self) -> NullProgram:
-        """Itself: what a session is made from."""
-        return self
-
-    def session(self, threads: int | None = None) -> NullProgram:
-        """Itself: it answers questions and runs nothing."""
-        del threads
-        return self
+class NullProgram(ListedProgram):
+    """What the null target assembles in place of an artifact."""
 
     def run(self, feeds: Mapping[str, Any]) -> NoReturn:
         """Raises E0305: there is no code."""

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from fuseline.buffers import TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.program.schedule import Schedule
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.files import write_bytes
 from fuseline.runtime.program import Program
+from fuseline.targets.listed_program import ListedProgram
 from fuseline.targets.runtime_form import host_calls, program_of
 
 NO_SUFFIX = ".listing"
@@ -22,37 +22,12 @@ _OF_PROGRAMS = ("program", "records", "session", "save")
 
 
 @dataclass(frozen=True)
-class OutsideProgram:
-    """`content` is the file that the target makes of a program, `suffix` how its name ends; also its own session, which
-    answers questions and runs nothing."""
+class OutsideProgram(ListedProgram):
+    """`content` is the file that the target makes of a program, `suffix` how its name ends."""
 
     content: bytes
     suffix: str
     target: str
-    program: Program
-    records: bytes
-    metadata: Mapping[str, Any]
-    threads: int = 1
-
-    @property
-    def inputs(self) -> tuple[TensorSpec, ...]:
-        """The program's inputs."""
-        return self.program.inputs
-
-    @property
-    def outputs(self) -> tuple[TensorSpec, ...]:
-        """The program's outputs."""
-        return self.program.outputs
-
-    @property
-    def artifact(self) -> OutsideProgram:
-        """Itself: what a session is made from."""
-        return self
-
-    def session(self, threads: int | None = None) -> OutsideProgram:
-        """Itself."""
-        del threads
-        return self
 
     def run(self, feeds: Mapping[str, Any]) -> NoReturn:
         """Raises E0305: what it holds runs elsewhere."""
@@ -83,9 +58,8 @@ def outside_program(
 ) -> OutsideProgram:
     """The program behind bytes or text (UTF-8); without a `suffix` it is one that no other file has."""
     content = made.encode() if isinstance(made, str) else bytes(made)
-    return OutsideProgram(
-        content, suffix or NO_SUFFIX, target, program_of(schedule, host_calls(schedule)), records, metadata
-    )
+    program = program_of(schedule, host_calls(schedule))
+    return OutsideProgram(program, records, metadata, content, suffix or NO_SUFFIX, target)
 
 
 def program_complaint(made: object, *, makes_artifacts: bool, runs_programs: bool) -> str | None:

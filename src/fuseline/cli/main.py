@@ -28,6 +28,7 @@ COMMANDS = {
     "fuse": "Write a model again, each dispatch an ONNX function.",
     "check": "Check every dispatch, every kernel's accesses and the outputs.",
     "bisect": "Say which pass, rule, decision or kernel makes a program wrong or slow.",
+    "whatif": "Say what a change would do, and which missed edges cost most.",
     "diff": "Compare two compiles: statistics, dispatches, decisions.",
     "report": "Write one offline HTML page about a compile.",
     "opt": "Run passes on MLIR text.",

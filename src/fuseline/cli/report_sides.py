@@ -11,6 +11,7 @@ from fuseline.cli.console import note
 from fuseline.cli.models import compiled, is_model
 from fuseline.cli.run import complete_feeds, model_hints
 from fuseline.cli.saved import PLAN_SUFFIX, any_record
+from fuseline.cli.target_costs import target_costs
 from fuseline.compile_options import CHOICES
 from fuseline.errors import FuselineError
 from fuseline.report.page import Side
@@ -150,13 +151,7 @@ def _assembly(wanted: Wanted) -> dict[str, str]:
 
 
 def _assumed(program: CompiledModel, wanted: Wanted) -> Peaks:
-    from fuseline.ir.costs import ASSUMED_COSTS
-    from fuseline.targets import create_target
-
-    costs = ASSUMED_COSTS
-    if is_model(wanted.path):
-        target = wanted.options.get("target", "cpu")
-        costs = create_target(target, program.threads, wanted.options.get("numerics", "default")).description.costs
+    costs = target_costs(wanted.options if is_model(wanted.path) else {}, program.threads)
     return _peaks(costs.flops_per_ns, costs.stored_bytes_per_ns, costs.memory_bytes_per_ns, program.threads)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fuseline.cli.console import note
 from fuseline.cli.models import compiled, is_model
 from fuseline.cli.run import complete_feeds, model_hints
-from fuseline.cli.saved import PLAN_SUFFIX, any_record
+from fuseline.cli.saved import PLAN_SUFFIXES, any_record
 from fuseline.cli.target_costs import target_costs
 from fuseline.compile_options import CHOICES
 from fuseline.errors import FuselineError
@@ -48,13 +48,12 @@ def wanted_sides(
 ) -> tuple[Wanted, ...]:
     """The sides that the command line asks for. Raises E0501 for a change that is none, and for one with an artifact
     that is compiled already."""
-    first = Wanted(
-        model, dict(options), model.stem if second is not None and second.suffix != PLAN_SUFFIX else "as given"
-    )
+    is_plan = second is not None and second.suffix in PLAN_SUFFIXES
+    first = Wanted(model, dict(options), model.stem if second is not None and not is_plan else "as given")
     if second is None and not changes:
         return (replace(first, title=model.stem),)
-    other = Wanted(model if second is None or second.suffix == PLAN_SUFFIX else second, dict(options))
-    if second is not None and second.suffix == PLAN_SUFFIX:
+    other = Wanted(model if second is None or is_plan else second, dict(options))
+    if is_plan:
         other.options["plan"] = second
     for change in changes:
         name, value = _change(change)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 Changes = Iterator[tuple[str, dict[str, Any]]]
 
 _UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1000, "kib": 1024, "m": 10**6, "mb": 10**6, "mib": 1 << 20}
-_PAIR = {"nargs": 2, "multiple": True, "metavar": "A B"}
 
 
 def bytes_of(text: str) -> int:
@@ -45,8 +44,8 @@ def bytes_of(text: str) -> int:
 
 @click.command()
 @model_argument
-@click.option("--force", **_PAIR, help="What if A and B ran in one dispatch?")
-@click.option("--forbid", **_PAIR, help="What if A and B ran in two?")
+@click.option("--force", nargs=2, multiple=True, metavar="A B", help="What if A and B ran in one dispatch?")
+@click.option("--forbid", nargs=2, multiple=True, metavar="A B", help="What if A and B ran in two?")
 @click.option("--scratch", multiple=True, metavar="SIZE", help="What if the target had this much scratch (64KiB)?")
 @click.option(
     "--level", type=click.Choice(["none", "default", "aggressive"]), help="What if fusion were at this level?"

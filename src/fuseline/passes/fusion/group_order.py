@@ -52,64 +52,64 @@ class GroupOrder:
         found.pop(group, None)
         return list(found)
 
-    def between(self, parts: Collection[Group]) -> Group | None:
-        """A group on a path from one of `parts` to another that leaves them, None where they could be one group.
+    def between(self, joined: Collection[Group]) -> Group | None:
+        """A group on a path from one of `joined` to another that leaves them, None where they could be one group.
 
         The path may lead through another group, or through a scalar or size that no group computes: then it is the
         group that needs it.
         """
-        waiting = self._waiting_inside(parts)
+        waiting = self._waiting_inside(joined)
         if waiting is not None:
             return waiting
-        if not self._led_to(parts) or not self._path_outside(parts):
+        if not self._led_to(joined) or not self._path_outside(joined):
             return None
         place = self.place
-        last = max([place[part] for part in parts])
-        # Nothing that comes after the last part leads back to one.
+        last = max([place[each] for each in joined])
+        # Nothing that comes after the last of them leads back to one.
         stack = [
             group
-            for part in parts
-            if place[part] < last
-            for group in self.consumers(part)
-            if place[group] < last and group not in parts
+            for each in joined
+            if place[each] < last
+            for group in self.consumers(each)
+            if place[group] < last and group not in joined
         ]
-        seen: set[Group] = set(parts) if stack else set()
+        seen: set[Group] = set(joined) if stack else set()
         while stack:
             group = stack.pop()
             if group in seen or place[group] > last:
                 continue
             seen.add(group)
             after = self.consumers(group)
-            if any([other in parts for other in after]):
+            if any([other in joined for other in after]):
                 return group
             stack += after
         return None
 
-    def _led_to(self, parts: Collection[Group]) -> bool:
-        """Whether a group after the first of `parts` leads to another: else no path comes back."""
-        first = min([self.place[part] for part in parts])
-        return any([self.place[o] > first and o not in parts for part in parts for o in self.producers(part)])
+    def _led_to(self, joined: Collection[Group]) -> bool:
+        """Whether a group after the first of `joined` leads to another: else no path comes back."""
+        first = min([self.place[each] for each in joined])
+        return any([self.place[o] > first and o not in joined for each in joined for o in self.producers(each)])
 
-    def _path_outside(self, parts: Collection[Group]) -> bool:
-        """Whether a path leads from one of `parts` out of them and back, looked for from both ends, edge by edge: it is
-        settled by the end that has fewer (a value that thousands read has one producer)."""
-        places = [self.place[part] for part in parts]
-        forward = self._found_from(parts, self.consumers, range(min(places), max(places)))
-        backward = self._found_from(parts, self.producers, range(min(places) + 1, max(places) + 1))
+    def _path_outside(self, joined: Collection[Group]) -> bool:
+        """Whether a path leads from one of `joined` out of them and back, looked for from both ends, edge by edge: it
+        is settled by the end that has fewer (a value that thousands read has one producer)."""
+        places = [self.place[each] for each in joined]
+        forward = self._found_from(joined, self.consumers, range(min(places), max(places)))
+        backward = self._found_from(joined, self.producers, range(min(places) + 1, max(places) + 1))
         for ahead, behind in zip_longest(forward, backward):
             if ahead is not None or behind is not None:
                 return bool(ahead or behind)
         return False
 
-    def _found_from(self, parts: Collection[Group], step: _Step, within: range) -> Iterator[bool | None]:
-        """None for each edge that is followed, from `parts` through groups that lie `within`; True where one leads
+    def _found_from(self, joined: Collection[Group], step: _Step, within: range) -> Iterator[bool | None]:
+        """None for each edge that is followed, from `joined` through groups that lie `within`; True where one leads
         back, False at the end."""
-        seen: set[Group] = set(parts)
-        pending = [part for part in parts if self.place[part] in within]
+        seen: set[Group] = set(joined)
+        pending = [each for each in joined if self.place[each] in within]
         while pending:
             group = pending.pop()
             for other in step(group):
-                if other in parts and group not in parts:
+                if other in joined and group not in joined:
                     yield True
                 if other not in seen and self.place[other] in within:
                     seen.add(other)
@@ -117,24 +117,24 @@ class GroupOrder:
                 yield None
         yield False
 
-    def _waiting_inside(self, parts: Collection[Group]) -> Group | None:
-        """One of `parts` that takes a size from another: what makes the size of the data stays outside, and would come
+    def _waiting_inside(self, joined: Collection[Group]) -> Group | None:
+        """One of `joined` that takes a size from another: what makes the size of the data stays outside, and would come
         before and after both."""
-        for part in parts:
-            for node in part.body.sized:
-                if any([self.group_of[other] in parts for other in node.sized_by]):
-                    return part
+        for each in joined:
+            for node in each.body.sized:
+                if any([self.group_of[other] in joined for other in node.sized_by]):
+                    return each
         return None
 
-    def merge(self, parts: Sequence[Group], new: Group) -> None:
-        """`parts`, which no path outside connects, become `new`; to be told before `group_of` changes."""
-        places = [self.place[part] for part in parts]
+    def merge(self, joined: Sequence[Group], new: Group) -> None:
+        """`joined`, which no path outside connects, become `new`; to be told before `group_of` changes."""
+        places = [self.place[each] for each in joined]
         low, high = min(places), max(places)
-        after = self._reached(parts, range(low, high), self.consumers)
-        before = self._reached(parts, range(low, high), self.producers)
+        after = self._reached(joined, range(low, high), self.consumers)
+        before = self._reached(joined, range(low, high), self.producers)
         slots = sorted([*places, *(self.place[group] for group in (*before, *after))])
-        for part in parts:
-            del self.place[part]
+        for each in joined:
+            del self.place[each]
         for group, slot in zip(sorted(before, key=self.place.__getitem__), slots, strict=False):
             self.place[group] = slot
         self.place[new] = slots[len(before)]
@@ -142,24 +142,24 @@ class GroupOrder:
             sorted(after, key=self.place.__getitem__), slots[len(slots) - len(after) :], strict=True
         ):
             self.place[group] = slot
-        self._forget(parts)
+        self._forget(joined)
 
-    def _forget(self, parts: Sequence[Group]) -> None:
-        """Drop what is known of the neighbours of `parts`: from now on they neighbour another group."""
-        for part in parts:
-            for group in self.producers(part):
+    def _forget(self, joined: Sequence[Group]) -> None:
+        """Drop what is known of the neighbours of `joined`: from now on they neighbour another group."""
+        for each in joined:
+            for group in self.producers(each):
                 self._consumers.pop(group, None)
-            for group in self.consumers(part):
+            for group in self.consumers(each):
                 self._producers.pop(group, None)
-            del self._producers[part], self._consumers[part]
+            del self._producers[each], self._consumers[each]
 
-    def _reached(self, parts: Sequence[Group], places: range, step: _Step) -> list[Group]:
-        """What `step` leads to from `parts` within `places`."""
+    def _reached(self, joined: Sequence[Group], places: range, step: _Step) -> list[Group]:
+        """What `step` leads to from `joined` within `places`."""
         seen: dict[Group, None] = {}
-        stack = [group for part in parts for group in step(part)]
+        stack = [group for each in joined for group in step(each)]
         while stack:
             group = stack.pop()
-            if group not in seen and group not in parts and self.place[group] in places:
+            if group not in seen and group not in joined and self.place[group] in places:
                 seen[group] = None
                 stack += step(group)
         return list(seen)

@@ -1,4 +1,5 @@
-"""The parts of a finished group that only concats bring together: each is an arm, and writes its slice of the result.
+"""The components of a finished group that only concats bring together: each is an arm, and writes its slice of the
+result.
 
     %a = exp(%x)      an arm: writes columns 0..
     %b = abs(%y)      an arm: writes the columns behind
@@ -25,19 +26,19 @@ from fuseline.passes.fusion.node import Node
 
 
 def with_separate_arms(group: Group) -> Group:
-    """The group with an arm for each part that hangs together without its seams; as it is where that is one part."""
+    """The group with an arm for each component that is left without its seams; as it is where that is one."""
     seams = seams_of(group)
-    parts = _parts(group, seams) if seams else []
-    if len(parts) + len(copied(group, seams)) < 2:
+    components = _components(group, seams) if seams else []
+    if len(components) + len(copied(group, seams)) < 2:
         return group
-    arms = [_arm(_home(group, part), part, seams) for part in parts]
+    arms = [_arm(_home(group, component), component, seams) for component in components]
     return joined([*arms, *(Group.of(seam) for seam in group.members if seam in seams)])
 
 
-def independent_parts(group: Group) -> list[Group]:
-    """The parts of a group without arms that share no value, each over all loops that its members share."""
-    parts = _parts(group, frozenset())
-    return [_arm(group, part, frozenset()) for part in parts] if len(parts) > 1 else [group]
+def independent_components(group: Group) -> list[Group]:
+    """The components of a group without arms that share no value, each over all loops that its members share."""
+    components = _components(group, frozenset())
+    return [_arm(group, component, frozenset()) for component in components] if len(components) > 1 else [group]
 
 
 def seams_of(group: Group) -> frozenset[Node]:
@@ -64,7 +65,7 @@ def copied(group: Group, seams: Collection[Node]) -> list[SSAValue]:
     )
 
 
-def _parts(group: Group, seams: frozenset[Node]) -> list[list[Node]]:
+def _components(group: Group, seams: frozenset[Node]) -> list[list[Node]]:
     """The members that hang together through values, seams aside, in program order."""
     links = DisjointSets[Node]()
     for node in group.members:
@@ -78,19 +79,20 @@ def _parts(group: Group, seams: frozenset[Node]) -> list[list[Node]]:
     return list(found.values())
 
 
-def _home(group: Group, part: Sequence[Node]) -> Group:
-    return next((arm for arm in group.arms if part[0] in arm.member_set), group)
+def _home(group: Group, component: Sequence[Node]) -> Group:
+    return next((arm for arm in group.arms if component[0] in arm.member_set), group)
 
 
-def _arm(home: Group, part: list[Node], seams: frozenset[Node]) -> Group:
-    """A part of `home` over all loops that its members share; what it writes into a concat is made somewhere now."""
-    if len(part) == len(home.members):
+def _arm(home: Group, component: list[Node], seams: frozenset[Node]) -> Group:
+    """A component of `home` over all loops that its members share; what it writes into a concat is made somewhere
+    now."""
+    if len(component) == len(home.members):
         return home
-    inside = frozenset(part)
-    written = {node for node in part if any(read.consumer in seams for read in node.readers)}
-    inlined = {node for node in part if node in home.inlined and node not in written}
+    inside = frozenset(component)
+    written = {node for node in component if any(read.consumer in seams for read in node.readers)}
+    inlined = {node for node in component if node in home.inlined and node not in written}
     online = tuple(stream for stream in home.online if inside.issuperset(stream.nodes))
-    placed = [node for node in part if node not in inlined]
-    classes = loop_classes(part)
-    whole = replace(home.plain, members=part, inlined=inlined, arms=(), online=online)
+    placed = [node for node in component if node not in inlined]
+    classes = loop_classes(component)
+    whole = replace(home.plain, members=component, inlined=inlined, arms=(), online=online)
     return over(whole, placed, classes.shared(placed), classes)

@@ -20,7 +20,7 @@ from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.loop_classes import loop_classes
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.separate_arms import independent_parts
+from fuseline.passes.fusion.separate_arms import independent_components
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 
 
@@ -54,7 +54,7 @@ def starting_group(
 
 def _apart(arm: Group) -> Sequence[Group]:
     """The parts that only an argument brings together: what they go along is found again when they are joined."""
-    return independent_parts(arm) if arm.along is not None else [arm]
+    return independent_components(arm) if arm.along is not None else [arm]
 
 
 def _arm(nodes: Sequence[Node | None], loops: FusedLoops, arm: int, streams: Iterable[OnlineReductionNodes]) -> Group:

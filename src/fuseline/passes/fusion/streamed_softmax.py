@@ -35,7 +35,7 @@ STREAMED_SOFTMAX = "streamed-softmax"
 class Candidate:
     """Groups that could be one, with the reads between them."""
 
-    parts: tuple[Group, ...]
+    joined: tuple[Group, ...]
     group: Group
     reads: tuple[Read, ...]
 
@@ -59,36 +59,38 @@ def _stream(chain: OnlineSoftmax, graph: FusionGraph, points: int) -> OnlineRedu
 
 def candidates(stream: OnlineReductionNodes, groups: Iterable[Group], scores: Group | None) -> Iterator[Candidate]:
     """The groups that hold a softmax, with and without the one that makes its scores."""
-    parts = tuple(dict.fromkeys(groups))
-    choices = [(*parts, scores), parts] if scores is not None and scores.fusable and scores not in parts else [parts]
+    joined = tuple(dict.fromkeys(groups))
+    choices = (
+        [(*joined, scores), joined] if scores is not None and scores.fusable and scores not in joined else [joined]
+    )
     for chosen in choices:
         if len(chosen) > 1:
             yield Candidate(chosen, _joined(chosen, stream), tuple(_reads_between(chosen)))
 
 
-def _reads_between(parts: Sequence[Group]) -> Iterator[Read]:
-    home = {node: part for part in parts for node in part.members}
-    for part in parts:
-        for read in part.outside_reads():
+def _reads_between(joined: Sequence[Group]) -> Iterator[Read]:
+    home = {node: each for each in joined for node in each.members}
+    for each in joined:
+        for read in each.outside_reads():
             if read.producer in home:
                 yield read
 
 
-def _joined(parts: Sequence[Group], stream: OnlineReductionNodes) -> Group:
-    """All parts over the loops that they share; what of the softmax was read in place is so no more."""
-    members = sorted((node for part in parts for node in part.members), key=lambda node: node.position)
-    inlined = {node for part in parts for node in part.inlined}.difference(stream.nodes)
+def _joined(joined: Sequence[Group], stream: OnlineReductionNodes) -> Group:
+    """All of them over the loops that they share; what of the softmax was read in place is so no more."""
+    members = sorted((node for each in joined for node in each.members), key=lambda node: node.position)
+    inlined = {node for each in joined for node in each.inlined}.difference(stream.nodes)
     placed = [node for node in members if node not in inlined]
     classes = loop_classes(members, stream.loops)
     shared = classes.shared([*(node for node in placed if node is not stream.product), stream.product])
     number = {class_: i for i, class_ in enumerate(shared)}
     place = {node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops))) for node in placed}
-    streams = (*(known for part in parts for known in part.online), stream)
+    streams = (*(known for each in joined for known in each.online), stream)
     return Group(members, tuple(class_[0].loops[class_[1]] for class_ in shared), place, inlined, online=streams)
 
 
 def illegal(candidate: Candidate, target: TargetDescription) -> WhyNot | None:
-    """Why the parts cannot be one group, None where they can."""
+    """Why the groups cannot be one group, None where they can."""
     group, at = candidate.group, candidate.group.root.name
     refusal = roots_refusal(group, target, at)
     if refusal is not None:

@@ -3,10 +3,10 @@
 Sizes with a known upper bound are placed by it, best fit first, at fixed offsets. The others are placed in regions, one
 per kind of size, whose offsets are expressions that hold for every size:
 
-    64-byte aligned |  static region  | k0 units of batch*seq | k1 units of batch*seq*seq | ...
+    64-byte aligned |  static region  | k0 granules of batch*seq | k1 granules of batch*seq*seq | ...
 
-All sizes of a region are whole numbers of one symbolic unit, so that inside it the same best-fit placement works in
-units. Regions whose sizes are known later (a host operator decides them) lie behind the others, so that an offset is
+All sizes of a region are whole numbers of one symbolic granule, so that inside it the same best-fit placement works in
+granules. Regions whose sizes are known later (a host operator decides them) lie behind the others, so that an offset is
 known as soon as its buffer is needed.
 """
 
@@ -27,7 +27,7 @@ __all__ = ["ArenaPlan", "Transient", "plan_transients"]
 @dataclass(frozen=True, slots=True)
 class ArenaPlan:
     """The offset of each transient and the size of the arena, bytes; `ends` is the size after the regions of each time,
-    in order; `live` is the most that is live at once, in units of its region: no plan needs less."""
+    in order; `live` is the most that is live at once, in granules of its region: no plan needs less."""
 
     offsets: tuple[Dim, ...]
     bytes: Dim
@@ -97,19 +97,19 @@ def _plan_regions(transients: Sequence[Transient], known_at: Mapping[str, int]) 
     ends: list[tuple[int, Dim]] = []
     for time, primitive in _in_order(regions, known_at):
         members = regions[primitive]
-        unit, counts = _units(primitive, [transients[i].bytes for i in members])
+        granule, counts = _granules(primitive, [transients[i].bytes for i in members])
         sized = [(count, transients[i]) for count, i in zip(counts, members, strict=True)]
-        places, units = best_fit(sized)
-        live = d.add(live, d.mul(most_live(sized), unit))
+        places, granules = best_fit(sized)
+        live = d.add(live, d.mul(most_live(sized), granule))
         for place, i in zip(places, members, strict=True):
-            offsets[i] = d.add(base, d.mul(place, unit))
-        base = d.add(base, d.mul(units, unit))
+            offsets[i] = d.add(base, d.mul(place, granule))
+        base = d.add(base, d.mul(granules, granule))
         ends.append((time, base))
     return ArenaPlan(tuple(offsets), base, tuple(ends), live)
 
 
 def _in_order(primitives: Iterable[Dim], known_at: Mapping[str, int]) -> list[tuple[int, Dim]]:
-    """Regions with the time at which their unit is known: earliest first, fixed ones before symbolic ones, then by
+    """Regions with the time at which their granule is known: earliest first, fixed ones before symbolic ones, then by
     name."""
     times = {
         primitive: max((known_at.get(symbol.name, -1) for symbol in d.symbols(primitive)), default=-1)
@@ -134,11 +134,11 @@ def _content(size: Dim) -> int:
     return size if isinstance(size, int) else gcd(*(coefficient for _, coefficient in size.terms))
 
 
-def _units(primitive: Dim, sizes: Sequence[Dim]) -> tuple[Dim, list[int]]:
-    """The unit of a region, a multiple of the alignment for all values of the symbols, and how many of it each size
+def _granules(primitive: Dim, sizes: Sequence[Dim]) -> tuple[Dim, list[int]]:
+    """The granule of a region, a multiple of the alignment for all values of the symbols, and how many of it each size
     takes."""
     if primitive == 1:
         return ARENA_ALIGNMENT, [-(-(d.upper_bound(size) or 0) // ARENA_ALIGNMENT) for size in sizes]
     common = gcd(*(_content(size) for size in sizes))
-    unit = d.mul(d.ceil_div(d.mul(primitive, common), ARENA_ALIGNMENT), ARENA_ALIGNMENT)
-    return unit, [_content(size) // common for size in sizes]
+    granule = d.mul(d.ceil_div(d.mul(primitive, common), ARENA_ALIGNMENT), ARENA_ALIGNMENT)
+    return granule, [_content(size) // common for size in sizes]

@@ -91,7 +91,7 @@ def test_what_is_shown_is_the_dispatch_that_comes_of_it():
     assert isinstance(operations, int) and operations > 4
 
 
-def test_independent_parts_are_shown_as_arms():
+def test_independent_components_are_shown_as_arms():
     p, seen = Program((64, 64), (64, 32), (64, 16)), _Seen()
     _formed(p.done(p.matmul(p.x[0], p.x[1]), p.matmul(p.x[0], p.x[2])), seen)
     assert seen.last is not None

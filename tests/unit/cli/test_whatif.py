@@ -35,8 +35,8 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dic
 def test_each_change_is_a_line(target: str, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changes = [
         "--forbid",
-        "c0",
-        "r0",
+        "c1",
+        "e",
         "--without-rule",
         "elementwise-epilogue",
         "--level",

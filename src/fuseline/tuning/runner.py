@@ -10,13 +10,14 @@ import json
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fuseline.border import coded
+from fuseline.compiled_model import CompiledModel
 from fuseline.errors import FuselineError
 from fuseline.runtime import Artifact, Session
 from fuseline.runtime.feed_files import Feeds
@@ -33,9 +34,6 @@ from fuseline.tuning.shared_weights import on_level_ground
 from fuseline.tuning.trial import Interval, Trial, TrialOutcome
 from fuseline.verify.dispatch_times import DispatchTimer, program_run
 from fuseline.verify.model_feeds import model_hints
-
-if TYPE_CHECKING:
-    from fuseline.compiled_model import CompiledModel
 
 Realize = Callable[[SearchSetting, Mapping[str, str], Path], dict[str, Any]]
 """A configuration as arguments of `fuseline.compile`, the model aside; files that they name are in the folder."""
@@ -113,12 +111,13 @@ class TrialRunner:
         return paired_rounds(ours, theirs, limits, round_cost=ours.cost + theirs.cost, seed=self.setting.seed + seed)
 
     def _sampler(self, program: CompiledModel, clock: Clock) -> Sampler:
-        return Sampler(program.bind(self.feeds), clock, wall=MachineClock())
+        feeds = self.feeds
+        return Sampler(lambda: renewed(program).bind(feeds), clock, wall=MachineClock())
 
     def _attributed(self, program: CompiledModel, incumbent: _Kept, trial: Trial) -> dict[str, dict[str, float]]:
         """Fields of the outcome about single dispatches; none for programs that are not launched one by one here."""
-        theirs = incumbent.timed(self.feeds)
-        ours = timed_program(program, self.feeds, clock_of(program, incumbent.program))
+        clock = clock_of(program, incumbent.program)
+        ours, theirs = timed_program(program, self.feeds, clock), incumbent.timed(self.feeds, clock)
         if ours is None or theirs is None:
             return {}
         found = attributed(
@@ -174,13 +173,13 @@ class _Kept:
 
     key: str
     program: CompiledModel
-    _timed: TimedProgram | None = None
+    _timed: dict[type, TimedProgram | None] = field(default_factory=dict[type, "TimedProgram | None"])
 
-    def timed(self, feeds: Feeds) -> TimedProgram | None:
-        """Its dispatches one by one, prepared once."""
-        if self._timed is None:
-            self._timed = timed_program(self.program, feeds, clock_of(self.program))
-        return self._timed
+    def timed(self, feeds: Feeds, clock: Clock) -> TimedProgram | None:
+        """Its dispatches one by one, prepared once for a kind of clock."""
+        if type(clock) not in self._timed:
+            self._timed[type(clock)] = timed_program(self.program, feeds, clock)
+        return self._timed[type(clock)]
 
 
 def timed_program(program: CompiledModel, feeds: Feeds, clock: Clock) -> TimedProgram | None:
@@ -203,6 +202,13 @@ def clock_of(*programs: CompiledModel) -> Clock:
         for program in programs
     )
     return ThreadClock() if alone else MachineClock()
+
+
+def renewed(program: CompiledModel) -> CompiledModel:
+    """The program again, with its code and its transients elsewhere in memory; itself, where others run it."""
+    if not isinstance(program.session, Session):
+        return program
+    return CompiledModel(Session(program.session.artifact, threads=program.threads), from_cache=program.from_cache)
 
 
 def worker_name() -> str:

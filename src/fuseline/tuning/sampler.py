@@ -55,8 +55,12 @@ class ThreadClock(MachineClock):
 
 
 class Sampler:
-    """Times `call` in batches by `clock`; making one calls it a few times to see how long it takes. The first call of a
-    batch is not counted: it wakes the threads and warms the caches that the contender before has used.
+    """Times what `make` makes in batches of calls by `clock`; making a sampler calls it a few times to see how long it
+    takes.
+
+    Every sample has a new contender: where its code and memory lie is drawn anew, and what one position makes faster or
+    slower is noise, not a difference. The first call of a batch is not counted: it prepares memory, wakes the threads
+    and warms the caches that the contender before has used.
 
     Attributes:
         calls: how many of a batch are timed. group: how many calls are timed as one, for short ones. cost: seconds that
@@ -65,41 +69,41 @@ class Sampler:
 
     def __init__(
         self,
-        call: Callable[[], object],
+        make: Callable[[], Callable[[], object]],
         clock: Clock | None = None,
         *,
         wall: Clock | None = None,
         batch: float = BATCH_SECONDS,
     ) -> None:
-        self._call, self._clock, self.group = call, clock or MachineClock(), 1
-        wall = wall or (MachineClock() if clock is None else clock)
-        call()
+        self._make, self._clock, self.group = make, clock or MachineClock(), 1
+        wall = wall or self._clock
+        call = self._ready()
         start = wall()
-        tried = [self._timed()]
+        tried = [self._timed(call)]
         while len(tried) < TRIES and sum(tried) < batch:
-            tried.append(self._timed())
+            tried.append(self._timed(call))
         usual = (wall() - start) / len(tried)
         self.calls = _calls(min(tried), batch)
         self.group = int(np.clip(GRAIN_SECONDS / max(min(tried), 1e-9), 1, self.calls))
-        self.cost = SETTLE_SECONDS + (self.calls + self._warms) * usual
+        self.cost = SETTLE_SECONDS + (self.calls + 1) * usual
 
-    @property
-    def _warms(self) -> int:
-        """A batch of one long call needs no other before it: what it finds cold is little of it."""
-        return int(self.calls > 1)
+    def _ready(self) -> Callable[[], object]:
+        """A new contender that was called once."""
+        call = self._make()
+        call()
+        return call
 
     def __call__(self) -> float:
         """Median seconds of a call."""
         self._clock.sleep(SETTLE_SECONDS)
-        for _ in range(self._warms):
-            self._call()
-        return float(np.median([self._timed() for _ in range(self.calls // self.group)]))
+        call = self._ready()
+        return float(np.median([self._timed(call) for _ in range(self.calls // self.group)]))
 
-    def _timed(self) -> float:
+    def _timed(self, call: Callable[[], object]) -> float:
         """Seconds of a call, over a group of them."""
         start = self._clock()
         for _ in range(self.group):
-            self._call()
+            call()
         return (self._clock() - start) / self.group
 
 

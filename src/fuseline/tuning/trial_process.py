@@ -11,6 +11,7 @@ however the search ended.
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -106,9 +107,10 @@ class TrialProcess:
         return " | ".join(said[-2:])[-400:] or None
 
     def end(self) -> None:
-        """End the process now, whatever it does."""
+        """End the process and what it started, now, whatever it does."""
         self._connection.close()
-        self._process.kill()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._complaints.close()
 

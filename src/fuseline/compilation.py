@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from fuseline.border import border
 from fuseline.code_listing import code_listing
 from fuseline.compile_options import CompileOptions
-from fuseline.emitted_stage import OUTLINED, stage_text, write_stage
+from fuseline.emitted_stage import DECIDED, OUTLINED, stage_text, write_stage
 from fuseline.errors import FuselineError
 from fuseline.gc_pause import gc_paused
 from fuseline.ir.context import CompilerContext
@@ -67,11 +67,13 @@ def emit(
         raise FuselineError("E0501", f"the stage {stage!r} is no code of a dispatch", hint=hint)
     if stage == FLOW_STAGE:
         return emit_flow(source, options).text
-    module, ctx = prepare(source, options, target_of(options))
     last = "fusion" if stage == PLAN_STAGE else stage
     if stage != "input" and last not in phases_of(options):
         known = ", ".join(("input", *phases_of(options), PLAN_STAGE))
         raise FuselineError("E0501", f"with passes of your own there is no stage {stage!r}", hint=f"use one of {known}")
+    if output is not None and stage in DECIDED:
+        options = _with_limits(options, _code_limits(source, options, target_of(options)))
+    module, ctx = prepare(source, options, target_of(options))
     if stage != "input":
         run_phases(module, ctx, options, until=last)
     if stage == PLAN_STAGE:
@@ -183,6 +185,25 @@ def _within_code_limits(
 
     `read`: the program of `source` where it has been read. `literal_broadcasts`: see `CompilerContext`.
     """
+    return _in_rounds(source, options, target, read, literal_broadcasts)[0]
+
+
+def _code_limits(source: Any, options: CompileOptions, target: Target) -> Mapping[str, int]:
+    """The limits of code with which a compile forms its dispatches: what is written of them is what is compiled."""
+    if options.plan or options.fusion == "none" or not target.makes_artifacts:
+        return {}
+    with gc_paused():
+        return _in_rounds(source, replace(options, progress=None, after_pass=None), target, None, False)[1]
+
+
+def _in_rounds(
+    source: Any,
+    options: CompileOptions,
+    target: Target,
+    read: tuple[ModuleOp, CompilerContext] | None,
+    literal_broadcasts: bool,
+) -> tuple[Lowering, Mapping[str, int]]:
+    """The program with its code, and the limits of the last round."""
     limits: dict[str, int] = {}
     most = 0 if options.plan or options.fusion == "none" else MOST_ROUNDS
     for attempt in rounds("splitting what is too long", most=most + 1):
@@ -197,7 +218,7 @@ def _within_code_limits(
         lowering = _with_code(module, ctx, smaller, target, splits=attempt < most and not outlined_before)
         long = too_long(ctx.records.dispatches, lowering.kernels)
         if not long:
-            return lowering
+            return lowering, limits
         limits = lowered(limits, long, target.description.code_limit)
     raise AssertionError("the last round splits nothing")
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import fuseline
 from fuseline import api
 from fuseline.pipeline import PASS_PHASES
+from fuseline.targets.cpu import code_budget
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 from tests.small_models import SMALL_MODELS
@@ -65,6 +66,20 @@ def test_every_stage_compiles_to_the_same_program(name: str, tmp_path: Path):
     whole = _said(fuseline.compile(model, threads=2, cache=False))
     for stage, program in _read_back(model, tmp_path, STAGES):
         assert _said(program) == whole, stage
+
+
+@pytest.mark.parametrize("stage", ["fusion", "dispatch"])
+def test_what_the_code_budget_splits_is_written_as_it_is_compiled(
+    stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(code_budget, "CODE_BUDGET", 300)
+    monkeypatch.setenv("FUSELINE_NO_CACHE", "1")
+    chain = "".join(f" a{i + 1} = {('Exp', 'Tanh', 'Erf')[i % 3]} (a{i})" for i in range(24))
+    model = onnx_model(f"(float[9, 40] x) => (y) {{ a0 = MatMul (x, w){chain} y = Softmax (a24) }}", w=_drawn(40, 33))
+    whole = fuseline.compile(model, threads=1, cache=False)
+    assert len(whole.record.dispatches) > 1
+    api.emit(model, stage, output=tmp_path / "x.mlir", threads=1)
+    assert _said(fuseline.compile(tmp_path / "x.mlir", threads=1, cache=False)) == _said(whole)
 
 
 def _drawn(*shape: int, dtype: Any = np.float32) -> NDArray[Any]:

@@ -71,7 +71,7 @@ def in_openvino(model: Path, threads: int) -> Graph:
         about = [said.get(key, "") for key in kept]
         sources = [one.get_source_output() for one in op.inputs()]
         read = [f"{digests[one.get_node().get_friendly_name()]} {one.get_index()}" for one in sources]
-        kind = said.get("layerType", op.get_type_name())
+        kind = str(said.get("layerType", op.get_type_name()))
         if kind in ("Input", "Parameter"):
             about.append(f"input {inputs}")
             inputs += 1

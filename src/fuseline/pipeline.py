@@ -22,6 +22,7 @@ from fuseline.cache.key import model_name
 from fuseline.compile_options import CompileOptions as CompileOptions
 from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.emitted_stage import stage_behind
+from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.printed_after import START
 from fuseline.ir.repeat import MlirText
@@ -170,6 +171,9 @@ def read_program(source: Any, ctx: CompilerContext, shapes: Mapping[str, Any] | 
     if isinstance(source, str | Path) and Path(source).suffix == ".mlir":
         from fuseline.frontends.mlir import read_mlir
 
+        if shapes:
+            hint = "write the sizes into the types of its arguments, or give --shape where the text is emitted"
+            raise FuselineError("E0501", f"--shape {next(iter(shapes))}: an MLIR text says its sizes", hint=hint)
         return read_mlir(Path(source), ctx)
     from fuseline.frontends.onnx import read_onnx
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from fuseline.compile_options import CompileOptions
 
 _FORMAT = 1  # of entries; raised when what is stored changes meaning
+_KEPT = ("cpu", "iree")
+"""Targets whose programs are kept."""
+
 _PACKAGE_SUFFIXES = (".dist-info", ".egg-info", ".egg-link")
 
 
@@ -35,7 +38,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
     True
     """
     family, _, variant = options.target.partition(":")
-    if family != "cpu" or options.emit or options.verify_each or options.poison or options.pass_options:
+    if family not in _KEPT or options.emit or options.verify_each or options.poison or options.pass_options:
         return None
     if options.after_pass is not None or options.observer is not None or options.fuel is not None:
         return None

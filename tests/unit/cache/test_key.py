@@ -103,3 +103,8 @@ def test_packages_sources_and_the_machine_count(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(key, "allowed_processors", lambda: list(range(1000)))
     keys.append(_key())
     assert len(set(keys)) == len(keys)
+
+
+def test_programs_for_iree_are_kept() -> None:
+    keys = {_key(target=target) for target in ("cpu", "iree", "iree:vmvx")}
+    assert None not in keys and len(keys) == 3

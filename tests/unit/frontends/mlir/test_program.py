@@ -9,6 +9,7 @@ import pytest
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 
+import fuseline
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.program import read_mlir
 from fuseline.ir.context import CompilerContext, new_context
@@ -107,3 +108,11 @@ def test_a_size_that_only_the_host_tells_may_be_0(tmp_path: Path):
     (path := tmp_path / "x.mlir").write_text(text)
     read_mlir(path, ctx := new_context())
     assert lower_bound(ctx.symbols["K"]) == 0 and "N" not in ctx.symbols
+
+
+def test_sizes_given_beside_a_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }")
+    with pytest.raises(FuselineError, match="--shape x_0") as caught:
+        fuseline.compile(path, shapes={"x_0": 4})
+    assert caught.value.code == "E0501"

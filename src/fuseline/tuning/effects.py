@@ -16,13 +16,11 @@ LEAST_GAIN = {"predicted": 1e-5, "measured": 3e-3}
 
 
 class Effects:
-    """Learns from trials, each against the one that it was compared with. `gains`: shares of a run; `evidence`: the
-    trial that told so."""
+    """Learns from trials, each against the one that it was compared with. `gains`: shares of a run."""
 
     def __init__(self, knobs: Sequence[Knob], places: Places) -> None:
         self.knobs, self.places = {knob.name: knob for knob in knobs}, places
         self.gains: dict[Choice, float] = {}
-        self.evidence: dict[Choice, int] = {}
         self.impossible: set[Choice] = set()
         self._least = LEAST_GAIN["predicted"]
 
@@ -46,7 +44,6 @@ class Effects:
             gain = self._gain(told, base, name, changes, changed, default_seconds)
             if gain is not None:
                 self.gains[name, choice] = gain
-                self.evidence[name, choice] = told.number
 
     def blame(self, told: Told, base: Told) -> list[dict[str, str]]:
         """A trial that failed: the choice that did it is impossible, if it is known; else the parts of the trial to

@@ -19,12 +19,10 @@ from fuseline.tuning.budget import Budget
 from fuseline.tuning.extra import quiet
 from fuseline.tuning.goal import Goal
 from fuseline.tuning.importance import importance
-from fuseline.tuning.kernel_records import kernel_records
 from fuseline.tuning.knob import SPACES
 from fuseline.tuning.machine_kind import machine_kind
 from fuseline.tuning.predicted_evaluator import PredictedEvaluator
 from fuseline.tuning.recorded import RecordedEvaluator, TrialLog
-from fuseline.tuning.records import remember
 from fuseline.tuning.search import Search, SearchResult, Watch, default_window
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.space import Space, has_code, search_space
@@ -132,7 +130,7 @@ class TuningRun:
             model=str(wishes.model),
             graph=record.fingerprint,
             target=record.target,
-            machine=machine_kind() if has_code(space.default) else NO_MACHINE,
+            machine=_machine(evaluator) if has_code(space.default) else NO_MACHINE,
             objectives=wishes.goal.objectives,
             knobs=tuple((knob.name, knob.choices) for knob in space.setting.knobs),
             options=plain_options(wishes.options),
@@ -185,8 +183,6 @@ class TuningRun:
         report = self._report(space, result, about, confirmed)
         report.changes, (report.storage, report.study) = changes, place
         report.kept, report.best = "tuned" if chosen else "default", best.number if best is not None else 0
-        if report.kept == "tuned" and confirmed is not None:
-            remember(kernel_records(space.setting, chosen, result.trials.trials, search.proposer.effects))
         return Tuned(tuned_plan(space.setting, chosen, changes, measured_facts(report)), report)
 
     def _confirmed(self, space: Space, chosen: Mapping[str, str], result: SearchResult) -> Confirmed | None:
@@ -216,6 +212,13 @@ class TuningRun:
             importance=importance(space.setting.knobs, trials.trials),
             confirmed=confirmed,
         )
+
+
+def _machine(evaluator: Evaluator) -> str:
+    """The kind of machine that an evaluator measures on: the workers', where they are elsewhere."""
+    if isinstance(evaluator, RecordedEvaluator):
+        return evaluator.about.machine
+    return getattr(evaluator, "kind", "") or machine_kind()
 
 
 def trial_seconds(budget: Budget) -> float:

@@ -28,7 +28,6 @@ def test_choices_about_different_dispatches_are_told_apart():
     effects.add(trial, base, base.outcome.seconds)
     assert effects.gains["plan/1", "apart"] == pytest.approx(0.3 / 6)
     assert effects.gains["plan/3", "apart"] == pytest.approx(-0.4 / 6)
-    assert effects.evidence == {("plan/1", "apart"): 1, ("plan/3", "apart"): 1}
 
 
 def test_choices_about_the_same_dispatches_are_not():

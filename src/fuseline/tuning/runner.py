@@ -95,7 +95,8 @@ class TrialRunner:
         self._agreement.require(program)
         times = self._times(program, incumbent.program, trial)
         state = "pruned" if times.verdict == "slower" else "complete"
-        attribution = self._attributed(program, incumbent, trial) if self.setting.attribution else {}
+        told = state == "pruned" and len(changes(trial)) == 1  # which choice is slower, nothing need say
+        attribution = self._attributed(program, incumbent, trial) if self.setting.attribution and not told else {}
         return {"state": state, "ratio": times.ratio, "seconds": times.trial_seconds, **attribution, **known}
 
     def _times(self, program: CompiledModel, incumbent: CompiledModel, trial: Trial) -> PairedTimes:
@@ -193,6 +194,12 @@ def timed_program(program: CompiledModel, feeds: Feeds, clock: Clock) -> TimedPr
         return None
     timer = DispatchTimer(run, feeds, program.threads, clock)
     return TimedProgram(timer, launches(timer.labels, program.record.dispatches, program.threads))
+
+
+def changes(trial: Trial) -> set[str]:
+    """The knobs that the trial sets otherwise than its incumbent."""
+    ours, theirs = trial.configuration, trial.incumbent
+    return {name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)}
 
 
 def clock_of(*programs: CompiledModel) -> Clock:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -137,8 +138,6 @@ def test_files_of_trials_are_gone_when_it_closes(model: Path):
 
 
 def test_an_outcome_travels(model: Path):
-    import msgspec
-
     found = _runner(model).run(_trial(fusion="none"))
     assert msgspec.json.decode(msgspec.json.encode(found), type=TrialOutcome) == found
 
@@ -157,3 +156,37 @@ def test_one_thread_is_timed_by_its_own_clock_and_several_by_the_wall(model: Pat
     assert clocks == {1: "ThreadClock", 2: "MachineClock"}
     one, elsewhere = _runner(model).program({}), _runner(model, target="interpreter").program({})
     assert type(module.clock_of(one, elsewhere)).__name__ == "MachineClock"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "configuration", "told"),
+    [
+        ("slower", {"fusion": "none"}, False),
+        ("slower", {"fusion": "none", "dedup": "none"}, True),
+        ("open", {"fusion": "none"}, True),
+    ],
+)
+def test_dispatches_are_timed_where_they_tell_more_than_the_whole(
+    model: Path, monkeypatch: pytest.MonkeyPatch, verdict: Any, configuration: dict[str, str], told: bool
+):
+    times = PairedTimes(Interval(1.1, 1.05, 1.2), verdict, 2.0, 1.0, 8)
+    monkeypatch.setattr(module, "paired_rounds", lambda *_, **__: times)
+    runner = _runner(model)
+    found = runner.run(Trial(number=3, configuration=configuration, incumbent={}, budget_seconds=0.0))
+    assert bool(found.dispatch_seconds) == bool(found.incumbent_dispatch_seconds) == told
+    if told:
+        assert set(found.dispatch_seconds) == set(found.predicted_seconds) and found.dispatch_error
+    quiet = TrialRunner(msgspec.structs.replace(runner.setting, attribution=False), plain)
+    assert not quiet.run(
+        Trial(number=3, configuration=configuration, incumbent={}, budget_seconds=0.0)
+    ).dispatch_seconds
+
+
+def test_the_default_knows_where_its_time_goes(model: Path):
+    found = _runner(model).run(_trial())
+    assert set(found.dispatch_seconds) == set(found.predicted_seconds) and not found.dispatch_error
+
+
+def test_changes_are_told_from_the_incumbent():
+    assert module.changes(_trial({"a": "1", "b": "1"}, a="2", b="1", c="3")) == {"a", "c"}
+    assert module.changes(_trial({"a": "1"})) == {"a"}

@@ -74,12 +74,12 @@ class PlannedDriver(Driver):
         return None if wanted else super()._costs_time(group, merge, bytes_saved, answer)
 
     def _judge_stream(self, candidate: Candidate) -> Outcome:
-        refusals = (self.constraints.refusal(first, second) for first, second in combinations(candidate.parts, 2))
+        refusals = (self.constraints.refusal(first, second) for first, second in combinations(candidate.joined, 2))
         refusal = next((why for why in refusals if why is not None), None)
         return Outcome(PLAN, refusal) if refusal is not None else super()._judge_stream(candidate)
 
     def _stream_costs_time(self, candidate: Candidate, bytes_saved: int) -> WhyNot | None:
-        wanted = all(any(node in self.paid_for for node in part.members) for part in candidate.parts)
+        wanted = all(any(node in self.paid_for for node in part.members) for part in candidate.joined)
         return None if wanted else super()._stream_costs_time(candidate, bytes_saved)
 
     def _joinable(self) -> list[Group]:

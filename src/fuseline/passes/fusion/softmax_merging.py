@@ -42,13 +42,13 @@ class SoftmaxMerging(PairMerging):
                 assert read.producer is not None
                 self.edge_words[read.producer, read.consumer] = outcome
             if outcome.group is not None and self._fueled(outcome.rule, stream.nodes):
-                self._replace(candidate.parts, outcome.group)
+                self._replace(candidate.joined, outcome.group)
                 self._examine_around(outcome.group)
                 return
 
     def _judge_stream(self, candidate: Candidate) -> Outcome:
         """Whether the parts of a softmax may be one group, and whether that pays."""
-        parts, group = candidate.parts, candidate.group
+        parts, group = candidate.joined, candidate.group
         cycle = self._cycle(parts)
         if cycle is not None:
             return Outcome("structure", cycle)
@@ -69,6 +69,6 @@ class SoftmaxMerging(PairMerging):
         )
 
     def _stream_costs_time(self, candidate: Candidate, bytes_saved: int) -> WhyNot | None:
-        parts, group = candidate.parts, candidate.group
+        parts, group = candidate.joined, candidate.group
         serial = loses_parallelism(group, parts, self.graph, self.target)
         return serial or costs_more(group, parts, self.graph, self.target, bytes_saved, self.level)

@@ -185,6 +185,26 @@ class CompiledModel:
         """What was decided about every candidate merge, and why."""
         return self.record.decisions
 
+    @border("records")
+    def decisions_frame(self) -> Any:
+        """The decisions as a pandas data frame, a row each (E0503 without pandas)."""
+        from fuseline.report.frames import decisions_frame
+
+        return decisions_frame(self.record)
+
+    @border("records")
+    def dispatches_frame(self) -> Any:
+        """The dispatches as a pandas data frame, a row each (E0503 without pandas)."""
+        from fuseline.report.frames import dispatches_frame
+
+        return dispatches_frame(self.record)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from fuseline.report.notebook import notebook_html
+
+        return notebook_html(self.record)
+
     @border("save")
     def save(self, path: str | os.PathLike[str], *, sign: Any = None) -> None:
         """Writes the program as one file, at once or not at all; `sign`: the path of a private Ed25519 key to sign it

@@ -125,7 +125,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "runtime": ("numpy", "ml_dtypes", "onnx", "cryptography"),
     # A hit imports nothing of the compiler.
     "cache": ("platformdirs",),
-    "report": ("msgspec", "rich", "jinja2"),
+    "report": ("msgspec", "rich", "jinja2", "pandas"),
 }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 import msgspec
@@ -14,14 +15,16 @@ import msgspec
 from fuseline.cli.console import emit, say
 from fuseline.cli.models import record_of
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
-from fuseline.cli.output import STDOUT, deliver
+from fuseline.cli.output import STDOUT, deliver, is_stdout
 from fuseline.compile_options import CHOICES
 from fuseline.errors import FuselineError
 from fuseline.report.advice import advice
 from fuseline.report.explain import Answer, explain_edge, explain_model, explain_node, explain_sharing
 from fuseline.report.records import CompileRecord
+from fuseline.report.remark_places import Listing
 from fuseline.report.remarks import RemarkFilter, jsonl_remarks, yaml_remarks
 from fuseline.report.sharing import sharing_json
+from fuseline.runtime.files import write_files
 
 
 def _pattern(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -79,7 +82,8 @@ def _is_file(word: str) -> bool:
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the remarks here instead of to standard output (-).",
+    help="Write the remarks here instead of to standard output (-); beside YAML goes the list of nodes that its lines "
+    "are (FILE.nodes.txt).",
 )
 @compile_options
 @threads_option
@@ -117,7 +121,7 @@ def explain(
         )
     keep = RemarkFilter(rule, code, node, anything)
     if remarks is not None:
-        _write_remarks(answer, keep, remarks, output)
+        _write_remarks(record, answer, keep, remarks, output)
     elif as_json:
         more: dict[str, Any] = {"sharing": sharing_json(record)} if sharing else {}
         more |= {"quantization": msgspec.to_builtins(record.quantization)} if not nodes else {}
@@ -126,9 +130,22 @@ def explain(
         say(answer.lines)
 
 
-def _write_remarks(answer: Answer, keep: RemarkFilter, form: str, output: Path | None) -> None:
-    text = (yaml_remarks if form == "yaml" else jsonl_remarks)(answer.decisions, keep, answer.remarks)
-    deliver(output or STDOUT, text)
+def _write_remarks(record: CompileRecord, answer: Answer, keep: RemarkFilter, form: str, output: Path | None) -> None:
+    if form == "jsonl":
+        deliver(output or STDOUT, jsonl_remarks(answer.decisions, keep, answer.remarks))
+        return
+    if output is None or is_stdout(output):
+        deliver(STDOUT, yaml_remarks(answer.decisions, keep, answer.remarks))
+        return
+    nodes = output.with_name(f"{output.name}.nodes.txt")
+    listing = Listing(nodes.name, record.source_nodes)
+    text = yaml_remarks(answer.decisions, keep, answer.remarks, listing)
+    texts = {output: text.encode(), nodes: listing.text.encode()}
+    write_files({path: partial(_write, data) for path, data in texts.items()})
+
+
+def _write(data: bytes, file: BinaryIO) -> None:
+    file.write(data)
 
 
 def _document(answer: Answer, keep: RemarkFilter) -> dict[str, Any]:

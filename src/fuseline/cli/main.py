@@ -30,6 +30,7 @@ COMMANDS = {
     "bisect": "Say which pass, rule, decision or kernel makes a program wrong or slow.",
     "whatif": "Say what a change would do, and which missed edges cost most.",
     "diff": "Compare two compiles: statistics, dispatches, decisions.",
+    "graph": "Write the dispatches as a graph for Graphviz or Model Explorer.",
     "report": "Write one offline HTML page about a compile.",
     "opt": "Run passes on MLIR text.",
     "targets": "List what can be compiled for, and check a target of one's own.",

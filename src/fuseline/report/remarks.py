@@ -15,6 +15,7 @@ from typing import Any
 
 from fuseline.report.advice import advice
 from fuseline.report.records import Decision, OpRemark
+from fuseline.report.remark_places import Listing, Place
 
 KINDS = {"fused": "Passed", "missed": "Missed", "superseded": "Analysis", "side-by-side": "Analysis"}
 
@@ -84,16 +85,18 @@ class _Remark:
     name: str
     function: str
     arguments: tuple[tuple[str, Any], ...]
+    nodes: tuple[str, ...] = ()
 
 
 def _of_decision(decision: Decision) -> _Remark:
     arguments = tuple(_arguments(decision))
-    return _Remark(KINDS[decision.verdict], decision.rule, decision.code, decision.dispatch or "main", arguments)
+    nodes = (*decision.consumer_nodes, *decision.producer_nodes)
+    return _Remark(KINDS[decision.verdict], decision.rule, decision.code, decision.dispatch or "main", arguments, nodes)
 
 
 def _of_op(remark: OpRemark) -> _Remark:
     arguments = (("Op", " ".join(remark.nodes) or remark.op), ("OpId", remark.op), ("Detail", remark.detail))
-    return _Remark(KINDS["missed"], remark.rule, remark.code, remark.dispatch or "main", arguments)
+    return _Remark(KINDS["missed"], remark.rule, remark.code, remark.dispatch or "main", arguments, remark.nodes)
 
 
 def _kept(decisions: Iterable[Decision], ops: Iterable[OpRemark], keep: RemarkFilter | None) -> Iterator[_Remark]:
@@ -101,11 +104,13 @@ def _kept(decisions: Iterable[Decision], ops: Iterable[OpRemark], keep: RemarkFi
     yield from (_of_op(remark) for remark in ops if keep is None or keep.keeps_op(remark))
 
 
-def _yaml(remark: _Remark) -> str:
+def _yaml(remark: _Remark, listing: Listing | None) -> str:
+    place = None if listing is None else listing.place(remark.nodes)
     lines = [
         f"--- !{remark.kind}",
         f"Pass:            {_scalar(remark.rule)}",
         f"Name:            {_scalar(remark.name)}",
+        *(() if place is None else (f"DebugLoc:        {_location(place)}",)),
         f"Function:        {_scalar(remark.function)}",
         "Args:",
         *(f"  - {key}: {_scalar(value)}" for key, value in remark.arguments),
@@ -114,14 +119,24 @@ def _yaml(remark: _Remark) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _location(place: Place) -> str:
+    return f"{{ File: {_scalar(place.file)}, Line: {place.line}, Column: {place.column} }}"
+
+
 def _scalar(value: Any) -> str:
     text = f"{value:.10g}" if isinstance(value, int | float) else str(value)
     return "'" + "".join(character if character.isprintable() else "?" for character in text).replace("'", "''") + "'"
 
 
-def yaml_remarks(decisions: Iterable[Decision], keep: RemarkFilter | None = None, ops: Iterable[OpRemark] = ()) -> str:
-    """All kept remarks as one YAML stream: on edges, then on single `ops`."""
-    return "".join(_yaml(remark) for remark in _kept(decisions, ops, keep))
+def yaml_remarks(
+    decisions: Iterable[Decision],
+    keep: RemarkFilter | None = None,
+    ops: Iterable[OpRemark] = (),
+    listing: Listing | None = None,
+) -> str:
+    """All kept remarks as one YAML stream: on edges, then on single `ops`. With a `listing` they say where (`DebugLoc`,
+    without which LLVM's viewers pass over them): an edge where its consumer is."""
+    return "".join(_yaml(remark, listing) for remark in _kept(decisions, ops, keep))
 
 
 def jsonl_remarks(decisions: Iterable[Decision], keep: RemarkFilter | None = None, ops: Iterable[OpRemark] = ()) -> str:

@@ -1,0 +1,1 @@
+"""Dispatches and decisions in the formats of other viewers."""

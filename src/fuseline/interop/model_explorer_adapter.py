@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from model_explorer import Adapter, AdapterMetadata, ModelExplorerGraphs, graph_builder  # pyright: ignore
+from model_explorer import Adapter, AdapterMetadata, graph_builder  # pyright: ignore
 
 from fuseline.report.records import CompileRecord, decode
 from fuseline.report.viewers.model_explorer import graphs
@@ -25,7 +25,7 @@ class FuselineAdapter(Adapter):  # pyright: ignore[reportUntypedBaseClass]
         fileExts=["fuse"],
     )
 
-    def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
+    def convert(self, model_path: str, settings: dict[str, Any]) -> dict[str, Any]:
         """The graph of the artifact at `model_path`. Raises FuselineError for a file that is none."""
         del settings
         records = read_artifact(model_path).records

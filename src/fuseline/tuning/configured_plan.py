@@ -20,6 +20,7 @@ from fuseline.tuning.knob import Knob
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.spaces.passes import pass_arguments
 from fuseline.tuning.spaces.plan import APART, JOIN
+from fuseline.tuning.starting_plan import starting_plan
 
 _GROUP = "\n[[group]]"
 
@@ -37,12 +38,13 @@ def configured_plan(setting: SearchSetting, configuration: Mapping[str, str]) ->
     edges = _edges(setting.knobs, configuration)
     if not edges.join and not edges.apart:
         return ""
-    plan = parse_plan(setting.plan, setting.model)
+    plan, start = parse_plan(setting.plan, setting.model), starting_plan(setting.options)
+    edges = _Edges((*start.force, *edges.join), (*start.forbid, *edges.apart))
     variant = pass_arguments(configuration, setting.options)
     if variant:
         head = _head(setting.plan, _whole_groups(edges.join, plan), edges.apart, variant.get("passes"))
         return f"{head}\n"
-    kept = _groups(setting.plan, plan, broken={id for ids in edges.apart for id in ids})
+    kept = _groups(setting.plan, plan, broken={id for ids in edges.apart[len(start.forbid) :] for id in ids})
     return _GROUP.join([_head(setting.plan, edges.join, edges.apart, None), *kept]) + "\n"
 
 
@@ -70,7 +72,13 @@ def _head(text: str, force: Sequence[Ids], forbid: Sequence[Ids], passes: str | 
     """What stands above the first group, with the sets in it."""
     head = text.partition(_GROUP)[0].rstrip()
     head = head.replace("force = []", f"force = {_sets(force)}").replace("forbid = []", f"forbid = {_sets(forbid)}")
-    return re.sub(r'(?m)^pipeline = ".*"$', f'pipeline = "{pipeline_version(passes)}"', head) if passes else head
+    return for_pipeline(head, passes) if passes else head
+
+
+def for_pipeline(text: str, passes: str, graph: str = "") -> str:
+    """A plan that says that it is for another pipeline; `graph`: what that makes of the model, where it is known."""
+    found = re.sub(r'(?m)^pipeline = ".*"$', f'pipeline = "{pipeline_version(passes, {})}"', text, count=1)
+    return re.sub(r'(?m)^graph = ".*"$', f'graph = "{graph}"', found, count=1)
 
 
 def _sets(sets: Sequence[Ids]) -> str:

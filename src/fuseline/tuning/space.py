@@ -27,12 +27,13 @@ from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.spaces.passes import pass_knobs
 from fuseline.tuning.spaces.plan import plan_knobs
 from fuseline.tuning.spaces.single import dedup_knob, threads_knob
+from fuseline.tuning.starting_plan import with_starting_choices
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 FIXED_BY = {
     "plan": (),
-    "passes": ("fusion", "passes", "pass_options"),
+    "passes": ("fusion", "passes", "pass_options", "plan"),
     "dedup": ("dedup",),
     "kernels": (),
     "threads": ("threads",),
@@ -62,6 +63,7 @@ def search_space(
     Raises E0501 for a space that there is not, and what a compile raises.
     """
     require_spaces(spaces)
+    options = with_starting_choices(options)
     default = compile_model(model, progress=progress, **options)
     start = SearchSetting(
         model=str(model), options=dict(options), knobs=(), plan=default.plan, seed=seed, rounds=rounds

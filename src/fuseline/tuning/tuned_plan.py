@@ -7,14 +7,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fuseline.api import emit
+from fuseline.passes.fusion.plan import parse_plan
 from fuseline.passes.fusion.tuned_choices import TunedChoices, tuned_text
 from fuseline.report.records import TunedChange
-from fuseline.tuning.configured_plan import configured_plan, plan_without_groups
+from fuseline.tuning.configured_plan import configured_plan, for_pipeline, plan_without_groups
 from fuseline.tuning.effects import Choice
 from fuseline.tuning.knob import Knob
 from fuseline.tuning.realize import choice_arguments
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.spaces.passes import pass_arguments
+from fuseline.tuning.starting_plan import starting_plan
 
 
 def tuned_plan(
@@ -25,7 +28,8 @@ def tuned_plan(
 ) -> str:
     """The plan that a compile follows to the program of `configuration`. `changes`: see `changes_of`; `measured`: what
     else the reader should know, as TOML has it."""
-    arguments = choice_arguments(setting, configuration)
+    given = starting_plan(setting.options).tuned
+    arguments = {**(given.options if given is not None else {}), **choice_arguments(setting, configuration)}
     arguments["kernels"] = {name: text for name, text in arguments.get("kernels", {}).items() if text != "default"}
     known = set(TunedChoices.__struct_fields__)
     options: dict[str, Any] = {name: value for name, value in arguments.items() if name in known and value}
@@ -41,10 +45,17 @@ def tuned_plan(
 def _groups(setting: SearchSetting, configuration: Mapping[str, str]) -> str:
     """The plan beside the table: what the trial followed; the default's groups where it followed none."""
     plan = configured_plan(setting, configuration)
-    if plan:
-        return plan
     variant = pass_arguments(configuration, setting.options)
-    return plan_without_groups(setting, variant.get("passes")) if variant else setting.plan
+    if not variant:
+        return plan or setting.plan
+    passes = variant.get("passes")
+    text = plan or plan_without_groups(setting, passes)
+    return text if passes is None else for_pipeline(text, passes, _graph(setting, variant))
+
+
+def _graph(setting: SearchSetting, variant: Mapping[str, Any]) -> str:
+    """The graph that a variant of the pipeline makes of the model."""
+    return parse_plan(emit(setting.model, "plan", **{**setting.options, **variant})).graph
 
 
 def changes_of(

@@ -57,7 +57,7 @@ def test_another_pipeline_has_only_the_choices():
     chosen = {JOIN.name: "join", WITHOUT.name: "yes"}
     plan = parse_plan(configured_plan(SETTING, chosen))
     assert plan.groups == () and plan.force == (("a", "b", "c"),)
-    assert plan.pipeline == pipeline_version(pipeline_without(["sink-concats"]))
+    assert plan.pipeline == pipeline_version(pipeline_without(["sink-concats"]), {})
 
 
 def test_a_broken_group_is_followed_by_a_compile(tmp_path: Path):

@@ -122,7 +122,10 @@ def _pack_constants(lowering: Lowering) -> None:
 
 def _record_statistics(lowering: Lowering) -> None:
     records, shared = lowering.ctx.records, lowering.options.dedup != "none"
-    record_statistics.record_statistics(records, lowering.kernels, lowering.schedule, lowering.constants, shared=shared)
+    costs = lowering.target.description.work_costs
+    record_statistics.record_statistics(
+        records, lowering.kernels, lowering.schedule, lowering.constants, shared=shared, work_costs=costs
+    )
     record_choices.record_choices(records, lowering.kernels, lowering.options.choices, lowering.options.kernels)
     for node, programs in lowering.branches.items():
         branches.record_branches(records, node, programs)

@@ -64,8 +64,13 @@ def operations(op: Operation) -> int:
 def _weight(op: Operation) -> int:
     if op.name.startswith("tensor.") or op.name in ("linalg.index", "arith.index_cast"):
         return 0
+    return TRANSCENDENTAL_OPS if is_function(op) else 1
+
+
+def is_function(op: Operation) -> bool:
+    """Whether a scalar op is an exp, tanh, erf or the like, which takes a polynomial rather than an instruction."""
     cheap = isinstance(op, math.AbsFOp | math.SqrtOp | math.FloorOp | math.CeilOp | math.RoundEvenOp | math.FmaOp)
-    return TRANSCENDENTAL_OPS if op.name.startswith("math.") and not cheap else 1
+    return op.name.startswith("math.") and not cheap
 
 
 def num_bytes(value: SSAValue, shapes: ShapeAnalysis) -> Dim:

@@ -13,6 +13,8 @@ from fuseline.cli.options import json_option
 from fuseline.cli.output import deliver, refuse_two_documents
 
 if TYPE_CHECKING:
+    from fuseline.ir.costs import MachineCosts
+    from fuseline.ir.work_costs import WorkCosts
     from fuseline.targets.cpu.isa.description import Machine
     from fuseline.tuning.machine import Figure
 
@@ -42,7 +44,7 @@ def machine(isa: str | None, output: Path | None, as_json: bool) -> None:
     found = machine_named(isa or "")
     with progress("measuring") as report:
         figures = Measurement(compile_model, f"cpu:{found.name}", report).figures(found.costs)
-    text = description(found, measured(found.costs, figures))
+    text = description(found, measured(found.costs, figures), found.work_costs)
     if output is not None:
         deliver(output, text)
     if as_json:
@@ -60,12 +62,14 @@ def machine(isa: str | None, output: Path | None, as_json: bool) -> None:
         say(figure_table(figures))
 
 
-def description(found: Machine, costs: Any) -> str:
+def description(found: Machine, costs: MachineCosts, work_costs: WorkCosts) -> str:
     """The TOML that `--target cpu:FILE` reads."""
     sizes = [f'isa = "{found.name}"', f"l1_bytes = {found.l1_bytes}", f"l2_bytes = {found.l2_bytes}"]
-    return "\n".join(
-        [*sizes, "", "[costs]", *(f"{name} = {getattr(costs, name)!r}" for name in type(costs).__slots__), ""]
-    )
+    return "\n".join([*sizes, *_table("costs", costs), *_table("work_costs", work_costs), ""])
+
+
+def _table(name: str, costs: MachineCosts | WorkCosts) -> list[str]:
+    return ["", f"[{name}]", *(f"{entry} = {getattr(costs, entry)!r}" for entry in type(costs).__slots__)]
 
 
 def figure_table(figures: list[Figure]) -> Table:

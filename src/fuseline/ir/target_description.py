@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts
+from fuseline.ir.work_costs import ASSUMED_WORK_COSTS, WorkCosts
 
 TILE_ROLES = ("OH", "OW", "OC", "IC", "M", "N", "K")
 """Height, width and channels of a convolution's result, its input channels; rows, columns and summed loop of a
@@ -48,7 +49,8 @@ class TargetDescription:
 
     `streamed_points`: a target that evaluates a softmax and the product behind it with a running maximum and sum meets
     so many points of their common loop at a time, at the least; 0 for one that needs all of them at once. `costs`: what
-    work takes on it. `rules`: which fusion rules are asked for it.
+    work takes on it, for weighing merges; `work_costs`: for predicting dispatches. `rules`: which fusion rules are
+    asked for it.
     """
 
     name: str
@@ -65,6 +67,7 @@ class TargetDescription:
     tile_multiples: tuple[tuple[str, int], ...] = ()
     class_multiples: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     costs: MachineCosts = ASSUMED_COSTS
+    work_costs: WorkCosts = ASSUMED_WORK_COSTS
     rules: TargetRules = TargetRules()
 
     @property

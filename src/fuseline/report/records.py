@@ -154,7 +154,9 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     of symbolic sizes.
 
     `arms` are its parts where it has several; `root` then counts their kinds (`contraction x3`, `convolution x2 +
-    copy`). `predicted_ns` is what the profit model of fusion expects of a launch. `form` says how its code was kept
+    copy`). `work` is what a launch has to do, by the kinds of
+    `ir.work_costs`, `share` the part of it that the busiest thread does, `predicted_ns` how long that is expected to
+    take. `form` says how its code was kept
     within the target's budget: `full`, `compact` (each body once, in loops) or `over-budget` (one op whose own body is
     that long); empty for a target without one. `kernels` are the names of its code, one for each arm: dispatches with a
     kernel in common share it; `code_bytes` is how long they are together, `unshared` why the target kept them apart
@@ -176,6 +178,8 @@ class DispatchRecord(msgspec.Struct, kw_only=True):
     scratch_bytes: int = 0
     workgroups: str = ""
     arms: list[ArmRecord] = msgspec.field(default_factory=list[ArmRecord])
+    work: dict[str, float] = {}
+    share: float = 1.0
     predicted_ns: float = 0.0
     form: str = ""
     kernels: tuple[str, ...] = ()

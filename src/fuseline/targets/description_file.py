@@ -7,10 +7,11 @@ import tomllib
 from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from fuseline.errors import FuselineError
-from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts
+from fuseline.ir.costs import MachineCosts
+from fuseline.ir.work_costs import WorkCosts
 from fuseline.targets.file_locations import location_of
 
 MOST = 1e12
@@ -29,34 +30,38 @@ def read_toml(path: Path) -> dict[str, object]:
         raise FuselineError("E0501", f"the target's description is no TOML: {error}", node=str(path)) from error
 
 
-def costs_of(value: object, path: Path, assumed: MachineCosts = ASSUMED_COSTS) -> MachineCosts:
-    """The table `[costs]` of a description; what it leaves out is as `assumed`. Raises E0501 naming the entry that no
-    machine has."""
+Costs = TypeVar("Costs", MachineCosts, WorkCosts)
+
+
+def costs_of(value: object, path: Path, assumed: Costs, table: str = "costs") -> Costs:
+    """The table `[costs]` of a description, or the one called `table`; what it leaves out is as `assumed`. Raises E0501
+    naming the entry that no machine has."""
     if not isinstance(value, Mapping):
-        at = location_of(path, "costs")
-        raise FuselineError("E0501", f"costs is no table: {value!r}", node=at, hint="write a section [costs]")
-    fields = {field.name: field for field in dataclasses.fields(MachineCosts)}
+        at = location_of(path, table)
+        raise FuselineError("E0501", f"{table} is no table: {value!r}", node=at, hint=f"write a section [{table}]")
+    fields = {field.name: field for field in dataclasses.fields(assumed)}
     given: dict[str, Any] = {}
     for name, number in cast("Mapping[str, object]", value).items():
-        at = location_of(path, "costs", name)
+        at = location_of(path, table, name)
         if name not in fields:
-            raise FuselineError(
-                "E0501",
-                f"costs: {name} is nothing that a machine costs",
-                node=at,
-                hint=f"it says {', '.join(fields)}",
-            )
-        if (
-            isinstance(number, bool)
-            or not isinstance(number, int | float)
-            or not isfinite(number)
-            or not 1 / MOST < number < MOST
-        ):
-            raise FuselineError("E0501", f"costs: {name} is no positive number: {number!r}", node=at)
+            message = f"{table}: {name} is nothing that a machine costs"
+            raise FuselineError("E0501", message, node=at, hint=f"it says {', '.join(fields)}")
+        if not _is_rate(number):
+            raise FuselineError("E0501", f"{table}: {name} is no positive number: {number!r}", node=at)
         if fields[name].type == "int" and number != round(number):
-            raise FuselineError("E0501", f"costs: {name} is no whole number: {number!r}", node=at)
+            raise FuselineError("E0501", f"{table}: {name} is no whole number: {number!r}", node=at)
         given[name] = round(number) if fields[name].type == "int" else float(number)
     return dataclasses.replace(assumed, **given)
+
+
+def _is_rate(number: object) -> TypeGuard[int | float]:
+    """Whether an entry is a number that a machine may have."""
+    return (
+        isinstance(number, int | float)
+        and not isinstance(number, bool)
+        and isfinite(number)
+        and 1 / MOST < number < MOST
+    )
 
 
 def is_positive(value: object) -> bool:

@@ -18,6 +18,9 @@ without = ["row-chain"]           # rules and joins that are off (`only`: those 
 [costs]
 flops_per_ns = 400.0
 
+[work_costs]                      # ir/work_costs.py, as `fuseline tune --fit` writes it
+product = 0.0025
+
 [limits]                          # targets/caps_file.py
 operands = 4
 without_ops = ["tanh"]
@@ -69,6 +72,8 @@ def _value(name: str, value: object, path: Path, base: TargetDescription) -> obj
         raise FuselineError("E0501", f"{name} is nothing that a description says", node=at, hint=f"it says {names}")
     if name == "costs":
         return costs_of(value, path, base.costs)
+    if name == "work_costs":
+        return costs_of(value, path, base.work_costs, name)
     if field.type == "int" and not is_positive(value):
         raise FuselineError("E0501", f"{name} is no positive integer: {value!r}", node=at)
     if field.type == "str" and not isinstance(value, str):

@@ -54,7 +54,7 @@ class DispatchTimer:
     """Times the native commands of a program one by one, by `clock`.
 
     Attributes:
-        labels: of the commands, in order; a launch is meant by its index.
+        labels: of the commands, in order; a launch is meant by its index. trips: how often a run launches each.
     """
 
     def __init__(
@@ -70,7 +70,8 @@ class DispatchTimer:
         evaluate = SizeEvaluator(bind_sizes(program, [array.shape for array in admit(program.inputs, feeds)]))
         launches = [launch for step in program.steps for launch in _alone(step)]
         self.labels = [label for _, label, _ in launches]
-        self._launches = [(step, int(evaluate(trips))) for step, _, trips in launches]
+        self.trips = [int(evaluate(trips)) for _, _, trips in launches]
+        self._launches = [(step, trips) for (step, _, _), trips in zip(launches, self.trips, strict=True)]
         self._parts: dict[tuple[int, int], Session] = {}
         empty = self._whole.part(program._replace(steps=(), serial_below_ns=0))
         empty.run(feeds)

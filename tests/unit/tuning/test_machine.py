@@ -14,6 +14,7 @@ from fuseline.cli.main import main
 from fuseline.errors import FuselineError
 from fuseline.ir.costs import ASSUMED_COSTS, ASSUMED_SIZE, MachineCosts, assumed_size
 from fuseline.ir.dim import floor_div, mul, symbol
+from fuseline.ir.work_costs import WorkCosts
 from fuseline.targets import create_target
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.isa.description import Machine
@@ -53,9 +54,11 @@ def test_measured_figures_replace_assumed_ones():
 
 def test_what_is_written_describes_the_same_machine(tmp_path: Path):
     path, costs = tmp_path / "m.toml", MachineCosts(flops_per_ns=61.2, serial_elements=5000)
-    path.write_text(description(machine("avx2"), costs))
+    work_costs = WorkCosts(launch=123.0, product=0.0071)
+    path.write_text(description(machine("avx2"), costs, work_costs))
     assert _machine_in(path).costs == costs and _machine_in(path).name == "avx2"
-    assert create_target(f"cpu:{path}", 2).description.costs == costs
+    described = create_target(f"cpu:{path}", 2).description
+    assert described.costs == costs and described.work_costs == work_costs
 
 
 def test_a_description_without_isa_is_this_cpu(tmp_path: Path):
@@ -93,6 +96,7 @@ def test_programs_for_a_described_machine_compute_the_same(tmp_path: Path):
         ("[costs]\nlaunch_ns = inf", "launch_ns"), ("[costs]\nlaunch_ns = nan", "launch_ns"),
         ("[costs]\nlaunch_ns = true", "launch_ns"),
         ("[costs]\nflops_per_ns = 1e30", "flops_per_ns"), ("[costs]\nflops_per_ns = 'fast'", "flops_per_ns"),
+        ("work_costs = 3", "work_costs"), ("[work_costs]\nwarp = 1", "warp"), ("[work_costs]\nlaunch = 0", "launch"),
         ("[costs", "TOML"),
     ],
 )  # fmt: skip
@@ -115,8 +119,9 @@ def test_a_missing_description_is_refused(tmp_path: Path):
 
 def test_costs_reach_a_target_without_code(tmp_path: Path):
     path = tmp_path / "npu.toml"
-    path.write_text("threads = 4\n[costs]\nlaunch_ns = 5000\n")
-    assert create_target(f"null:{path}").description.costs == MachineCosts(launch_ns=5000.0)
+    path.write_text("threads = 4\n[costs]\nlaunch_ns = 5000\n[work_costs]\nlaunch = 4000\n")
+    described = create_target(f"null:{path}").description
+    assert described.costs == MachineCosts(launch_ns=5000.0) and described.work_costs == WorkCosts(launch=4000.0)
 
 
 @pytest.mark.usefixtures("hasty")

@@ -21,13 +21,15 @@ from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, s
 from fuseline.dispatch.arms import Subgrid, subgrids
 from fuseline.dispatch.naming import shape_label, what_it_does
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView, root_of
+from fuseline.dispatch.work import work_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, sum_of, to_text, upper_bound
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.functions import functions
 from fuseline.ir.provenance import provenance
+from fuseline.ir.target_description import TargetDescription
+from fuseline.ir.work_costs import predicted_ns, share_of
 from fuseline.passes.dispatch.outline_executables import entry_of
-from fuseline.passes.fusion.profit import launch_ns
 from fuseline.report.records import (
     ArmRecord,
     Decision,
@@ -38,6 +40,9 @@ from fuseline.report.records import (
 )
 
 Role = Literal["root", "prologue", "epilogue", "member"]
+
+_TRAFFIC = ("constant_bytes", "bytes", "constant_far", "far", "vector_bytes", "vector_far")
+"""Kinds of work that say nothing of whether there is enough of it for several threads."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,9 @@ class RecordDispatchesPass(ModulePass):
         """Write `ctx.records.dispatches` anew, and the names of the dispatches into the decisions."""
         assert isinstance(ctx, CompilerContext)
         codes = {
-            exe.sym_name.data: _Code.of(DispatchView(entry_of(exe))) for exe in op.ops if isinstance(exe, ExecutableOp)
+            exe.sym_name.data: _Code.of(DispatchView(entry_of(exe)), ctx.target)
+            for exe in op.ops
+            if isinstance(exe, ExecutableOp)
         }
         ctx.records.dispatches.clear()
         ctx.records.generic_ops_after = 0
@@ -109,10 +116,11 @@ class _Code:
     arms: tuple[tuple[str, tuple[int, ...]], ...]
     loops: tuple[str, ...]
     flops: int
+    work: dict[str, float]
     generics: int
 
     @classmethod
-    def of(cls, view: DispatchView) -> _Code:
+    def of(cls, view: DispatchView, target: TargetDescription) -> _Code:
         """The facts of one executable's code."""
         parts = subgrids(view)
         members = [op for op in view.members if kind(op) is not Kind.RESHAPE]
@@ -130,6 +138,7 @@ class _Code:
             arms=tuple(arms),
             loops=tuple(to_text(extent) for extent in extents),
             flops=_number(sum_of(flops(op, view.shapes) for op in members)),
+            work=work_of(view, target),
             generics=sum(map(is_generic, members)),
         )
 
@@ -144,6 +153,7 @@ def _record(ctx: CompilerContext, call: DispatchOp, code: _Code, shapes: ShapeAn
     names = _names(call, code)
     read = _number(sum_of(num_bytes(value, shapes) for value in dict.fromkeys(call.arguments)))
     written = _number(sum_of(num_bytes(value, shapes) for value in call.res))
+    share = _share(ctx.target, code)
     return DispatchRecord(
         name=f"{number:03d}_{_told(ctx, code, names)}",
         shape=shape_label(call.res[0], shapes) if call.res else "",
@@ -158,8 +168,16 @@ def _record(ctx: CompilerContext, call: DispatchOp, code: _Code, shapes: ShapeAn
             ArmRecord(root=root, members=tuple(name for i in members for name in names[i]))
             for root, members in code.arms
         ],
-        predicted_ns=round(launch_ns(code.flops, read + written, ctx.target)),
+        work=code.work,
+        share=share,
+        predicted_ns=round(predicted_ns(code.work, ctx.target.work_costs, share)),
     )
+
+
+def _share(target: TargetDescription, code: _Code) -> float:
+    """What of a dispatch its busiest thread is taken to do, before there is a kernel that says so."""
+    computed = sum(amount for kind, amount in code.work.items() if kind not in _TRAFFIC)
+    return share_of(target.threads if computed > 2 * target.costs.serial_elements else 1, None)
 
 
 def _told(ctx: CompilerContext, code: _Code, names: Sequence[Sequence[str]]) -> str:

@@ -112,12 +112,3 @@ def costs_more(
     return WhyNot(
         "unprofitable", f"{what}: {more / 1000:,.1f} us more for {saved / 1000:,.1f} us saved", group.root.name, numbers
     )
-
-
-def launch_ns(flops: float, num_bytes: float, target: TargetDescription) -> float:
-    """What the model expects of one dispatch: arithmetic and traffic beside each other, shared among threads where
-    there is enough of it."""
-    costs = target.costs
-    alone = max(flops / costs.flops_per_ns, num_bytes / costs.stored_bytes_per_ns)
-    shared = target.threads if flops > 2 * costs.serial_elements else 1
-    return costs.launch_ns + alone / shared

@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+from fuseline.dispatch.work import as_made
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
+from fuseline.ir.work_costs import ASSUMED_WORK_COSTS, WorkCosts, predicted_ns, share_of
 from fuseline.passes.schedule.quantization_left import complete_quantization
 from fuseline.passes.schedule.record_lives import transient_records
 from fuseline.program.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, bytes_of, flat_steps
@@ -29,6 +31,9 @@ _ROOTS = ("contraction", "convolution", "depthwise", "pooling")
 _WALKS = ("scan", "scatter", "rank")
 """Idioms that are written as a reduction over all pairs of two loops."""
 
+FILTERED_FAMILY = "winograd"
+"""The family of convolutions that are made by minimal filtering."""
+
 LAST_FAMILY = "loop-nest"
 """The family that takes what no other does."""
 
@@ -40,12 +45,16 @@ def record_statistics(
     constants: PackedConstants,
     *,
     shared: bool = True,
+    work_costs: WorkCosts = ASSUMED_WORK_COSTS,
 ) -> None:
     """Fill `record.statistics`, and each dispatch's family, traffic and scratch. `shared`: whether equal executables
-    count once, in number and in bytes."""
+    count once, in number and in bytes. `work_costs`: what dispatches are predicted with, now that kernels are known."""
     steps = [step for step in flat_steps(schedule.steps) if isinstance(step, DispatchStep)]
     for dispatch in record.dispatches:
-        _complete(record, dispatch, kernels.get(dispatch.executable))
+        kernel = kernels.get(dispatch.executable)
+        _complete(record, dispatch, kernel)
+        if kernel is not None and any(body.object_code for body in kernel.bodies):
+            _predict(record, dispatch, kernel, work_costs)
     _complete_sharing(record)
     threads = record.threads
     record.transients = transient_records(schedule, record.dispatches, threads)
@@ -134,6 +143,14 @@ def _complete(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledK
     for arm, part in zip(dispatch.arms, kernel.arms, strict=False):
         arm.family, arm.scratch_bytes = part.kernel.family, part.kernel.scratch_bytes
         arm.workgroups = d.to_text(d.substitute(part.kernel.workgroups, dict(part.sizes)))
+
+
+def _predict(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledKernel, costs: WorkCosts) -> None:
+    """What the kernel is expected to take, with the algorithm that it has and the workgroups that it is cut into."""
+    families = (dispatch.family, *(arm.family for arm in dispatch.arms))
+    dispatch.work = as_made(dispatch.work, filtered=any(FILTERED_FAMILY in family for family in families))
+    dispatch.share = share_of(record.threads, d.upper_bound(kernel.workgroups))
+    dispatch.predicted_ns = round(predicted_ns(dispatch.work, costs, dispatch.share))
 
 
 def _complete_sharing(record: CompileRecord) -> None:

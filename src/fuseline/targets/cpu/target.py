@@ -90,6 +90,7 @@ class CpuTarget(Target):
             streamed_points=STREAMED_SIZES[0],
             numerics=numerics,
             costs=self.machine.costs,
+            work_costs=self.machine.work_costs,
         )
         self.caps = ANY_DISPATCH
         self.policy = Policy(numerics, self.description.threads)

@@ -14,7 +14,6 @@ from fuseline.passes.fusion.merging import align, merged
 from fuseline.passes.fusion.profit import (
     EVALUATION_NS,
     costs_more,
-    launch_ns,
     unprofitable,
     weigh,
     weigh_reads,
@@ -138,14 +137,6 @@ def test_nothing_is_weighed_where_nothing_is_streamed():
     assert unprofitable(both, merge, graph, 4096, "default", limit) is None
     refusal = unprofitable(both, merge, graph, 4096, "default", limit + 1)
     assert refusal is not None and refusal.numbers[EVALUATION_NS] == round(limit + 1)
-
-
-def test_a_dispatch_is_arithmetic_or_traffic_and_a_launch():
-    assert launch_ns(0, 0, TARGET) == COSTS.launch_ns
-    assert launch_ns(100, 1600, TARGET) == COSTS.launch_ns + 1600 / COSTS.stored_bytes_per_ns
-    large = 4.0 * COSTS.serial_elements
-    assert launch_ns(large, 0, TARGET) == COSTS.launch_ns + large / COSTS.flops_per_ns / TARGET.threads
-    assert launch_ns(large / 2, 0, TARGET) == COSTS.launch_ns + large / 2 / COSTS.flops_per_ns
 
 
 def test_a_window_of_three_wants_its_filter_whole():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts
+from fuseline.ir.work_costs import ASSUMED_WORK_COSTS, WorkCosts
 
 _BITS = {"f64": 64, "i64": 64, "f32": 32, "i32": 32, "f16": 16, "bf16": 16, "i16": 16, "i8": 8, "i1": 8}
 
@@ -17,7 +18,7 @@ class Machine:
     must show to run the code. Cache sizes are bytes per core. `masked_bits` lists the element widths that masked loads
     and stores handle without a branch per lane. `pair_dot` is LLVM's name of the instruction that multiplies a register
     of i16 by another and adds neighbouring products, in i32; empty where there is none. `costs` are those of whole
-    loops and launches.
+    loops and launches, `work_costs` those that dispatches are predicted with.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Machine:
     attributes: tuple[tuple[str, str], ...] = ()
     pair_dot: str = ""
     costs: MachineCosts = ASSUMED_COSTS
+    work_costs: WorkCosts = ASSUMED_WORK_COSTS
 
     def lanes(self, dtype: str = "f32") -> int:
         """Elements of `dtype` in one vector register."""

@@ -7,6 +7,9 @@ l2_bytes = 1048576
 [costs]
 flops_per_ns = 61.5
 launch_ns = 150.0
+
+[work_costs]                      # as `fuseline tune --fit` writes it
+product = 0.0042
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from fuseline.targets.file_locations import location_of
 
 SUFFIX = ".toml"
 _SIZES = ("l1_bytes", "l2_bytes")
-_OF_A_MACHINE = ("isa", "costs", *_SIZES)
+_OF_A_MACHINE = ("isa", "costs", "work_costs", *_SIZES)
 
 
 def machine_of(entries: Mapping[str, object], path: Path) -> tuple[Machine, dict[str, object]]:
@@ -43,6 +46,8 @@ def machine_of(entries: Mapping[str, object], path: Path) -> tuple[Machine, dict
     for name, value in entries.items():
         if name == "costs":
             given[name] = costs_of(value, path, base.costs)
+        elif name == "work_costs":
+            given[name] = costs_of(value, path, base.work_costs, name)
         elif name in _SIZES:
             if not is_positive(value):
                 at = location_of(path, "", name)

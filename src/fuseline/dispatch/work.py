@@ -1,0 +1,161 @@
+"""What a dispatch has to do, by the kinds of `ir/work_costs.py`: what its predicted time is made of.
+
+    product(197x576x192) ── gelu ── store          {"product": .., "functions": .., "points": .., "constant_bytes": ..}
+
+Sizes that only the run tells count as their bound, or as `ASSUMED_SIZE`. An operation that is done again for each block
+of a grid counts once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from fuseline.analysis.cost import TRANSCENDENTAL_OPS, flops, is_function, num_bytes, operations
+from fuseline.analysis.filtered_convolutions import filtered_dims
+from fuseline.analysis.indexing_maps import dims_of, used_dims
+from fuseline.analysis.structured import Kind, StructuredOp, body_ops, captured_tensors, is_generic, kind
+from fuseline.dispatch.result_boxes import box_of
+from fuseline.dispatch.view import DispatchView
+from fuseline.ir.costs import assumed_size
+from fuseline.ir.dim import Dim, product
+from fuseline.ir.target_description import TargetDescription
+
+_BLOCK_VECTORS = 8
+"""Vectors in `MachineCosts.block_uses`: four panels of two."""
+
+LONG_SUM = 512
+"""Steps of a sum whose rows stay in a first-level cache: 12 rows of so many f32 take 24 KiB."""
+
+_PRODUCTS = (Kind.CONTRACTION, Kind.CONVOLUTION)
+
+
+def work_of(view: DispatchView, target: TargetDescription) -> dict[str, float]:
+    """The amount of each kind of work of one launch; what there is none of is left out."""
+    count = _Count(view, target)
+    for op in view.members:
+        count.add(op)
+    count.add_traffic()
+    return {name: float(round(amount)) for name, amount in count.found.items() if round(amount) > 0}
+
+
+def as_made(work: dict[str, float], *, filtered: bool) -> dict[str, float]:
+    """The work of a dispatch whose convolutions are known not to be made by minimal filtering, or to be.
+
+    >>> as_made({"filtered": 10.0, "product": 1.0}, filtered=False)
+    {'product': 11.0}
+    """
+    if filtered or "filtered" not in work:
+        return work
+    rest = {name: amount for name, amount in work.items() if name not in ("filtered", "transformed")}
+    return rest | {"product": rest.get("product", 0.0) + work["filtered"]}
+
+
+@dataclass
+class _Count:
+    """Work by kind so far. `reads`: the most bytes that are read of an argument where that is not all of it."""
+
+    view: DispatchView
+    target: TargetDescription
+    found: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
+    vectors: float = 0.0
+    reads: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+
+    def add(self, op: Operation) -> None:
+        """Count one member."""
+        if not is_generic(op):
+            self.found["moved"] += sum(self._points(self.view.shapes.dims(value)) for value in op.results)
+            return
+        op_kind, structured = kind(op), StructuredOp(op)
+        if op_kind in _PRODUCTS:
+            self._add_product(structured)
+        elif op_kind is Kind.DEPTHWISE:
+            self.found["depthwise"] += 2 * self._points(structured.loops(self.view.shapes))
+        elif op_kind is Kind.POOLING:
+            self.found["pooled"] += self._points(structured.loops(self.view.shapes))
+        elif structured.reduction:
+            self.found["reduced"] += assumed_size(flops(op, self.view.shapes))
+        else:
+            self._add_elementwise(structured)
+
+    # members ----------------------------------------------------------------------------------------------------------
+
+    def _add_product(self, op: StructuredOp) -> None:
+        extents = op.loops(self.view.shapes)
+        amount, name = 2 * self._points(extents), _product_kind(op)
+        if name == "product" and self._is_filtered(op, extents):
+            self.found["filtered"] += amount
+            ends = (*op.inputs[:1], *op.op.results)
+            self.found["transformed"] += sum(self._points(self.view.shapes.dims(value)) for value in ends)
+        else:
+            self.found[name] += amount * self._padding(op, extents)
+            steps = self._points([extents[loop] for loop in op.reduction])
+            self.found["long"] += amount * max(0.0, 1 - LONG_SUM / steps) if name == "product" else 0.0
+        for value, map_ in zip(op.inputs, op.input_maps, strict=True):
+            if self._is_constant(value):
+                rows = product(extents[loop] for loop in op.parallel if loop not in used_dims(map_))
+                self.vectors += assumed_size(num_bytes(value, self.view.shapes)) / assumed_size(rows)
+
+    def _is_filtered(self, op: StructuredOp, extents: Sequence[Dim]) -> bool:
+        filters = self.target.numerics != "strict" and self.target.costs.filtering_gain > 1
+        return filters and filtered_dims(op, extents, self.target.costs) is not None
+
+    def _padding(self, op: StructuredOp, extents: Sequence[Dim]) -> float:
+        """Columns in whole vectors over columns. The innermost loop of the result that is not 1 runs along them."""
+        written = [loop for expr in op.output_maps[0].results for loop in sorted(dims_of(expr))]
+        columns = next((extents[loop] for loop in reversed(written) if extents[loop] != 1), 1)
+        size, lanes = assumed_size(columns), max(1, self.target.costs.block_uses // _BLOCK_VECTORS)
+        return -(-size // lanes) * lanes / size if size > 1 else 1.0
+
+    def _add_elementwise(self, op: StructuredOp) -> None:
+        points = self._points(op.loops(self.view.shapes))
+        functions = sum(is_function(inner) for inner in body_ops(op.op))
+        self.found["points"] += points
+        self.found["functions"] += points * functions
+        self.found["operations"] += points * (operations(op.op) - TRANSCENDENTAL_OPS * functions)
+        if any(isinstance(inner, tensor.ExtractOp) for inner in body_ops(op.op)):
+            self.found["gathered"] += points
+            for value in captured_tensors(op.op):
+                self.reads[value] = self.reads.get(value, 0) + points * _element_bytes(value)
+
+    # traffic ----------------------------------------------------------------------------------------------------------
+
+    def add_traffic(self) -> None:
+        """Count the bytes of arguments and results, and which of them no cache of a core holds."""
+        constant = other = 0
+        for value in self.view.tensors:
+            size = assumed_size(num_bytes(value, self.view.shapes)) if value.uses else 0
+            size = min(size, self.reads.get(value, size))
+            constant, other = (constant + size, other) if self._is_constant(value) else (constant, other + size)
+        results = (box_of(self.view.shapes, result).value for result in self.view.results)
+        other += sum(assumed_size(num_bytes(value, self.view.shapes)) for value in results)
+        total = constant + other
+        far = max(0.0, 1 - self.target.costs.cached_bytes / total) if total else 0.0
+        self.found["constant_bytes"] += constant
+        self.found["bytes"] += other
+        self.found["constant_far"] += constant * far
+        self.found["far"] += other * far
+        self.found["vector_bytes"] += self.vectors
+        self.found["vector_far"] += self.vectors * far
+
+    def _is_constant(self, value: SSAValue) -> bool:
+        return value in self.view.tensors and self.view.is_constant(self.view.tensors[self.view.tensors.index(value)])
+
+    def _points(self, extents: Sequence[Dim]) -> int:
+        return assumed_size(product(extents))
+
+
+def _product_kind(op: StructuredOp) -> str:
+    """By the elements that are multiplied, before anything widens them."""
+    types = [value.type.get_element_type() for value in op.inputs if isinstance(value.type, TensorType)]
+    return "product_int" if all(isinstance(one, IntegerType) for one in types) else "product"
+
+
+def _element_bytes(value: SSAValue) -> int:
+    width = getattr(value.type.get_element_type(), "bitwidth", 64) if isinstance(value.type, TensorType) else 0
+    return max(1, int(width) // 8)

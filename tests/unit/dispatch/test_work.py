@@ -1,0 +1,122 @@
+"""What a dispatch has to do, read off its ops; and what kernels that were made say of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import fuseline
+from fuseline.dispatch.work import as_made
+from fuseline.ir.costs import ASSUMED_COSTS, ASSUMED_SIZE
+from fuseline.ir.work_costs import KINDS, predicted_ns
+from fuseline.report.records import DispatchRecord
+from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
+
+LANES = ASSUMED_COSTS.block_uses // 8
+
+
+def _normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def _dispatches(model: onnx.ModelProto, target: str = "null", **options: str | int) -> list[DispatchRecord]:
+    return fuseline.compile(model, target=target, **options).record.dispatches  # pyright: ignore[reportArgumentType]
+
+
+def _work(text: str, target: str = "null", **weights: np.ndarray) -> dict[str, float]:
+    (dispatch,) = _dispatches(onnx_model(text, weights), target)
+    return dispatch.work
+
+
+def test_a_product_counts_whole_vectors_its_constants_and_what_follows():
+    work = _work("(float[8, 32] x) => (float[8, 20] y) { t = MatMul(x, w)  y = Tanh(t) }", w=_normal(32, 20))
+    columns = -(-20 // LANES) * LANES
+    assert work["product"] == 2 * 8 * 32 * columns
+    assert (work["points"], work["functions"]) == (160, 160) and "operations" not in work
+    assert work["constant_bytes"] == 32 * 20 * 4 and work["bytes"] == (8 * 32 + 8 * 20) * 4
+    assert work["vector_bytes"] == 32 * 20 * 4 / 8 and "far" not in work and "constant_far" not in work
+
+
+def test_what_no_cache_holds_is_counted_once_more():
+    rows = ASSUMED_COSTS.cached_bytes // 16 // 4  # two tensors of half the caches each, and as much again
+    work = _work(f"(float[{rows}, 16] x) => (float[{rows}, 16] y) {{ y = Relu(x) }}")
+    assert work["bytes"] == 2 * ASSUMED_COSTS.cached_bytes and work["far"] == ASSUMED_COSTS.cached_bytes
+
+
+def test_a_table_counts_for_the_rows_that_are_read():
+    model = onnx_model("(int64[6] i) => (float[6, 8] y) { y = Gather(w, i) }", w=_normal(1000, 8))
+    (dispatch,) = _dispatches(model)
+    assert dispatch.work["gathered"] == 48 and dispatch.bytes_read > 32_000
+    assert dispatch.work["constant_bytes"] == 48 * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "kind"),
+    [
+        ("(float[1, 8, 9, 9] x) => (float[1, 8, 9, 9] y) { y = Conv <group = 8, pads = [1, 1, 1, 1]> (x, w) }",
+         {"w": (8, 1, 3, 3)}, "depthwise"),
+        ("(float[1, 8, 9, 9] x) => (float[1, 8, 7, 7] y) { y = MaxPool <kernel_shape = [3, 3]> (x) }", {}, "pooled"),
+        ("(float[8, 9] x) => (float[8] y) { y = ReduceSum <keepdims = 0> (x, a) }", {}, "reduced"),
+        ("(float[1, 32, 9, 9] x) => (float[1, 16, 9, 9] y) { y = Conv <pads = [1, 1, 1, 1]> (x, w) }",
+         {"w": (16, 32, 3, 3)}, "filtered"),
+        ("(float[1, 32, 9, 9] x) => (float[1, 16, 4, 4] y) { y = Conv <strides = [2, 2]> (x, w) }",
+         {"w": (16, 32, 3, 3)}, "product"),
+    ],
+)  # fmt: skip
+def test_work_goes_by_what_an_op_is(text: str, weights: dict[str, tuple[int, ...]], kind: str):
+    held = {name: _normal(*shape) for name, shape in weights.items()}
+    if "ReduceSum" in text:
+        held["a"] = np.array([1], np.int64)
+    found = [dispatch.work for dispatch in _dispatches(onnx_model(text, held))]
+    arithmetic = {"product", "product_int", "filtered", "depthwise", "pooled", "reduced"}
+    assert {name for work in found for name in work} & arithmetic == {kind}
+    assert all({*work} <= {*KINDS} for work in found)
+
+
+def test_products_of_bytes_are_products_of_integers():
+    work = _work(
+        "(uint8[8, 32] x) => (int32[8, 16] y) { y = MatMulInteger(x, w) }",
+        w=RNG.integers(-9, 9, (32, 16)).astype(np.int8),
+    )
+    assert work["product_int"] == 2 * 8 * 32 * max(16, LANES) and "product" not in work
+
+
+def test_a_size_without_a_bound_is_assumed():
+    work = _work("(float[n, 4] x) => (float[n, 4] y) { y = Exp(x) }")
+    assert work["functions"] == 4 * ASSUMED_SIZE
+
+
+def test_exact_numerics_have_no_minimal_filtering():
+    text = "(float[1, 32, 9, 9] x) => (float[1, 16, 9, 9] y) { y = Conv <pads = [1, 1, 1, 1]> (x, w) }"
+    model = onnx_model(text, w=_normal(16, 32, 3, 3))
+    (dispatch,) = _dispatches(model, numerics="strict")
+    assert "filtered" not in dispatch.work and dispatch.work["product"] > 0
+
+
+def test_a_kernel_says_how_a_convolution_is_made_and_how_it_is_shared():
+    text = "(float[1, 32, 24, 24] x) => (float[1, 64, 24, 24] y) { y = Conv <pads = [1, 1, 1, 1]> (x, w) }"
+    model = onnx_model(text, w=_normal(64, 32, 3, 3))
+    for target in ("cpu", "null"):
+        program = fuseline.compile(model, target=target, threads=2)
+        costs = program.record.dispatches[0]
+        assert ("filtered" in costs.work) == (target == "null" or costs.family == "winograd")
+        assert costs.share < 1
+    (serial,) = _dispatches(onnx_model("(float[4] x) => (float[4] y) { y = Relu(x) }"), "cpu", threads=2)
+    assert serial.share == 1
+
+
+def test_what_is_predicted_is_what_the_costs_of_the_target_say():
+    from fuseline.targets import create_target
+
+    model = onnx_model("(float[8, 32] x) => (float[8, 20] y) { y = MatMul(x, w) }", w=_normal(32, 20))
+    (dispatch,) = _dispatches(model, "cpu")
+    costs = create_target("cpu", 1).description.work_costs
+    assert dispatch.predicted_ns == round(predicted_ns(dispatch.work, costs, dispatch.share)) > 0
+
+
+def test_convolutions_that_are_made_directly_are_products():
+    assert as_made({"filtered": 4.0, "bytes": 1.0}, filtered=False) == {"product": 4.0, "bytes": 1.0}
+    assert as_made({"filtered": 4.0}, filtered=True) == {"filtered": 4.0}
+    assert as_made({"product": 4.0}, filtered=False) == {"product": 4.0}

@@ -29,6 +29,7 @@ COMMANDS = {
     "check": "Check every dispatch, every kernel's accesses and the outputs.",
     "bisect": "Say which pass, rule, decision or kernel makes a program wrong or slow.",
     "whatif": "Say what a change would do, and which missed edges cost most.",
+    "reduce": "Write the smallest model that still shows a difference.",
     "diff": "Compare two compiles: statistics, dispatches, decisions.",
     "graph": "Write the dispatches as a graph for Graphviz or Model Explorer.",
     "report": "Write one offline HTML page about a compile.",

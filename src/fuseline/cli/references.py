@@ -116,7 +116,7 @@ def differs_from(
     if against == RUNTIME:
         require_onnx(path, "--against onnxruntime")
     original = Original(path, options)
-    feeds = _feeds_without_code(path, options, inputs, choices[0])
+    feeds = feeds_without_code(path, options, inputs, choices[0])
     tolerance = TOLERANCE if choices[1] is None else choices[1]
     exact = original.run(feeds)
 
@@ -130,7 +130,7 @@ def differs_from(
     return Differs(feeds, RUNTIME, load_peer(RUNTIME, path, 1).run(feeds), tolerance, exactly)
 
 
-def _feeds_without_code(path: Path, options: CompileOptions, inputs: tuple[str, ...], seed: int) -> dict[str, Any]:
+def feeds_without_code(path: Path, options: CompileOptions, inputs: tuple[str, ...], seed: int) -> dict[str, Any]:
     """Feeds for a model whose compile may be at fault: its border is read with as few passes as there can be."""
     from dataclasses import replace
 

@@ -68,13 +68,17 @@ class Command:
         with tempfile.TemporaryDirectory(prefix="fuseline-") as folder:
             path = Path(folder) / "candidate.fuse"
             artifact.save(path)
-            words = [*shlex.split(self.text), str(path)]
-            try:
-                code = subprocess.run(words, check=False, capture_output=True).returncode
-            except (OSError, ValueError) as problem:
-                hint = "give onnxruntime, interpreter, or a command that takes a path"
-                raise FuselineError("E0501", f"--against: {problem}", hint=hint) from problem
+            code = run_command(self.text, path)
         return "" if code in (0, SKIP) else f"{self.text} ended with exit code {code}"
+
+
+def run_command(text: str, path: Path) -> int:
+    """The exit code of a command that is given a path. Raises E0501 for one that cannot be started."""
+    try:
+        return subprocess.run([*shlex.split(text), str(path)], check=False, capture_output=True).returncode
+    except (OSError, ValueError) as problem:
+        hint = "give onnxruntime, interpreter, or a command that takes a path"
+        raise FuselineError("E0501", f"--against: {problem}", hint=hint) from problem
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ class Ended(NamedTuple):
     signal: str = ""
 
 
-def isolated(work: Callable[[], Any]) -> Ended:
-    """Do `work`, whose answer can be pickled, in a fork of this process."""
+def isolated(work: Callable[[], Any], seconds: int = 0) -> Ended:
+    """Do `work`, whose answer can be pickled, in a fork of this process; after `seconds` (0: never) SIGALRM ends it."""
     with tempfile.TemporaryDirectory(prefix="fuseline-") as folder:
         path = Path(folder) / "answer"
         child = os.fork()
         if child == 0:
-            _do(work, path)
+            _do(work, path, seconds)
         status = os.waitpid(child, 0)[1]
         if not path.exists():
             number = os.waitstatus_to_exitcode(status)
@@ -37,11 +37,13 @@ def isolated(work: Callable[[], Any]) -> Ended:
         return pickle.loads(path.read_bytes())
 
 
-def _do(work: Callable[[], Any], path: Path) -> None:
+def _do(work: Callable[[], Any], path: Path, seconds: int) -> None:
     """In the child: leave the answer where the parent looks for it, and end without the parent's clean-up."""
     code = 1
     try:
         faulthandler.disable()  # that it ends is an answer
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(seconds)
         try:
             ended = Ended(answer=work())
         except Exception as problem:  # noqa: BLE001 - whatever it raises is an answer

@@ -45,6 +45,7 @@ ERROR_TITLES: dict[str, str] = {
     "E0603": "the other runtime cannot load the model",
     "E0604": "trial ended its process",
     "E0605": "trial took too long",
+    "E0606": "machine is too busy",
     "E0611": "dispatch differs from the interpreter",
     "E0612": "kernel leaves its buffers",
     "E0613": "two runs of a program differ",

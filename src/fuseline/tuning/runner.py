@@ -25,6 +25,7 @@ from fuseline.tuning.agreement import Agreement
 from fuseline.tuning.attribution import TimedProgram, attributed, launches
 from fuseline.tuning.machine_kind import machine_kind
 from fuseline.tuning.objectives import objectives
+from fuseline.tuning.others_load import BUSY_SHARE, OthersLoad
 from fuseline.tuning.paired_rounds import Limits, PairedTimes, paired_rounds
 from fuseline.tuning.realize import realized
 from fuseline.tuning.same_program import same_program
@@ -106,10 +107,14 @@ class TrialRunner:
         return self.compared(program, incumbent, Limits(self.setting.rounds, trial.budget_seconds), trial.number)
 
     def compared(self, program: CompiledModel, incumbent: CompiledModel, limits: Limits, seed: int) -> PairedTimes:
-        """Both timed in turns; `seed` of whose turn it is."""
-        clock = clock_of(program, incumbent)
+        """Both timed in turns; `seed` of whose turn it is. Raises E0606 where their numbers of threads differ and other
+        programs take the processors."""
+        clock, others = clock_of(program, incumbent), OthersLoad()
         ours, theirs = self._sampler(program, clock), self._sampler(incumbent, clock)
-        return paired_rounds(ours, theirs, limits, round_cost=ours.cost + theirs.cost, seed=self.setting.seed + seed)
+        found = paired_rounds(ours, theirs, limits, round_cost=ours.cost + theirs.cost, seed=self.setting.seed + seed)
+        if program.threads != incumbent.threads and (share := others.share()) > BUSY_SHARE:
+            raise _too_busy(share, program.threads, incumbent.threads)
+        return found
 
     def _sampler(self, program: CompiledModel, clock: Clock) -> Sampler:
         feeds = self.feeds
@@ -194,6 +199,11 @@ def timed_program(program: CompiledModel, feeds: Feeds, clock: Clock) -> TimedPr
         return None
     timer = DispatchTimer(run, feeds, program.threads, clock)
     return TimedProgram(timer, launches(timer.labels, program.record.dispatches, program.threads))
+
+
+def _too_busy(share: float, threads: int, others: int) -> FuselineError:
+    message = f"other programs took {share:.0%} of the processors while threads were compared: {threads} with {others}"
+    return FuselineError("E0606", message, hint="tune again when the machine is quiet, or fix the number: --threads N")
 
 
 def changes(trial: Trial) -> set[str]:

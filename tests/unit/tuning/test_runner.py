@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from fuseline.compiled_model import CompiledModel
+from fuseline.errors import FuselineError
 from fuseline.tuning import runner as module
 from fuseline.tuning.machine_kind import machine_kind
-from fuseline.tuning.paired_rounds import PairedTimes
+from fuseline.tuning.paired_rounds import Limits, PairedTimes
 from fuseline.tuning.runner import TrialRunner
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.trial import Interval, Trial, TrialOutcome
@@ -190,3 +191,27 @@ def test_the_default_knows_where_its_time_goes(model: Path):
 def test_changes_are_told_from_the_incumbent():
     assert module.changes(_trial({"a": "1", "b": "1"}, a="2", b="1", c="3")) == {"a", "c"}
     assert module.changes(_trial({"a": "1"})) == {"a"}
+
+
+class Others:
+    """Other programs that take half of the machine."""
+
+    def share(self) -> float:
+        return 0.5
+
+
+@pytest.mark.parametrize(("threads", "code"), [(2, "E0606"), (1, None)])
+def test_numbers_of_threads_are_not_compared_on_a_busy_machine(
+    model: Path, monkeypatch: pytest.MonkeyPatch, threads: int, code: str | None
+):
+    monkeypatch.setattr(module, "OthersLoad", Others)
+    runner = _runner(model)
+    programs = runner.program({}, threads=threads, fusion="none"), runner.program({})
+    limits = Limits(6, 0.0)
+    _ = runner.feeds
+    if code is None:
+        assert runner.compared(*programs, limits, 0).rounds == 6
+        return
+    with pytest.raises(FuselineError) as caught:
+        runner.compared(*programs, limits, 0)
+    assert caught.value.code == code and "50%" in caught.value.message

@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fuseline.tuning.goal import Goal, dominates
-from fuseline.tuning.trial import TrialOutcome
+from fuseline.tuning.trial import Interval, TrialOutcome
+
+UNSURE = 1.1
+"""By how much a ratio may be better than the worst that its interval allows."""
 
 NOISE, EQUAL = 2e-3, 1e-9
 """Shares of a run by which times that were measured, or predicted, may differ and be the same."""
@@ -99,7 +102,7 @@ class TrialsTold:
             default = self.default_seconds()
             return outcome.seconds / default if default > 0 and outcome.seconds > 0 else None
         incumbent = self.trials[against].relative
-        return outcome.ratio.value * (incumbent if incumbent is not None else 1.0)
+        return sure_ratio(outcome.ratio) * (incumbent if incumbent is not None else 1.0)
 
     def _is_better(self, told: Told) -> bool:
         if told.values is None:
@@ -111,6 +114,20 @@ class TrialsTold:
             return _lower(told.values, best.values)
         surely = told.outcome.ratio is None or told.outcome.ratio.high < 1
         return surely and _lower(told.values, best.values)
+
+
+def sure_ratio(ratio: Interval) -> float:
+    """The ratio to reckon with: on a busy machine an interval is wide, and its middle promises too much. It is never
+    further from 1 than the nearer end of the interval by more than `UNSURE`.
+
+    >>> sure_ratio(Interval(0.9, 0.88, 0.92)), round(sure_ratio(Interval(0.2, 0.01, 0.88)), 3)
+    (0.9, 0.8)
+    >>> sure_ratio(Interval(1.4, 0.7, 9.0))
+    1.0
+    """
+    if ratio.value < 1:
+        return min(max(ratio.value, ratio.high / UNSURE), 1.0)
+    return max(min(ratio.value, ratio.low * UNSURE), 1.0)
 
 
 def _lower(first: Sequence[float], second: Sequence[float]) -> bool:

@@ -3,10 +3,12 @@ NO_COLOR."""
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +29,33 @@ class Progress(Protocol):
         ...
 
 
+_captured: ContextVar[list[str] | None] = ContextVar("captured", default=None)
+
+
+class _Lines(io.StringIO):
+    """A file whose lines go to a list."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def write(self, text: str) -> int:
+        self._lines += [line for line in text.splitlines() if line.strip()]
+        return len(text)
+
+
+@contextmanager
+def captured() -> Generator[list[str]]:
+    """What this thread would print to standard error is added to a list, line by line: for work whose terminal is
+    elsewhere."""
+    lines: list[str] = []
+    token = _captured.set(lines)
+    try:
+        yield lines
+    finally:
+        _captured.reset(token)
+
+
 def out() -> Console:
     """The console for results."""
     return Console(highlight=False, emoji=False, markup=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
@@ -34,6 +63,9 @@ def out() -> Console:
 
 def err() -> Console:
     """The console for progress and errors."""
+    lines = _captured.get()
+    if lines is not None:
+        return Console(file=_Lines(lines), width=_PIPE_WIDTH, highlight=False, emoji=False, markup=False)
     return Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
 
 

@@ -198,6 +198,23 @@ def _with(options: Sequence[Callable[[Function], Function]], function: Function)
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads of the program; default: the machine's cores."
 )
+_SCHEDULER = click.option(
+    "--scheduler",
+    metavar="ADDRESS|local",
+    help="Work on the workers of a Dask scheduler (tcp://host:8786), or on processes of this machine (docs/tuning.md).",
+)
+_KIND = click.option(
+    "--kind",
+    metavar="TEXT",
+    help="With --scheduler: the kind of machine, or a part of its name; else the most frequent.",
+)
+
+
+def scheduler_options(function: Function) -> Function:
+    """`--scheduler` and `--kind`, as `scheduler` and `kind`."""
+    return _with((_SCHEDULER, _KIND), function)
+
+
 markdown_option = click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown.")
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 

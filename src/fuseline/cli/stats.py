@@ -11,9 +11,9 @@ import msgspec
 
 from fuseline.cli.console import emit, say
 from fuseline.cli.model_files import is_one_file
-from fuseline.cli.model_rows import model_rows
+from fuseline.cli.model_rows import Workers, model_rows
 from fuseline.cli.models import record_of
-from fuseline.cli.options import compile_options, json_option, markdown_option, threads_option
+from fuseline.cli.options import compile_options, json_option, markdown_option, scheduler_options, threads_option
 from fuseline.errors import FuselineError
 from fuseline.report.dispatches import dispatches_json, dispatches_table
 from fuseline.report.explain import decision_line
@@ -34,6 +34,7 @@ from fuseline.report.statistics import statistics_json, statistics_table
 @markdown_option
 @compile_options
 @threads_option
+@scheduler_options
 @json_option
 def stats(
     models: tuple[Path, ...],
@@ -41,6 +42,8 @@ def stats(
     with_decisions: bool,
     as_markdown: bool,
     as_json: bool,
+    scheduler: str | None,
+    kind: str | None,
     **options: Any,
 ) -> None:
     """Count dispatches, executables, bytes, fused and missed edges of MODELS (ONNX files or .fuse artifacts).
@@ -50,13 +53,13 @@ def stats(
     """
     if as_json and as_markdown:
         raise FuselineError("E0501", "--json and --markdown are two forms of the output", hint="leave one of them out")
-    if is_one_file(models) and not as_markdown:
+    if is_one_file(models) and not as_markdown and scheduler is None:
         _one(models[0], with_dispatches, with_decisions, as_json, options)
         return
     if (with_dispatches or with_decisions) and not as_json:
         message = "--dispatches and --decisions of several models are for --json"
         raise FuselineError("E0501", message, hint="add --json, or give one model")
-    rows = list(model_rows(models, options))
+    rows = list(model_rows(models, options, Workers(scheduler, kind)))
     if as_json:
         emit("stats", {"models": [_row(row, with_dispatches, with_decisions) for row in rows]})
     else:

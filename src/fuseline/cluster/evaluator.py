@@ -102,13 +102,8 @@ class ClusterEvaluator:
 
     def _prepare(self, address: str) -> None:
         """Send a worker what it lacks."""
-
-        def call(function: Callable[..., object], *arguments: object) -> object:
-            answers = self._team.ask(function, *arguments, workers=[address])
-            return answers.get(address, ConnectionError("the worker has left"))
-
         for sent in (self._work.model, *self._work.options.shipments()):
-            send(sent, call)
+            send(sent, self._team.caller(address))
 
     def _end(self) -> None:
         self._jobs.cancel()

@@ -65,10 +65,15 @@ class Done(Generic[R]):
 
 @dataclass(slots=True)
 class Jobs(Generic[R]):
-    """Jobs on `team`, answered as they finish. `submit` never waits."""
+    """Jobs on `team`, answered as they finish.
+
+    `losses`: workers that one may lose. `supply`: called with the address of a worker and a job's arguments before it
+    runs there; a FuselineError that it raises is the job's answer.
+    """
 
     team: Team
     losses: int = LOSSES
+    supply: Callable[[str, tuple[Any, ...]], object] = lambda address, arguments: None
     _name: str = field(default_factory=lambda: uuid.uuid4().hex)
     _waiting: deque[Job] = field(default_factory=deque[Job])
     _running: dict[int, Job] = field(default_factory=dict[int, Job])
@@ -122,6 +127,13 @@ class Jobs(Generic[R]):
     def _start(self, job: Job, address: str) -> None:
         job.attempt, job.worker = job.attempt + 1, address
         number, attempt = job.number, job.attempt
+        try:
+            self.supply(address, job.arguments)
+        except FuselineError as error:
+            if error.code == "E1101":
+                raise
+            self._answers.append(Done(number, address, error=error))
+            return
         job.future = self.team.client.submit(
             job.function,
             *job.arguments,

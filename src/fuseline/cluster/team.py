@@ -89,6 +89,15 @@ class Team:
         scheduler is gone."""
         return self._of_scheduler(lambda: self.client.run(function, *arguments, workers=workers, on_error="return"))
 
+    def caller(self, address: str) -> Callable[..., Any]:
+        """Calls a function with arguments on one worker: what it returns, or the exception that it raised."""
+
+        def call(function: Callable[..., Any], *arguments: Any) -> Any:
+            answers = self.ask(function, *arguments, workers=[address])
+            return answers.get(address, ConnectionError("the worker has left"))
+
+        return call
+
     # who is there -----------------------------------------------------------------------------------------------------
 
     def _there(self) -> list[str]:

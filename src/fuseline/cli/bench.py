@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,19 @@ import click
 import numpy as np
 from rich.table import Table
 
+from fuseline.cli.bench_many import bench_many, show_many
 from fuseline.cli.console import emit, progress, say
+from fuseline.cli.model_files import is_one_file
+from fuseline.cli.model_rows import Workers
 from fuseline.cli.models import compiled, require_onnx
-from fuseline.cli.options import compile_options, json_option, model_argument, parse_threads
+from fuseline.cli.options import compile_options, json_option, parse_threads, scheduler_options
 from fuseline.errors import FuselineError
 from fuseline.report.launches import dispatches_launched
 from fuseline.report.quantities import seconds
 from fuseline.report.records import DispatchRecord
 from fuseline.runtime import Session
 from fuseline.runtime.feed_files import Feeds, parse_feeds
+from fuseline.runtime.processors import allowed_processors
 from fuseline.verify.compare import compare, dependent_outputs
 from fuseline.verify.dispatch_times import dispatch_seconds, program_run
 from fuseline.verify.measure import best_of, interleaved, paired_ratio
@@ -31,7 +36,7 @@ OURS = "fuseline"
 
 
 @click.command()
-@model_argument
+@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--vs", default="", metavar="PEERS", help="onnxruntime, openvino or both with a comma.")
 @click.option(
     "--threads",
@@ -50,32 +55,76 @@ OURS = "fuseline"
 )
 @click.option("--input", "inputs", multiple=True, metavar="NAME=@FILE.npy", help="A feed; others are generated.")
 @compile_options
+@scheduler_options
 @json_option
 def bench(
-    model: Path,
+    models: tuple[Path, ...],
     vs: str,
     threads_text: str | None,
     per_dispatch: bool,
     rounds: int,
     inputs: tuple[str, ...],
+    scheduler: str | None,
+    kind: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Measure MODEL, interleaved with the peers named by --vs; ratios below 1 mean that fuseline is faster."""
+    """Measure MODELS, interleaved with the peers named by --vs; ratios below 1 mean that fuseline is faster.
+
+    Several of them, a folder or a quoted glob are a table with rows for each model, measured one after the other; on
+    the workers of a cluster at once, each on cores of its own.
+    """
     peers = [name.strip() for name in vs.split(",") if name.strip()]
+    counts = parse_threads(threads_text) if threads_text else [None]
+    if not is_one_file(models) or scheduler is not None:
+        _several(models, (peers, counts, per_dispatch, rounds), inputs, options, Workers(scheduler, kind), as_json)
+        return
+    (model,) = models
+    measured = measured_model(model, options, peers, counts, per_dispatch, rounds, inputs)
+    if as_json:
+        emit("bench", {"model": str(model), **measured})
+        return
+    say(result_table(measured["results"], peers))
+    if per_dispatch:
+        say("")
+        say(_dispatch_table(measured["dispatches"]))
+
+
+def _several(
+    models: tuple[Path, ...],
+    asked: tuple[list[str], Sequence[int | None], bool, int],
+    inputs: tuple[str, ...],
+    options: Mapping[str, Any],
+    workers: Workers,
+    as_json: bool,
+) -> None:
+    """Rows for several models; on workers each holds as many cores as it has threads, here by default as many as this
+    machine has."""
+    if inputs:
+        raise FuselineError("E0501", "--input is for one model, measured here", hint="leave it out")
+    peers, counts, per_dispatch, rounds = asked
+    if workers.scheduler is not None:
+        counts = [count or len(allowed_processors()) for count in counts]
+        workers = workers._replace(hold=max(counts))
+    rows = bench_many(models, options, measured_model, (peers, counts, per_dispatch, rounds), workers)
+    show_many(rows, _heads(peers), partial(_cells, peers=peers), as_json=as_json)
+
+
+def measured_model(
+    model: Path,
+    options: Mapping[str, Any],
+    peers: list[str],
+    counts: Sequence[int | None],
+    per_dispatch: bool,
+    rounds: int,
+    inputs: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """`results` for each count of threads, and `dispatches` for the last one; called on workers, too."""
     if peers:
         require_onnx(model, "--vs")
-    counts = parse_threads(threads_text) if threads_text else [None]
     prepared = [_prepared(model, count, inputs, options) for count in counts]
     results = [measure_program(program, model, peers, feeds, rounds) for program, feeds in prepared]
-    tables = [_dispatch_times(*prepared[-1])] if per_dispatch else []
-    if as_json:
-        emit("bench", {"model": str(model), "results": results, "dispatches": tables[0] if tables else []})
-        return
-    say(result_table(results, peers))
-    for rows in tables:
-        say("")
-        say(_dispatch_table(rows))
+    return {"results": results, "dispatches": _dispatch_times(*prepared[-1]) if per_dispatch else []}
 
 
 def measure_program(program: CompiledModel, model: Path, peers: list[str], feeds: Feeds, rounds: int) -> dict[str, Any]:
@@ -124,21 +173,22 @@ def _ratio(times: Mapping[str, np.ndarray], peer: str) -> dict[str, float]:
 
 def result_table(results: list[dict[str, Any]], peers: list[str]) -> Table:
     """One row per thread count: our median, and for each peer its median and the ratio with its confidence interval."""
-    table = Table(
-        "threads",
-        OURS,
-        *(word for name in peers for word in (name, "ratio")),
-        box=None,
-        header_style="bold",
-        pad_edge=False,
-    )
+    table = Table(*_heads(peers), box=None, header_style="bold", pad_edge=False)
     for column in table.columns:
         column.justify = "right"
     for result in results:
-        medians = result["median_seconds"]
-        cells = [cell for name in peers for cell in (seconds(medians[name]), _ratio_text(result["ratios"][name]))]
-        table.add_row(str(result["threads"]), seconds(medians[OURS]), *cells)
+        table.add_row(*_cells(result, peers))
     return table
+
+
+def _heads(peers: list[str]) -> list[str]:
+    return ["threads", OURS, *(word for name in peers for word in (name, "ratio"))]
+
+
+def _cells(result: Mapping[str, Any], peers: list[str]) -> list[str]:
+    medians = result["median_seconds"]
+    cells = [cell for name in peers for cell in (seconds(medians[name]), _ratio_text(result["ratios"][name]))]
+    return [str(result["threads"]), seconds(medians[OURS]), *cells]
 
 
 def _ratio_text(ratio: Mapping[str, float]) -> str:

@@ -10,10 +10,13 @@ from typing import Any
 
 import click
 
+from fuseline.cli.compile_many import compile_many
 from fuseline.cli.console import emit, progress, say
 from fuseline.cli.ir_printing import ir_printer, print_ir_options
+from fuseline.cli.model_files import is_one_file
+from fuseline.cli.model_rows import Workers
 from fuseline.cli.models import compiled, require_model
-from fuseline.cli.options import compile_options, json_option, threads_option
+from fuseline.cli.options import compile_options, json_option, scheduler_options, threads_option
 from fuseline.cli.output import STDOUT, deliver, is_stdout, note_names_only, refuse_two_documents, require_folder
 from fuseline.cli.rule_listing import rules_listing_option, show_rules
 from fuseline.cli.trace_file import compile_trace_to, trace_option
@@ -26,13 +29,13 @@ OBJECT = "object"
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path), required=False)
+@click.argument("models", metavar="MODEL...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     help="Where the artifact goes (default: MODEL with .fuse, or as the target calls its files); - for standard "
-    "output.",
+    "output. Of several models: the folder.",
 )
 @click.option(
     "--emit",
@@ -62,9 +65,10 @@ OBJECT = "object"
 @rules_listing_option
 @compile_options
 @threads_option
+@scheduler_options
 @json_option
 def compile(
-    model: Path | None,
+    models: tuple[Path, ...],
     output: Path | None,
     stage: str | None,
     dispatch: str | None,
@@ -75,15 +79,28 @@ def compile(
     print_ir_after: str | None,
     print_ir_to: Path | None,
     list_rules: bool,
+    scheduler: str | None,
+    kind: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Compile MODEL to an artifact that `fuseline run` and `fuseline.load` take."""
+    """Compile each MODEL to an artifact that `fuseline run` and `fuseline.load` take.
+
+    Of several of them, a folder or a quoted glob, one that fails is a line with the code of its error; the others are
+    compiled, and the exit code is 1.
+    """
     if list_rules:
         show_rules(options["rules"], "compile", as_json=as_json)
         return
-    if model is None:
+    if not models:
         raise click.UsageError("Missing argument 'MODEL'.", click.get_current_context())
+    if not is_one_file(models) or scheduler is not None:
+        for_one = {"--emit": stage, "--dispatch": dispatch, "--dump-dispatches": dump_dispatches, "--trace": trace}
+        _refuse_of_one({**for_one, "--print-ir-after": print_ir_after, "--print-ir-to": print_ir_to})
+        workers = Workers(scheduler, kind)
+        compile_many(models, output, options, key=key, with_stats=with_stats, as_json=as_json, workers=workers)
+        return
+    (model,) = models
     require_model(model, "compile")
     refuse_two_documents(output, as_json)
     options["after_pass"] = _printer(print_ir_after, print_ir_to)
@@ -126,6 +143,13 @@ def _printer(after: str | None, folder: Path | None) -> Any:
     from fuseline.pipeline import PASS_PHASES
 
     return ir_printer(after, folder, {*PASS_PHASES, *(name for names in PASS_PHASES.values() for name in names)})
+
+
+def _refuse_of_one(others: dict[str, Any]) -> None:
+    """Raises E0501 for options of a compile of one model, here."""
+    for name, value in others.items():
+        if value is not None:
+            raise FuselineError("E0501", f"{name} is for one model, compiled here", hint="leave --scheduler out")
 
 
 def _refuse_more(option: str, others: dict[str, Any]) -> None:

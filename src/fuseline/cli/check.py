@@ -10,11 +10,11 @@ from typing import Any
 import click
 import msgspec
 
-from fuseline.border import coded
 from fuseline.cli.console import emit, note, progress, say
 from fuseline.cli.model_files import is_one_file, model_files
+from fuseline.cli.model_rows import Outcome, Workers, outcomes
 from fuseline.cli.models import is_artifact, refuse_compile_options
-from fuseline.cli.options import compile_options, json_option, threads_option
+from fuseline.cli.options import compile_options, json_option, scheduler_options, threads_option
 from fuseline.cli.references import asked_of, options_of
 from fuseline.errors import FuselineError
 from fuseline.report.check_results import Finding, ModelCheck, dispatch_table, model_table, output_lines
@@ -40,6 +40,7 @@ _SHOWN = 20
 @click.option("--all", "with_all", is_flag=True, help="Print every dispatch, not the twenty worst.")
 @compile_options
 @threads_option
+@scheduler_options
 @json_option
 def check(
     models: tuple[Path, ...],
@@ -48,6 +49,8 @@ def check(
     seed: int,
     tolerance: float | None,
     with_all: bool,
+    scheduler: str | None,
+    kind: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -58,19 +61,16 @@ def check(
     outputs with onnxruntime. Of an artifact alone: digests, runs, and outputs --against another program. Exit code 1
     where anything is wrong. Several models, a folder or a quoted glob are a table with a row per model.
     """
-    if is_one_file(models):
+    if is_one_file(models) and scheduler is None:
         found = _check(models[0], str(models[0]), against, inputs, (seed, tolerance), options)
         _show(found, with_all, as_json)
         _end([found], as_json)
         return
     if against is not None or inputs:
         given = "--against" if against is not None else "--input"
-        raise FuselineError("E0501", f"{given} is for one model", hint="give one model")
-    rows: list[ModelCheck] = []
-    files = model_files(models)
-    for number, (name, path) in enumerate(files.items(), 1):
-        note(f"[{number}/{len(files)}] {name}")
-        rows.append(_row(path, name, (seed, tolerance), options))
+        raise FuselineError("E0501", f"{given} is for one model", hint="give one model, checked here")
+    workers, choices = Workers(scheduler, kind), (seed, tolerance)
+    rows = [_row(one) for one in outcomes(model_files(models), options, checked_model, "check", workers, choices)]
     if as_json:
         emit("check", {"models": [_document(row) for row in rows]})
     else:
@@ -78,13 +78,15 @@ def check(
     _end(rows, as_json, told=True)
 
 
-def _row(path: Path, name: str, choices: tuple[int, float | None], options: Mapping[str, Any]) -> ModelCheck:
-    try:
-        found = _check(path, name, None, (), choices, options)
-    except Exception as problem:  # noqa: BLE001 - whatever ends one model, the others are checked
-        error = coded(problem, "check")
-        note(f"  error {error.code}: {error.message}")
-        return ModelCheck(model=name, error=error.to_json())
+def _row(outcome: Outcome[ModelCheck]) -> ModelCheck:
+    if outcome.result is None:
+        return ModelCheck(model=outcome.name, error=None if outcome.error is None else outcome.error.to_json())
+    return msgspec.structs.replace(outcome.result, model=outcome.name)
+
+
+def checked_model(path: Path, options: Mapping[str, Any], seed: int, tolerance: float | None) -> ModelCheck:
+    """What is found about one of several models; called on workers, too."""
+    found = _check(path, path.name, None, (), (seed, tolerance), options)
     for finding in found.findings[:3]:
         note(f"  {finding.code} [{finding.node}]: {finding.message}")
     return found

@@ -21,6 +21,8 @@ class FakeFuture:
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         self._callbacks.append(callback)
+        if self.status != "pending":
+            callback(self)
 
     def finish(self, problem: Exception | None = None) -> None:
         self._problem, self.status = problem, "error" if problem else "finished"
@@ -54,9 +56,11 @@ class FakeScheduler:
 
 
 class FakeClient:
-    """What `Team` and `Jobs` use of a client. `answers`: what a worker says of itself, by address."""
+    """What `Team` and `Jobs` use of a client. `answers`: what a worker says of itself, by address. `at_once`: work is
+    done where it is submitted."""
 
-    def __init__(self, *addresses: str) -> None:
+    def __init__(self, *addresses: str, at_once: bool = False) -> None:
+        self.at_once = at_once
         self.scheduler, self.status = FakeScheduler(), "running"
         self.answers: dict[str, Any] = {address: worker_facts(1) for address in addresses}
         self.futures: list[FakeFuture] = []
@@ -70,11 +74,22 @@ class FakeClient:
     def run(self, function: Callable[..., Any], *arguments: Any, workers: list[str], on_error: str) -> dict[str, Any]:
         assert on_error == "return"
         if function is not worker_facts:
-            return {address: function(*arguments) for address in workers}
+            return {address: _answer(function, arguments) for address in workers}
         return {address: self.answers[address] for address in workers if address in self.answers}
 
     def submit(self, function: Callable[..., Any], *arguments: Any, key: str, workers: list[str], **_: Any) -> Any:
         (worker,) = workers
         future = FakeFuture(worker, lambda: function(*arguments), key)
         self.futures.append(future)
+        if self.at_once:
+            answer = _answer(function, arguments)
+            future.call = lambda: answer
+            future.finish(answer if isinstance(answer, Exception) else None)
         return future
+
+
+def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    try:
+        return function(*arguments)
+    except Exception as problem:  # noqa: BLE001 - as Dask's on_error="return"
+        return problem

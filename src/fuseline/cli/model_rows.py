@@ -141,12 +141,14 @@ def quiet_work(
 
 
 def options_for_workers(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as other machines are to understand them: as many threads as here, what has to be a function of this
-    process left out."""
+    """The options as other machines are to understand them: as many threads as here, unless a plan may say how many;
+    what has to be a function of this process left out."""
     from fuseline.runtime.processors import allowed_processors
 
     plain = {name: value for name, value in options.items() if not callable(value)}
-    return {**plain, "threads": options.get("threads") or len(allowed_processors())}
+    if plain.get("threads") is None and plain.get("plan") is None:
+        plain["threads"] = len(allowed_processors())
+    return plain
 
 
 def _refusal(path: Path, options: Mapping[str, Any]) -> FuselineError | None:

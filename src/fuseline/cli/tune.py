@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,16 @@ import msgspec
 from rich.table import Table
 
 from fuseline.cli.console import emit, note, say
+from fuseline.cli.evaluators import evaluators
 from fuseline.cli.models import require_model
-from fuseline.cli.options import compile_options, given_options, json_option, model_argument, threads_option
+from fuseline.cli.options import (
+    compile_options,
+    given_options,
+    json_option,
+    model_argument,
+    scheduler_options,
+    threads_option,
+)
 from fuseline.cli.output import deliver, is_stdout, refuse_two_documents
 from fuseline.errors import FuselineError
 from fuseline.report.quantities import plural, seconds
@@ -109,6 +117,7 @@ def _spaces(context: click.Context, parameter: click.Parameter, value: str) -> l
 )
 @compile_options
 @threads_option
+@scheduler_options
 @json_option
 def tune(
     model: Path,
@@ -123,12 +132,15 @@ def tune(
     record: Path | None,
     replay: Path | None,
     rounds: int,
+    scheduler: str | None,
+    kind: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Search for the fastest program for MODEL on this machine: which ops run together, variants of the pipeline,
     shared code, kernels and threads, each trial checked and timed end to end against the best so far.
 
+    With --scheduler trials run on the workers of a cluster, each on cores of its own (--threads, or one).
     The plan that is written reproduces what was measured: `fuseline compile MODEL --plan PLAN`. Ctrl-C keeps the best.
     """
     require_model(model, "tune")
@@ -139,7 +151,7 @@ def tune(
 
     wishes = Wishes(
         model=model,
-        options=_said(options),
+        options=_said(options) if scheduler is None else {"threads": 1, **_said(options)},
         spaces=spaces,
         goal=goal,
         budget=budget,
@@ -151,7 +163,8 @@ def tune(
         replay=replay,
     )
     place = output or model.with_suffix(PLAN_SUFFIX)
-    tuned = _searched(wishes)
+    with evaluators(scheduler, kind, wishes.options["threads"] if scheduler else 1) as evaluate:
+        tuned = _searched(wishes, evaluate)
     deliver(place, tuned.plan)
     _remember(tuned.report, wishes.options)
     if page is not None:
@@ -190,7 +203,7 @@ def _refuse_both(resume: bool, replay: Path | None) -> None:
         raise FuselineError("E0501", "--replay measures nothing, and leaves nothing to --resume", hint="give one")
 
 
-def _searched(wishes: Any) -> Tuned:
+def _searched(wishes: Any, evaluate: Callable[[SearchSetting], Evaluator]) -> Tuned:
     from fuseline.cli.tune_progress import search_progress
     from fuseline.tuning.confirmation import confirmation
     from fuseline.tuning.tuning_run import TuningRun
@@ -198,18 +211,12 @@ def _searched(wishes: Any) -> Tuned:
     with search_progress(f"tuning {wishes.model.name}") as shown:
         run = TuningRun(
             wishes,
-            _local,
-            lambda setting, configuration: confirmation(setting, configuration, _local),
+            evaluate,
+            lambda setting, configuration: confirmation(setting, configuration, evaluate),
             watch=shown.watch,
             progress=shown.phase,
         )
         return run.run()
-
-
-def _local(setting: SearchSetting) -> Evaluator:
-    from fuseline.tuning.local_evaluator import LocalEvaluator
-
-    return LocalEvaluator(setting)
 
 
 # what is shown --------------------------------------------------------------------------------------------------------

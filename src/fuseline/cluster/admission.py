@@ -22,8 +22,8 @@ class WorkerFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         version: of fuseline. sources: digest of its sources. python: major and minor. packages: versions of packages
         that decide about code. machine: instruction set as in a target triple. features: of the CPU, LLVM's names.
-        isa: the best that `cpu` has for it, empty for none. kind: the kind of machine that work sees. host: where it
-        runs. process: its number there. cores: how many it may use.
+        isa: the best that `cpu` has for it, empty for none. kind: the kind of machine (`tuning.machine_kind`). host:
+        where it runs. process: its number there. cores: how many it may use.
     """
 
     version: str
@@ -53,7 +53,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 def wanted(target: str, cores: int = 1) -> Wanted:
     """What is asked of workers that compile for `target`, with work that takes `cores` cores. Raises E0501 for an ISA
     that there is not."""
-    client = msgspec.convert(worker_facts(cores), WorkerFacts)
+    client = msgspec.convert(worker_facts(), WorkerFacts)
     family, _, variant = target.partition(":")
     if family != "cpu":
         return Wanted(client=client, cores=cores)

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
+from distributed import Client
 
 from fuseline.cluster.admission import wanted
 from fuseline.cluster.connect import connected
@@ -28,7 +29,8 @@ class ClusterEvaluator:
 
     Args:
         setting: the search. Its model and the files that its options name go to the workers by content.
-        scheduler: an address such as `tcp://host:8786`, or `local` for processes of this machine.
+        scheduler: an address such as `tcp://host:8786`, or `local` for processes of this machine; or a client, which
+        stays open (`connected`).
         kind: the kind of machine (`tuning.machine_kind`) or a part of its name; the most frequent if None.
         notice: is told in lines which workers do not take part, and why.
         run: runs a trial on a worker. patience: seconds for which no worker at all may be there.
@@ -40,7 +42,7 @@ class ClusterEvaluator:
     def __init__(
         self,
         setting: SearchSetting,
-        scheduler: str,
+        scheduler: str | Client,
         *,
         kind: str | None = None,
         notice: Callable[[str], object] = lambda line: None,
@@ -53,7 +55,7 @@ class ClusterEvaluator:
         self._work = TrialWork(uuid.uuid4().hex, bare, model_shipment(Path(setting.model)), options, cores)
         self._run = run
         with ExitStack() as stack:
-            client = stack.enter_context(connected(scheduler, cores=cores))
+            client = stack.enter_context(connected(scheduler, cores=cores)) if isinstance(scheduler, str) else scheduler
             asked = wanted(str(setting.options.get("target", "cpu")), cores)
             self._team = Team(client, asked, kind=kind, prepare=self._prepare, notice=notice, patience=patience)
             self._jobs: Jobs[TrialOutcome] = Jobs(self._team)

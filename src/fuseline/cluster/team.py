@@ -128,7 +128,7 @@ class Team:
     # who takes part ---------------------------------------------------------------------------------------------------
 
     def _admit(self, addresses: list[str]) -> None:
-        answers = self.ask(worker_facts, self.asked.cores, workers=addresses)
+        answers = self.ask(worker_facts, workers=addresses)
         fit, refused = self._judged({address: facts_of(answer) for address, answer in answers.items()})
         if fit and not self.kind:
             kinds = [facts.kind for facts in fit.values()]

@@ -19,6 +19,7 @@ from fuseline.cluster.shipment import Shipment
 from fuseline.cluster.shipped_options import ShippedOptions, here
 from fuseline.errors import FuselineError
 from fuseline.tuning.local_evaluator import LocalEvaluator
+from fuseline.tuning.machine_kind import machine_kind
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.trial import Trial, TrialOutcome
 
@@ -69,13 +70,13 @@ _searches: dict[str, _Search] = {}
 
 def run_trial(work: TrialWork, trial: Trial) -> TrialOutcome:
     """What came of `trial`. Raises FuselineError: E1103 where the search ended meanwhile."""
-    setting = work.here()
+    setting, kind = work.here(), machine_kind()  # the machine's, not that of the cores the trial is held to
     search = _searches.setdefault(work.search, _Search())
     with search.lock, held_cores(work.cores, search.processors, search.over.is_set) as processors, pinned(processors):
         if search.evaluator is None or processors != search.processors:
             search.end()
             search.processors, search.evaluator = processors, LocalEvaluator(setting)
-        outcome = _outcome(search, search.evaluator, trial)
+        outcome = msgspec.structs.replace(_outcome(search, search.evaluator, trial), machine=kind)
         search.trials += 1
     _end_when_idle(work.search, search, search.trials)
     return outcome

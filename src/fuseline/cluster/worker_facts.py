@@ -14,17 +14,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from fuseline.cluster.cores import physical_cores, pinned
+from fuseline.cluster.cores import physical_cores
 from fuseline.runtime.cpu import machine_features, machine_name
-from fuseline.runtime.processors import allowed_processors
+from fuseline.tuning.machine_kind import machine_kind
 from fuseline.version import VERSION
 
 PACKAGES = ("xdsl", "llvmlite", "numpy")
 """Packages whose versions decide which code comes out."""
 
 
-def worker_facts(cores: int) -> dict[str, Any]:
-    """The facts about this process, as `WorkerFacts` has them, for work that takes `cores` cores."""
+def worker_facts() -> dict[str, Any]:
+    """The facts about this process, as `WorkerFacts` has them."""
     return {
         "version": VERSION,
         "sources": sources_digest(),
@@ -33,19 +33,11 @@ def worker_facts(cores: int) -> dict[str, Any]:
         "machine": machine_name(),
         "features": sorted(machine_features()),
         "isa": _isa(),
-        "kind": _kind(cores),
+        "kind": machine_kind(),
         "host": socket.gethostname(),
         "process": os.getpid(),
         "cores": len(physical_cores()),
     }
-
-
-def _kind(cores: int) -> str:
-    """The kind of machine that work sees, which is held to its cores."""
-    from fuseline.tuning.machine_kind import machine_kind
-
-    with pinned(allowed_processors()[:cores]):
-        return machine_kind()
 
 
 def _isa() -> str:

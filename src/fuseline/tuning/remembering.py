@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from fuseline.ir.kernel_choice import DEFAULT
 from fuseline.report.records import TunedChange
 from fuseline.report.tuning_records import TuningReport
@@ -31,7 +33,7 @@ def _found(report: TuningReport, kind: CompileKind) -> Iterator[TuningRecord]:
     tried = dict.fromkeys(knob for trial in report.trials for knob in trial.changes if knob.startswith(KERNEL))
     for knob in tried:
         change = kept.get(knob)
-        yield found_here(
+        one = found_here(
             knob.removeprefix(KERNEL),
             change.choice if change is not None else DEFAULT,
             whole if change is not None else Interval(1.0, 1.0, 1.0),
@@ -40,6 +42,7 @@ def _found(report: TuningReport, kind: CompileKind) -> Iterator[TuningRecord]:
             model=report.model,
             kind=kind,
         )
+        yield msgspec.structs.replace(one, machine=report.machine)  # workers may have measured it
 
 
 def _gain(change: TunedChange, report: TuningReport) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,13 @@ def test_rows_of_workers_are_those_made_here(
     """Same order, same rows, same lines; what only this process can refuse is refused here."""
     asked: list[Any] = []
 
-    def on_workers(scheduler: str, files: Mapping[str, Path], options: Any, work: Any, arguments: Any, **more: Any):
+    def on_workers(
+        scheduler: str, files: Mapping[str, Path], options: Any, work: Any, arguments: Any, **more: Any
+    ) -> Iterator[Answer[Any]]:
         asked.append((scheduler, options, more["kind"], more["hold"]))
         for number, (name, path) in enumerate(files.items(), 1):
             try:
-                answer = Answer(name, work(path, options, *arguments), host="h")
+                answer: Answer[Any] = Answer(name, work(path, options, *arguments), host="h")
             except FuselineError as error:
                 answer = Answer(name, error=error)
             more["finished"](number, len(files), answer)

@@ -62,7 +62,7 @@ class FakeClient:
     def __init__(self, *addresses: str, at_once: bool = False) -> None:
         self.at_once = at_once
         self.scheduler, self.status = FakeScheduler(), "running"
-        self.answers: dict[str, Any] = {address: worker_facts(1) for address in addresses}
+        self.answers: dict[str, Any] = {address: worker_facts() for address in addresses}
         self.futures: list[FakeFuture] = []
         self.problem: Exception | None = None
 

@@ -21,7 +21,7 @@ facts.VERSION = "0.0.9"
 """
 OTHER_KIND = """
 import fuseline.cluster.worker_facts as facts
-facts._kind = lambda cores: "x86_64-avx2 another CPU, L1 32K, 1 processor"
+facts.machine_kind = lambda: "x86_64-avx2 another CPU, L1 32K, 1 processor"
 """
 OTHER_ISA = """
 import fuseline.cluster.worker_facts as facts

@@ -21,7 +21,7 @@ from fuseline.cluster.admission import (
 from fuseline.cluster.worker_facts import worker_facts
 from fuseline.errors import FuselineError
 
-HERE = msgspec.convert(worker_facts(1), WorkerFacts)
+HERE = msgspec.convert(worker_facts(), WorkerFacts)
 
 
 def test_this_process_takes_part():
@@ -61,12 +61,12 @@ def test_a_named_isa():
 
 
 def test_answers_that_are_none():
-    assert facts_of(worker_facts(1)) == HERE
+    assert facts_of(worker_facts()) == HERE
     assert facts_of(ModuleNotFoundError("fuseline")) == ABSENT
     assert facts_of(Exception("ModuleNotFoundError(\"No module named 'fuseline'\")")) == ABSENT
     assert str(facts_of(OSError("gone"))).startswith(UNREADABLE)
     assert facts_of({"version": "0.9"}) == facts_of(7) == UNREADABLE
-    assert facts_of({**worker_facts(1), "more": 1}) == HERE  # of a later fuseline: refused for its version
+    assert facts_of({**worker_facts(), "more": 1}) == HERE  # of a later fuseline: refused for its version
 
 
 def test_a_kind_is_chosen():

@@ -89,7 +89,7 @@ def test_a_killed_worker_others_and_the_scheduler(tmp_path: Path):
 
 
 def _evaluator(folder: Path, address: str, notices: list[str]) -> ClusterEvaluator:
-    kind = worker_facts(1)["kind"]
+    kind = worker_facts()["kind"]
     return ClusterEvaluator(_setting(folder), address, kind=kind, notice=notices.append, run=injected_runs.when_told)
 
 

@@ -90,7 +90,7 @@ def test_who_loses_worker_after_worker_is_given_up():
         assert jobs.done(0.0) is None
         victim = client.futures[-1].worker
         del client.answers[victim]
-        client.answers[f"again{loss}"] = worker_facts(1)
+        client.answers[f"again{loss}"] = worker_facts()
     done = jobs.done(0.0)
     assert done is not None and done.number == 0 and done.error is not None and done.error.code == "E1103"
     client.futures[-1].finish()

@@ -65,7 +65,7 @@ def test_answers_in_order(client: FakeClient, tmp_path: Path):
     ]
     assert [count for count, _, _ in told] == [1, 2, 3, 4] and {total for _, total, _ in told} == {4}
     assert sorted(name for _, _, name in told) == sorted(files)
-    assert answers[0].host == worker_facts(1)["host"] and answers[3].host == ""
+    assert answers[0].host == worker_facts()["host"] and answers[3].host == ""
 
 
 @pytest.mark.usefixtures("client")
@@ -96,7 +96,7 @@ def test_a_cluster_that_goes_away_is_the_answer_of_what_it_leaves(client: FakeCl
 
 
 def test_nobody_fits(client: FakeClient, tmp_path: Path):
-    client.answers = {"a": {**worker_facts(1), "version": "9"}}
+    client.answers = {"a": {**worker_facts(), "version": "9"}}
     client.status = "closed"
     with pytest.raises(FuselineError) as raised:
         list(on_workers("local", _files(tmp_path, "m.onnx"), {}, _read, ("",)))

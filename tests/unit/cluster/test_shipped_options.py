@@ -10,6 +10,7 @@ import pytest
 from fuseline.cluster.jobs import NotPreparedError
 from fuseline.cluster.shipped_options import shipped_options
 from fuseline.errors import FuselineError
+from fuseline.tuning.records import all_records
 
 
 def test_options_without_files():
@@ -32,6 +33,16 @@ def test_options_with_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         "dedup": "none",
     }
     assert shipped_options({"target": "./npu.py:4x4"}).here() == {"target": f"{tmp_path / 'npu.py'}:4x4"}
+
+
+def test_tuning_records_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A file of them, or this user's own; never those of the worker's user."""
+    monkeypatch.setenv("FUSELINE_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "records").write_text("{}")
+    assert shipped_options({"tuned": tmp_path / "records"}).here() == {"tuned": str(tmp_path / "records")}
+    own = shipped_options({"tuned": True}).here()["tuned"]
+    assert isinstance(own, str) and all_records(Path(own)) == []
+    assert shipped_options({"tuned": False}).here() == {}
 
 
 def test_files_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

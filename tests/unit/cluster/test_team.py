@@ -20,18 +20,18 @@ def _team(client: FakeClient, **options: Any) -> tuple[Team, list[str]]:
 
 
 def _other(**changes: Any) -> dict[str, Any]:
-    return {**worker_facts(1), **changes}
+    return {**worker_facts(), **changes}
 
 
 def test_workers_come_and_go():
     client = FakeClient("a")
     team, notices = _team(client)
     team.gather()
-    assert list(team.members) == ["a"] and team.kind == worker_facts(1)["kind"]
+    assert list(team.members) == ["a"] and team.kind == worker_facts()["kind"]
     client.answers["b"] = _other(version="0.0.1")
     client.answers["c"] = _other(kind="another")
     client.answers["d"] = OSError("gone")
-    client.answers["e"] = worker_facts(1)
+    client.answers["e"] = worker_facts()
     del client.answers["a"]
     team.refresh()
     assert list(team.members) == ["e"] and len(notices) == 3
@@ -39,7 +39,7 @@ def test_workers_come_and_go():
     assert len(notices) == 3  # they are told once
     del client.answers["b"]
     team.refresh()
-    client.answers["b"] = worker_facts(1)  # another process at the same address
+    client.answers["b"] = worker_facts()  # another process at the same address
     team.refresh()
     assert sorted(team.members) == ["b", "e"]
     team.forget("b")
@@ -54,7 +54,7 @@ def test_the_most_frequent_kind():
     team, notices = _team(client)
     team.gather()
     assert sorted(team.members) == ["b", "c"] and "another kind of machine" in notices[0]
-    team, _ = _team(client, kind=worker_facts(1)["kind"])
+    team, _ = _team(client, kind=worker_facts()["kind"])
     team.gather()
     assert list(team.members) == ["a"]
 

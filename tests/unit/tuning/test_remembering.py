@@ -12,6 +12,7 @@ from fuseline.cli.cache import cache
 from fuseline.errors import FuselineError
 from fuseline.report.records import TunedChange
 from fuseline.report.tuning_records import Confirmed, TrialRow, TuningReport
+from fuseline.tuning.machine_kind import machine_kind
 from fuseline.tuning.records import all_records, choices_for, compile_kind
 from fuseline.tuning.remembering import remember_search
 
@@ -30,7 +31,7 @@ def _report(tmp_path: Path, **changes: Any) -> TuningReport:
     model = tmp_path / "m.onnx"
     model.write_bytes(b"a model")
     given: dict[str, Any] = {
-        "model": str(model), "target": "cpu", "graph": "", "machine": "here", "objectives": ("time",), "seed": 0,
+        "model": str(model), "target": "cpu", "graph": "", "machine": machine_kind(), "objectives": ("time",), "seed": 0,
         "ended": "budget", "seconds": 1.0, "default_seconds": 0.01, "best": 1, "confirmed": CONFIRMED, "kept": "tuned",
         "changes": [KEPT, TunedChange(knob="dedup", choice="none", gain=0.04)],
         "trials": [
@@ -89,3 +90,9 @@ def test_the_command_writes_records_to_a_file_and_takes_them_in(tmp_path: Path):
 def test_a_file_is_asked_for_where_records_travel_and_nowhere_else(arguments: list[str]):
     answer = CliRunner().invoke(cache, arguments)
     assert isinstance(answer.exception, FuselineError) and answer.exception.code == "E0501"
+
+
+def test_records_are_of_the_kind_of_machine_that_measured(tmp_path: Path) -> None:
+    remember_search(_report(tmp_path, machine="workers elsewhere"), OPTIONS)
+    assert {one.machine for one in all_records()} == {"workers elsewhere"}
+    assert not choices_for(compile_kind(threads=1)).asked

@@ -31,7 +31,8 @@ def _report(tmp_path: Path, **changes: Any) -> TuningReport:
     model = tmp_path / "m.onnx"
     model.write_bytes(b"a model")
     given: dict[str, Any] = {
-        "model": str(model), "target": "cpu", "graph": "", "machine": machine_kind(), "objectives": ("time",), "seed": 0,
+        "model": str(model), "target": "cpu", "graph": "", "machine": machine_kind(), "objectives": ("time",),
+        "seed": 0,
         "ended": "budget", "seconds": 1.0, "default_seconds": 0.01, "best": 1, "confirmed": CONFIRMED, "kept": "tuned",
         "changes": [KEPT, TunedChange(knob="dedup", choice="none", gain=0.04)],
         "trials": [

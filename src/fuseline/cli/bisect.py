@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import msgspec
 from fuseline.cli.console import Progress, emit, progress, say
 from fuseline.cli.models import require_model
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
-from fuseline.cli.references import differs_from, options_of, require_file
+from fuseline.cli.references import differs_from, feeds_without_code, options_of, require_file
 from fuseline.report.bisect_result import BisectResult, verdict
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ SEED = click.option("--seed", type=int, default=0, show_default=True, help="Seed
 @click.command()
 @model_argument
 @AGAINST
+@click.option(
+    "--metric",
+    type=click.Choice(["error", "time"]),
+    default="error",
+    show_default=True,
+    help="What is looked for: a difference --against something, or the decision with which a run takes longer.",
+)
 @INPUTS
 @SEED
 @TOLERANCE_OPTION
@@ -49,13 +57,14 @@ SEED = click.option("--seed", type=int, default=0, show_default=True, help="Seed
 def bisect(
     model: Path,
     against: str,
+    metric: str,
     inputs: tuple[str, ...],
     seed: int,
     tolerance: float | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Say which pass, rule, decision or kernel makes the program of MODEL wrong.
+    """Say which pass, rule, decision or kernel makes the program of MODEL wrong, or slow.
 
     The model is compiled again and again with less and less fuel: so many passes that could be left out, folds, merges,
     choices of kernels. Where it is wrong without any of them, the interpreter tells which pass changes what the program
@@ -63,11 +72,29 @@ def bisect(
     """
     require_model(model, "bisect")
     with progress(f"bisecting {model.name}") as report:
-        found = _bisected(model, against, inputs, (seed, tolerance), options, report)
+        if metric == "time":
+            found = _slow(model, inputs, seed, options, report)
+        else:
+            found = _bisected(model, against, inputs, (seed, tolerance), options, report)
     if as_json:
         emit("bisect", {**msgspec.to_builtins(found), "verdict": verdict(found)})
     else:
         say(verdict(found))
+
+
+def _slow(model: Path, inputs: tuple[str, ...], seed: int, options: dict[str, Any], report: Progress) -> BisectResult:
+    from fuseline.verify.bisect.criterion import Anything
+    from fuseline.verify.bisect.finding import Question, slow_result
+    from fuseline.verify.bisect.slow import clock_of
+
+    require_file(model)
+    made = options_of(model, options, None)
+    clock = clock_of(feeds_without_code(model, made, inputs, seed), made.threads)
+    return slow_result(Question(str(model), model, made, Anything(), "time", _told(report)), clock)
+
+
+def _told(report: Progress) -> Callable[[str, int], object]:
+    return lambda what, runs: report(f"run {runs + 1}: {what}", 0, 0)
 
 
 def _bisected(
@@ -83,7 +110,4 @@ def _bisected(
     require_file(model)
     made = options_of(model, options, None)
     criterion: Criterion = differs_from(model, against, inputs, choices, made)
-    question = Question(
-        str(model), model, made, criterion, against, lambda what, runs: report(f"run {runs + 1}: {what}", 0, 0)
-    )
-    return Bisection(question).result()
+    return Bisection(Question(str(model), model, made, criterion, against, _told(report))).result()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import onnx
 import pytest
 
 from fuseline.cli.main import main
 from fuseline.errors import FuselineError
 from fuseline.passes.registry import load_pass
+from fuseline.verify.bisect import slow
 from tests.draws import generator
 from tests.graphs.onnx_text import onnx_model
 from tests.unit.verify.bisect.faults import wrong_family
@@ -85,3 +88,20 @@ def test_fuel_is_an_option_of_a_compile(model: Path, capsys: pytest.CaptureFixtu
     assert none["dispatches"] > whole["dispatches"]
     some = _document(capsys, "stats", model, "--fuel", "fusion=0", "--fuel", "kernel=0", "--decisions")
     assert any(row["code"] == "out-of-fuel" for row in some["decisions"])
+
+
+@pytest.mark.parametrize("costs", [True, False])
+def test_time_is_looked_into_by_the_clock(costs: bool, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A clock by which programs of one dispatch take three times as long as others, or all the same."""
+
+    def clock(artifacts: Sequence[Any]) -> list[np.ndarray]:
+        steps = [len(artifact.program.steps) for artifact in artifacts]
+        return [np.full(9, 3.0 if costs and count == min(steps) < max(steps) else 1.0) for count in steps]
+
+    with mock.patch.object(slow, "clock_of", lambda feeds, threads: clock):
+        if not costs:
+            assert main(["bisect", str(model), "--metric", "time"]) == 1
+            assert "E0614" in capsys.readouterr().err
+            return
+        found = _document(capsys, "bisect", model, "--metric", "time")
+    assert found["culprits"][0]["kind"] == "fusion" and found["lacking"] == "fusion" and "3.000 times" in found["shown"]

@@ -82,6 +82,16 @@ def run_command(text: str, path: Path) -> int:
 
 
 @dataclass(frozen=True)
+class Anything:
+    """No program shows anything: they are made to be timed."""
+
+    def shows(self, artifact: Artifact) -> str:
+        """Nothing."""
+        del artifact
+        return ""
+
+
+@dataclass(frozen=True)
 class Fails:
     """Compiling ends with an error of this code: no program shows it."""
 

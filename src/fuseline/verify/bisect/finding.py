@@ -16,6 +16,7 @@ from fuseline.verify.bisect.criterion import Criterion, Differs, Fails
 from fuseline.verify.bisect.isolated import isolated
 from fuseline.verify.bisect.prefix import broken_op
 from fuseline.verify.bisect.search import ORDER, Guilty, first_of, guilty
+from fuseline.verify.bisect.slow import Clock, slow_decision
 from fuseline.verify.bisect.stages import Stage, Stages, first_wrong
 from fuseline.verify.bisect.trial import Outcome, Trials
 from fuseline.verify.check.dispatches import DispatchChecks
@@ -34,6 +35,28 @@ class Question:
     criterion: Criterion
     words: str
     tell: Tell = lambda what, runs: None
+
+
+def slow_result(question: Question, clock: Clock) -> BisectResult:
+    """The decision that costs time. Raises E0614 where none does that can be told from noise."""
+    trials = Trials(question.source, question.options, question.criterion, question.tell, keeps=True)
+    if not trials({}).compiled:
+        trials.compile_once(Fuel())  # says why
+    found = slow_decision(trials, clock)
+    if found is None:
+        hint = "measure on a machine that does nothing else; `fuseline whatif` ranks what merges are expected to save"
+        raise FuselineError("E0614", "no decision costs time that noise does not", node=question.name, hint=hint)
+    low, high = found.ratio.low, found.ratio.high
+    return BisectResult(
+        model=question.name,
+        criterion=question.words,
+        shown=f"With it a run takes {found.ratio.value:.3f} times as long [{low:.3f}, {high:.3f}]",
+        culprits=[_culprit(found.decision)],
+        decisions=len(trials({}).decisions),
+        runs=trials.runs,
+        fuel=dict(found.limits),
+        lacking=found.decision.kind,
+    )
 
 
 class Bisection:
@@ -70,7 +93,7 @@ class Bisection:
     def _whole(self) -> Outcome:
         """The program with all decisions; where compiling fails, its code is what is looked for from then on."""
         whole = self._trials({})
-        if whole.shown or whole.artifact is not None:
+        if whole.shown or whole.compiled:
             return whole
         try:
             self._trials.compile_once(Fuel())

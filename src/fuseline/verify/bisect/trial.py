@@ -20,11 +20,13 @@ Limits = Mapping[str, int]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a program with this fuel shows (empty: nothing), the decisions that made it, and the program."""
+    """What a program with this fuel shows (empty: nothing), the decisions that made it, whether there is one, and it
+    itself, where trials keep programs."""
 
     shown: str
     decisions: Sequence[Decision]
     artifact: Artifact | None
+    compiled: bool = True
 
     def of_kind(self, kind: str) -> list[Decision]:
         """The decisions of a kind, in order."""
@@ -32,7 +34,8 @@ class Outcome:
 
 
 class Trials:
-    """Compiles of `source`. `tell` is called with what is tried and how many runs there were."""
+    """Compiles of `source`. `tell` is called with what is tried and how many runs there were. `keeps`: programs are
+    kept, with their weights, until the trials are gone."""
 
     def __init__(
         self,
@@ -40,7 +43,10 @@ class Trials:
         options: CompileOptions,
         criterion: Criterion,
         tell: Callable[[str, int], object] = lambda what, runs: None,
+        *,
+        keeps: bool = False,
     ) -> None:
+        self._keeps = keeps
         self._source, self._options, self._criterion, self._tell = source, options, criterion, tell
         self._known: dict[tuple[tuple[str, int], ...], Outcome] = {}
 
@@ -56,7 +62,8 @@ class Trials:
             self._tell(", ".join(f"{kind}={number}" for kind, number in key) or "all", len(self._known))
             fuel = Fuel(dict(limits))
             shown, artifact = judged(lambda: self.compile_once(fuel), self._criterion)
-            self._known[key] = Outcome(shown, tuple(fuel.spent), artifact)
+            kept = artifact if self._keeps else None
+            self._known[key] = Outcome(shown, tuple(fuel.spent), kept, artifact is not None)
         return self._known[key]
 
     def compile_once(self, fuel: Fuel) -> Artifact:

@@ -144,5 +144,5 @@ def test_a_program_is_right_without_any_decision_that_could_be_left_out(text: st
     question = _question(text)
     trials = Trials(question.source, question.options, question.criterion)
     outcome = trials(dict.fromkeys(KINDS, 0))
-    assert outcome.artifact is not None and not outcome.shown and not outcome.decisions
+    assert outcome.compiled and not outcome.shown and not outcome.decisions
     assert trials(dict.fromkeys(KINDS, 0)) is outcome and trials.runs == 1

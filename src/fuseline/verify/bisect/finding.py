@@ -13,6 +13,7 @@ from fuseline.pipeline import OPTIONAL
 from fuseline.report.bisect_result import BisectResult, Culprit
 from fuseline.report.check_results import WRONG
 from fuseline.verify.bisect.criterion import Criterion, Differs, Fails
+from fuseline.verify.bisect.frontend import first_node
 from fuseline.verify.bisect.isolated import isolated
 from fuseline.verify.bisect.prefix import broken_op
 from fuseline.verify.bisect.search import ORDER, Guilty, first_of, guilty
@@ -161,13 +162,19 @@ class Bisection:
             return criterion.of_outputs(_as_expected(outputs, criterion.expected))
 
         if shows(stages.behind(0)):
-            what = "the interpreter in float64 differs before any pass"
-            return [Culprit(kind="frontend", what=what)]
+            return [self._of_frontend(criterion)]
         if shows(stages.behind(len(stages.steps))):
             number = first_wrong(stages, shows)
             culprit = Culprit(kind="needed-pass", what=stages.steps[number][1].name, number=number)
             return [self._with_op(culprit, stages, number, criterion.feeds)]
         return self._of_dispatches(criterion, off)
+
+    def _of_frontend(self, criterion: Differs) -> Culprit:
+        self._more_runs += 2
+        node = first_node(self._question.source, self._question.options, criterion.feeds)
+        if node is None:
+            return Culprit(kind="frontend", what="the interpreter in float64 differs before any pass")
+        return Culprit(kind="frontend", what=node.op_type, nodes=[node.name or node.output[0]])
 
     def _of_dispatches(self, criterion: Differs, off: Mapping[str, int]) -> list[Culprit]:
         options = replace(self._question.options, fuel=Fuel(dict(off)), cache=False, progress=None)

@@ -11,7 +11,7 @@ import onnx
 
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
-from fuseline.verify.bisect.isolated import isolated
+from fuseline.verify.bisect.isolated import Ended, isolated
 from fuseline.verify.check.original import Original
 from fuseline.verify.reduce.candidate import Array, Candidate, reads, weights_of
 from fuseline.verify.reduce.warm import warmed
@@ -22,11 +22,9 @@ SECONDS = 600
 def values_of(candidate: Candidate, options: CompileOptions) -> dict[str, Array]:
     """The tensors of numbers among all values of a candidate: by the interpreter, or where that cannot read the model
     by another runtime. Raises E0603 where none runs it."""
-    warmed()
-    model = _telling_all(candidate.model)
-    ended = isolated(lambda: Original(model, options).run(candidate.feeds, double=False), seconds=SECONDS)
+    ended = by_interpreter(candidate, options)
     if ended.answer is None:
-        ended = isolated(lambda: _elsewhere(model, candidate.feeds), seconds=SECONDS)
+        ended = by_runtime(candidate)
     if ended.answer is None:
         reason = str(ended.error) if ended.error is not None else f"it ended with {ended.signal}"
         raise FuselineError("E0603", f"no runtime tells what the model's nodes make: {reason}")
@@ -34,6 +32,19 @@ def values_of(candidate: Candidate, options: CompileOptions) -> dict[str, Array]
     return {
         name: value for name, value in found.items() if isinstance(value, np.ndarray) and value.dtype.kind in "biufV"
     }
+
+
+def by_interpreter(candidate: Candidate, options: CompileOptions) -> Ended:
+    """What nodes make (by name), told by the interpreter in the model's own types."""
+    warmed()
+    model = _telling_all(candidate.model)
+    return isolated(lambda: Original(model, options).run(candidate.feeds, double=False), seconds=SECONDS)
+
+
+def by_runtime(candidate: Candidate) -> Ended:
+    """The same, told by onnxruntime where it is installed, else by ONNX's reference."""
+    model = _telling_all(candidate.model)
+    return isolated(lambda: _elsewhere(model, candidate.feeds), seconds=SECONDS)
 
 
 def _telling_all(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -9,12 +9,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import onnx
 import pytest
 
 from fuseline.compile_options import CompileOptions
+from fuseline.frontends.onnx import importer
+from fuseline.frontends.onnx.registry import lowering_of
 from fuseline.ir.fuel import KINDS
 from fuseline.report.bisect_result import BisectResult, verdict
 from fuseline.verify.bisect.criterion import Differs
@@ -146,3 +149,16 @@ def test_a_program_is_right_without_any_decision_that_could_be_left_out(text: st
     outcome = trials(dict.fromkeys(KINDS, 0))
     assert outcome.compiled and not outcome.shown and not outcome.decisions
     assert trials(dict.fromkeys(KINDS, 0)) is outcome and trials.runs == 1
+
+
+def test_a_node_that_is_read_wrongly() -> None:
+    """Tanh is lowered as a sigmoid; what is right must be told by another runtime."""
+    pytest.importorskip("onnxruntime")
+    question = _question(DENSE)
+
+    def wrong(domain: str, op_type: str, version: int) -> Any:
+        return lowering_of(domain, "Sigmoid" if op_type == "Tanh" else op_type, version)
+
+    with mock.patch.object(importer, "lowering_of", wrong):
+        (culprit,) = Bisection(question).result().culprits
+    assert (culprit.kind, culprit.what, culprit.nodes) == ("frontend", "Tanh", ["bend"])

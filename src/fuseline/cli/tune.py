@@ -22,6 +22,7 @@ from fuseline.cli.options import (
     threads_option,
 )
 from fuseline.cli.output import deliver, is_stdout, refuse_two_documents
+from fuseline.cli.tune_regions import region_table
 from fuseline.errors import FuselineError
 from fuseline.report.quantities import plural, seconds
 from fuseline.tuning.budget import Budget, parse_budget
@@ -232,6 +233,8 @@ def show_result(report: TuningReport, place: Path) -> None:
         say(_changes_table(report))
     for line in _verdict(report):
         say(line)
+    if report.kept == "tuned" and report.confirmed is not None and (table := region_table(report.confirmed)):
+        say(table)
     if report.front:
         say(_front_table(report))
     if report.storage:

@@ -26,10 +26,21 @@ class TrialRow(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
+class RegionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Dispatches of the default and what the final plan has in their place, by their members' ids: seconds of a run
+    that this gained, with its standard error. `layers`: how many regions alike have the same figures."""
+
+    default: tuple[str, ...]
+    tuned: tuple[str, ...]
+    gain_seconds: float
+    error_seconds: float
+    layers: int = 1
+
+
 class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
     """The final plan against the default, measured afresh in so many `processes`: ratio of times with its interval of
     95 %, and both in seconds. `faster`: whether the interval lies below 1; `verdict` says so in words (`faster`,
-    `no difference`, `slower`)."""
+    `no difference`, `slower`). `regions`: what each gained, the largest gain first, where dispatches were timed."""
 
     ratio: float
     low: float
@@ -39,6 +50,7 @@ class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
     faster: bool
     verdict: str = ""
     processes: int = 1
+    regions: tuple[RegionRow, ...] = ()
 
 
 class TuningReport(msgspec.Struct, kw_only=True):

@@ -201,6 +201,20 @@ class RegionGain:
     layers: int = 1
 
 
+def of_several(measured: Sequence[DispatchTimes]) -> DispatchTimes:
+    """What several processes measured of the same two programs: medians, and errors by how far they are apart."""
+    timed = [times for times in measured if times.trial]
+    if not timed:
+        return DispatchTimes({}, {}, {})
+    known = [times for times in timed if times.trial.keys() == timed[0].trial.keys()]  # else another program
+    trial, incumbent = (
+        {key: np.array([getattr(times, side)[key] for times in known]) for key in getattr(known[0], side)}
+        for side in ("trial", "incumbent")
+    )
+    errors = {key: float(np.hypot(_error(trial.get(key)), _error(incumbent.get(key)))) for key in known[0].error}
+    return DispatchTimes(_medians(trial), _medians(incumbent), errors)
+
+
 def region_gains(times: DispatchTimes) -> list[RegionGain]:
     """What each region gained by itself, the largest gain first. Regions that did the same to dispatches of the same
     kinds (equal layers) add their evidence: each has the mean, with an error that is less by the root of their

@@ -21,7 +21,8 @@ import msgspec
 import numpy as np
 
 from fuseline.errors import FuselineError
-from fuseline.report.tuning_records import Confirmed
+from fuseline.report.tuning_records import Confirmed, RegionRow
+from fuseline.tuning.attribution import DispatchTimes, of_several, region_gains
 from fuseline.tuning.sequential_ratio import SequentialRatio
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.sign_bounds import LEAST_ROUNDS
@@ -68,7 +69,7 @@ def confirmation(
 def _outcomes(setting: SearchSetting, configuration: Mapping[str, str], evaluate: Evaluate) -> Iterator[TrialOutcome]:
     """One of each process, as long as they are asked for."""
     for number in range(PROCESSES):
-        fresh = msgspec.structs.replace(setting, seed=setting.seed + FRESH_SEEDS * (number + 1), attribution=False)
+        fresh = msgspec.structs.replace(setting, seed=setting.seed + FRESH_SEEDS * (number + 1))
         evaluator = evaluate(fresh)
         try:
             trial = Trial(number=number, configuration=dict(configuration), incumbent={}, budget_seconds=BUDGET_SECONDS)
@@ -104,4 +105,20 @@ def _confirmed(found: SequentialRatio, outcomes: list[TrialOutcome]) -> Confirme
         faster=not same and verdict == "faster",
         verdict=verdict,
         processes=len(outcomes),
+        regions=_regions(outcomes),
+    )
+
+
+def _regions(outcomes: list[TrialOutcome]) -> tuple[RegionRow, ...]:
+    """What each region gained, by the dispatches that all processes timed."""
+    times = of_several([DispatchTimes.of(outcome) for outcome in outcomes])
+    return tuple(
+        RegionRow(
+            default=gain.incumbent,
+            tuned=gain.trial,
+            gain_seconds=gain.gain_seconds,
+            error_seconds=gain.error_seconds,
+            layers=gain.layers,
+        )
+        for gain in region_gains(times)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -67,7 +68,6 @@ def test_each_process_has_inputs_of_its_own_against_the_default():
     lab = Lab(lambda: 0.9)
     _confirmed(lab)
     assert [setting.seed for setting in lab.settings] == [5 + FRESH_SEEDS * (i + 1) for i in range(6)]
-    assert not any(setting.attribution for setting in lab.settings)
     assert all((trial.configuration, trial.incumbent) == ({"k": "v"}, {}) for trial in lab.trials)
 
 
@@ -117,3 +117,26 @@ def test_an_interruption_leaves_nothing_open():
     with pytest.raises(KeyboardInterrupt):
         _confirmed(lab)
     assert lab.open == 0
+
+
+def test_what_each_region_gained_is_told_by_all_processes():
+    lab = Lab(lambda: 0.9)
+    outcome = lab.outcome
+
+    def with_dispatches(timeout: float | None = None) -> TrialOutcome | None:
+        found = outcome(timeout)
+        assert found is not None
+        faster = 1e-3 * (1 + 0.01 * float(RNG.standard_normal()))
+        times = {"a+b": faster, "c": 1e-3}
+        before = {"a": 1e-3, "b": 1e-3, "c": 1e-3}
+        return msgspec.structs.replace(
+            found,
+            dispatch_seconds=times,
+            incumbent_dispatch_seconds=before,
+            dispatch_error=dict.fromkeys(["a+b", "a", "b"], 9.0),
+        )
+
+    lab.outcome = with_dispatches
+    (region,) = _confirmed(lab).regions
+    assert (region.default, region.tuned) == (("a", "b"), ("a+b",))
+    assert region.gain_seconds == pytest.approx(1e-3, rel=0.05) and 0 < region.error_seconds < 5e-5

@@ -90,7 +90,8 @@ def tuned_line(change: TunedChange) -> str:
     where = (
         f" [{', '.join(change.nodes[:_SHOWN])}{', ..' if len(change.nodes) > _SHOWN else ''}]" if change.nodes else ""
     )
-    return f"tuned {change.knob} = {change.choice}: {change.detail}{gained}{where}"
+    what = f": {change.detail}" if change.detail else ""
+    return f"tuned {change.knob} = {change.choice}{what}{gained}{where}"
 
 
 # statistics -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import copy
 import msgspec
 
 from fuseline.report.difference import difference, difference_lines
-from fuseline.report.records import CompileRecord, Decision, DispatchRecord, MemberRecord
+from fuseline.report.records import CompileRecord, Decision, DispatchRecord, MemberRecord, TunedChange
 from tests.unit.report.records import RECORD
 
 
@@ -115,3 +115,15 @@ def test_graphs_that_share_few_ids_are_matched_by_source_nodes():
 
 def test_a_plan_is_compared_with_a_compile_by_ids_without_kinds():
     assert difference(_record(_dispatch("group 1", "a", "b")), _record(_dispatch("d", "copy.a", "copy.b"))).empty
+
+
+def test_what_a_search_changed_is_told_with_what_it_gained():
+    kept = TunedChange(knob="dedup", choice="none", detail="code", gain=0.02)
+    gone = TunedChange(knob="threads", choice="1", detail="threads", gain=-0.01)
+    new = TunedChange(knob="plan/a", choice="apart", nodes=tuple(f"n{i}" for i in range(6)))
+    found = difference(CompileRecord(tuned=[kept, gone]), CompileRecord(tuned=[kept, new]))
+    assert found.tuned == [
+        "- tuned threads = 1: threads; loses 1.00 %",
+        "+ tuned plan/a = apart [n0, n1, n2, n3, ..]",
+    ]
+    assert not found.empty and difference_lines(found)[-2:] == found.tuned

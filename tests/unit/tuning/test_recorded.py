@@ -68,14 +68,14 @@ def test_a_log_that_is_there_is_not_written_over(log: Path):
 def test_the_same_seed_and_measurements_give_the_same_trials(tmp_path: Path):
     path = tmp_path / "trials.jsonl"
     with TrialLog(path, ABOUT) as lines:
-        first = searched(LandscapeEvaluator(), record=lines.add)
-    again = searched(RecordedEvaluator(path))
+        first = searched(LandscapeEvaluator(), record=lines.add, trials=18)
+    again = searched(RecordedEvaluator(path), trials=18)
     assert trace(again) == trace(first) and again.trials.trials == first.trials.trials
 
 
 def test_another_seed_does_not_fit(tmp_path: Path):
     path = tmp_path / "trials.jsonl"
     with TrialLog(path, ABOUT) as lines:
-        searched(LandscapeEvaluator(), record=lines.add)
+        searched(LandscapeEvaluator(), record=lines.add, trials=18)
     with pytest.raises(FuselineError, match="E1002"):
         searched(RecordedEvaluator(path), seed=1)

@@ -26,8 +26,7 @@ KERNEL = "kernel/"
 """What these knobs are called, before the name of the class."""
 
 MOST_CHOICES = 4
-"""Choices of a class beside the default. Each is a compile and a measurement, for every class; a sweep over all tiles
-and filterings finds little that these leave out (docs/tuning.md)."""
+"""Choices of a class beside the default. Each is a compile and a measurement, for every class."""
 
 SLOWEST = 1.25
 """How much slower than the default a choice may be predicted to be: the models are mistaken by less."""

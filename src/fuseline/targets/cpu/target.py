@@ -226,9 +226,7 @@ class CpuTarget(Target):
             zip(symbols, compile_texts(named, self.machine, use_cache=self.use_cache, processes=processes), strict=True)
         )
         return [
-            _TOO_LONG
-            if one is None
-            else _compiled(one, symbols[texts[id(one.code)]], codes[texts[id(one.code)]], self.policy)
+            _TOO_LONG if one is None else _compiled(one, symbols[texts[id(one.code)]], codes[texts[id(one.code)]])
             for one in built
         ]
 
@@ -311,7 +309,7 @@ def _spend(fuel: Fuel | None, family: Family, view: DispatchView) -> None:
         fuel.spend("kernel", family.name, (view.entry.sym_name.data,), tuple(nodes))
 
 
-def _compiled(one: Built, symbol: str, code: bytes, policy: Policy) -> CompiledKernel:
+def _compiled(one: Built, symbol: str, code: bytes) -> CompiledKernel:
     plan, view = one.plan, one.plan.view
     places = results_in_place(view, one.code, plan.workgroups, one.numbers)
     return CompiledKernel(
@@ -327,7 +325,7 @@ def _compiled(one: Built, symbol: str, code: bytes, policy: Policy) -> CompiledK
         bytes_written=bytes_written(view),
         notes={
             **plan.notes,
-            **asked_notes(plan, policy),
+            **asked_notes(plan, one.family.policy),
             "refused": one.refusals,
             "form": one.form,
             "unshared": one.unshared,

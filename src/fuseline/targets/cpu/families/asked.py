@@ -69,9 +69,10 @@ def over_budget(asked: Asked) -> Unfollowed:
 def asked_notes(plan: Plan, policy: Policy) -> Mapping[str, Any]:
     """What a report needs of a kernel where anything is asked of any: the `classes` of it and its parts, and under
     `asked` what became of what was asked of them."""
-    if not policy.choices:
+    found = tuple(_outcomes(plan))
+    if not found and not policy.choices:
         return {}
-    return {"classes": tuple(part.view.kernel_class for part in plan.kernel_plans), "asked": tuple(_outcomes(plan))}
+    return {"classes": tuple(part.view.kernel_class for part in plan.kernel_plans), "asked": found}
 
 
 def _outcomes(plan: Plan) -> Iterator[Mapping[str, str]]:

@@ -15,6 +15,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.directions import Direction, direction
 from fuseline.targets.cpu.families.window.loops import WindowLoops
+from fuseline.targets.cpu.families.window.pairs import in_pairs
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
 from fuseline.targets.cpu.isa.core_rates import L1_SETS, LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
@@ -91,7 +92,7 @@ class CopiedWindowPlan(WindowPlan):
 
 def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
     """The plan, or a better one where the columns under its tiles meet in few sets of the cache: fewer pixels of more
-    channels, or a copy."""
+    channels, or a copy; where they do not, tiles in pairs of vectors (`in_pairs`)."""
     found = ways_of(plan.loops)
     if (
         found is None
@@ -99,7 +100,7 @@ def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
         or plan.split is None
         or not _crowded(plan.loops, found, (plan.pixels, 1), machine)
     ):
-        return plan
+        return _paired(plan, machine)
     tile = _wide_tile(plan, found, machine)
     loads = _loads(found, plan.pixels)
     if loads > (LOADS_PER_COPY if _crowded(plan.loops, found, tile, machine) else LOADS_PER_SPARED_COPY):
@@ -107,6 +108,12 @@ def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
         if copied is not None:
             return copied
     wide = plan_window(plan.loops, machine, tile)
+    return plan if isinstance(wide, Refusal) else wide
+
+
+def _paired(plan: WindowPlan, machine: Machine) -> WindowPlan:
+    tile = in_pairs(plan.loops, machine) if plan.vectors == 1 else None
+    wide = plan_window(plan.loops, machine, tile) if tile is not None else plan
     return plan if isinstance(wide, Refusal) else wide
 
 

@@ -6,6 +6,10 @@ from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from fuseline.report.records import CompileRecord, DispatchRecord
+from fuseline.runtime import Artifact
+from fuseline.runtime.feed_files import Feeds
+from fuseline.runtime.feeds import admit, bind_sizes
+from fuseline.runtime.sizes import SizeEvaluator
 
 
 class Objectives(TypedDict):
@@ -25,6 +29,13 @@ def objectives(record: CompileRecord) -> Objectives:
         "dispatches": len(record.dispatches),
         "predicted_seconds": predicted_seconds(record.dispatches),
     }
+
+
+def arena_bytes(artifact: Artifact, feeds: Feeds) -> int:
+    """The transient memory of a run on `feeds`: what records cannot tell of a program of symbolic sizes."""
+    program = artifact.program
+    arrays = admit(program.inputs, feeds)
+    return int(SizeEvaluator(bind_sizes(program, [array.shape for array in arrays]))(program.arena_bytes))
 
 
 def predicted_seconds(dispatches: Iterable[DispatchRecord]) -> dict[str, float]:

@@ -24,7 +24,7 @@ from fuseline.runtime.feed_files import Feeds
 from fuseline.tuning.agreement import Agreement
 from fuseline.tuning.attribution import TimedProgram, attributed, launches
 from fuseline.tuning.machine_kind import machine_kind
-from fuseline.tuning.objectives import objectives
+from fuseline.tuning.objectives import arena_bytes, objectives
 from fuseline.tuning.others_load import BUSY_SHARE, OthersLoad
 from fuseline.tuning.paired_rounds import Limits, PairedTimes, paired_rounds
 from fuseline.tuning.realize import realized
@@ -94,6 +94,8 @@ class TrialRunner:
         incumbent = self._incumbent(trial.incumbent)
         program = on_level_ground(compiled, incumbent.program)
         self._agreement.require(program)
+        if not known["transient_bytes"] and isinstance(artifact := program.session.artifact, Artifact):
+            known["transient_bytes"] = arena_bytes(artifact, self.feeds)
         times = self._times(program, incumbent.program, trial)
         state = "pruned" if times.verdict == "slower" else "complete"
         told = state == "pruned" and len(changes(trial)) == 1  # which choice is slower, nothing need say

@@ -215,3 +215,12 @@ def test_numbers_of_threads_are_not_compared_on_a_busy_machine(
     with pytest.raises(FuselineError) as caught:
         runner.compared(*programs, limits, 0)
     assert caught.value.code == code and "50%" in caught.value.message
+
+
+def test_memory_of_symbolic_sizes_is_that_of_the_sizes_it_is_timed_on(tmp_path: Path):
+    text = "(float[n, 8] x) => (y) { a = MatMul(x, w) y = Softmax<axis = 1>(a) }"
+    path = written(tmp_path, text, w=RNG.standard_normal((8, 16)).astype("f4"))
+    runner = _runner(path)
+    found = runner.run(_trial(fusion="none"))
+    assert found.error is None and len(runner.feeds["x"]) == 1
+    assert found.transient_bytes >= 16 * 4  # the product lies in memory

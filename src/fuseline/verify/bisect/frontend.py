@@ -38,7 +38,8 @@ def _loaded(source: Any) -> onnx.ModelProto | None:
 def _differs(node: onnx.NodeProto, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
     for name in node.output:
         mine, other = ours.get(name), theirs.get(name)
-        numbers = isinstance(mine, np.ndarray) and isinstance(other, np.ndarray) and other.dtype.kind in "biuf"
-        if numbers and not compare({name: mine}, {name: other}, {name})[0].passes(TOLERANCE):
+        if not (isinstance(mine, np.ndarray) and isinstance(other, np.ndarray) and other.dtype.kind in "biuf"):
+            continue
+        if not compare({name: mine}, {name: other}, {name})[0].passes(TOLERANCE):
             return True
     return False

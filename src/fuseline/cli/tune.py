@@ -166,6 +166,8 @@ def tune(
     place = output or model.with_suffix(PLAN_SUFFIX)
     with evaluators(scheduler, kind, wishes.options["threads"] if scheduler else 1) as evaluate:
         tuned = _searched(wishes, evaluate)
+    if seed not in (None, tuned.report.seed):
+        note(f"--seed {seed} is not used: the search that goes on has the seed {tuned.report.seed}")
     deliver(place, tuned.plan)
     _remember(tuned.report, wishes.options)
     if page is not None:

@@ -99,6 +99,14 @@ def test_a_recorded_search_is_replayed(model: Path, tmp_path: Path, capsys: pyte
     assert second.read_text() == first.read_text()
 
 
+def test_a_search_that_goes_on_keeps_its_seed(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    given = ("--storage", tmp_path / "s.db", "-o", tmp_path / "t.plan")
+    tuned(capsys, model, "--budget", "2 trials", "--seed", 5, *given)
+    words = ["tune", str(model), "--target", "null", "--resume", "--seed", "7", "--budget", "3 trials"]
+    assert main([*words, *map(str, given)]) == 0
+    assert "--seed 7 is not used" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_another_model_does_not_replay(model: Path, chain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     log, plan = tmp_path / "log", tmp_path / "t.plan"

@@ -75,14 +75,14 @@ def _require_answer(address: str, timeout: float) -> None:
 def _local(cores: int) -> LocalCluster:
     """One thread per worker: a thread holds one piece of work. No limit of memory: Dask would end workers at it, and
     the system does where it must. A lost worker comes back (nanny). No port is fixed, no dashboard is served."""
-    no_dashboard: Any = None
     try:
         return LocalCluster(
             n_workers=max(1, len(physical_cores()) // cores),
             threads_per_worker=1,
             processes=True,
             memory_limit=None,
-            dashboard_address=no_dashboard,
+            dashboard_address="127.0.0.1:0",  # of its pages of facts, which cannot be left out; None means 8787
+            scheduler_kwargs={"dashboard": False},
             host="127.0.0.1",
             scheduler_port=0,
             silence_logs=logging.CRITICAL,

@@ -11,9 +11,12 @@ import pytest
 
 from fuseline.cache import folder
 from fuseline.cluster import sending
+from fuseline.cluster.admission import wanted
+from fuseline.cluster.connect import connected
 from fuseline.cluster.sending import send
 from fuseline.cluster.shipment import Shipment, shipment
 from fuseline.cluster.shipped_files import cache_place, missing_files, place_of, take_piece
+from fuseline.cluster.team import Team
 from fuseline.errors import FuselineError
 from tests.draws import RNG
 
@@ -103,3 +106,14 @@ def test_the_cache_counts_them_and_drops_them(sent: Shipment, tmp_path: Path):
     assert sum(entry.bytes for entry in found) == 2500
     folder.clear()
     assert place_of(sent) is None
+
+
+@pytest.mark.slow
+def test_over_a_real_connection(sent: Shipment, tmp_path: Path):
+    """Two workers that share a cache: the first is sent what both then have."""
+    with connected("local") as client:
+        team = Team(client, wanted("null"))
+        team.gather()
+        counts = [send(sent, team.caller(address), tmp_path / "source") for address in team.members]
+        places: dict[str, Any] = team.ask(place_of, sent, workers=list(team.members))
+    assert sum(counts) == 2500 and set(places.values()) == {place_of(sent)} != {None}

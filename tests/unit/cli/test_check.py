@@ -81,6 +81,21 @@ def test_an_artifact_is_checked_alone_and_against_others(model: Path, capsys: py
     assert "E0401" in capsys.readouterr().err
 
 
+def test_a_program_and_its_fallback_are_checked_on_sizes_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        "(float[h, 8] x) => (z) { half = Slice(x, zero, end, zero, two) even = Concat<axis = 0>(half, half) "
+        "sum = Add(x, even) z = MatMul(sum, w) }"
+    )
+    numbers = {name: np.array([value]) for name, value in (("zero", 0), ("end", 99), ("two", 2))}
+    path = tmp_path / "h.onnx"
+    onnx.save(onnx_model(text, numbers, w=W), path)
+    found = _document(capsys, "check", path)
+    assert {row["program"] for row in found["dispatches"]} == {"main", "fallback"}
+    assert not found["failed"] and len(found["outputs"]) == 2 and not found["notes"]
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuseline.compile_options import CompileOptions
-from fuseline.errors import FuselineError
+from fuseline.errors import FuselineError, UnequalSizesError
 from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
 from fuseline.report.check_results import WRONG, DispatchCheck, Finding, ModelCheck, OutputCheck
@@ -18,6 +18,8 @@ from fuseline.verify.check.programs import CheckedProgram, checked_programs
 from fuseline.verify.check.whole import Exactly, Outputs, check_outputs, same_values
 
 _FLOAT64 = "the interpreter in float64"
+
+_LENGTH = 16
 
 MakeFeeds = Callable[[Session, Mapping[str, int], int], dict[str, Any]]
 """Feeds for a program: some sizes are given by name, others chosen; the seed tells random numbers apart."""
@@ -82,7 +84,11 @@ def _feeds_of(
     sizes = _repeated_sizes(main.lowering.ctx) if program.role == "fallback" else {}
     try:
         feeds = asked.feeds(session, sizes, 0)
-        session.run(feeds)
+        try:
+            session.run(feeds)
+        except UnequalSizesError:  # sizes of 1 that repeat are for the fallback
+            feeds = asked.feeds(session, _equal_sizes(program.lowering.ctx), 0)
+            session.run(feeds)
     except FuselineError as error:
         if program.role == "main":
             raise
@@ -97,6 +103,11 @@ def _repeated_sizes(ctx: CompilerContext) -> dict[str, int]:
     """A size of 1 for a symbol that the first program takes to be equal to another: what a fallback is for."""
     pairs = [sorted(one.name for one in d.symbols(left) | d.symbols(right)) for left, right in ctx.taken_equal]
     return {names[0]: 1 for names in pairs if names}
+
+
+def _equal_sizes(ctx: CompilerContext) -> dict[str, int]:
+    """The same size for all symbols that a program takes to be equal."""
+    return {one.name: _LENGTH for pair in ctx.taken_equal for size in pair for one in d.symbols(size)}
 
 
 def _compare_runs(

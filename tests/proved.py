@@ -21,7 +21,6 @@ from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.bounds import Bounds
 from fuseline.runtime.program import Arm, Program
 from fuseline.targets.cpu import target as cpu_target
-from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.contents import Range
 from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
@@ -64,9 +63,9 @@ class _Kept(CpuTarget):
         self.by_code: dict[tuple[str, bytes], list[Kernel]] = {}
         self.compiled: list[_Compiled] = []
 
-    def note(self, built: Any, symbol: str, code: bytes, policy: Policy) -> CompiledKernel:
+    def note(self, built: Any, symbol: str, code: bytes, *more: Any) -> CompiledKernel:
         self.by_code.setdefault((symbol, code), []).append(built.code)  # equal code may leave other sizes unread
-        return _compiled(built, symbol, code, policy)
+        return _compiled(built, symbol, code, *more)
 
     def assemble(
         self,

@@ -78,7 +78,7 @@ def run_trial(work: TrialWork, trial: Trial) -> TrialOutcome:
             search.processors, search.evaluator = processors, LocalEvaluator(setting)
         outcome = msgspec.structs.replace(_outcome(search, search.evaluator, trial), machine=kind)
         search.trials += 1
-    _end_when_idle(work.search, search, search.trials)
+    _end_when_idle(search, search.trials)
     return outcome
 
 
@@ -103,10 +103,15 @@ def end_search(name: str) -> None:
         search.lock.release()
 
 
-def _end_when_idle(name: str, search: _Search, trials: int) -> None:
+def _end_when_idle(search: _Search, trials: int) -> None:
     def look() -> None:
-        if search.trials == trials and not search.lock.locked():
-            end_search(name)
+        if not search.lock.acquire(blocking=False):  # a trial runs
+            return
+        try:
+            if search.trials == trials:
+                search.end()
+        finally:
+            search.lock.release()
 
     timer = threading.Timer(IDLE_SECONDS, look)
     timer.daemon = True

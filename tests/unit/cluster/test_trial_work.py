@@ -17,6 +17,7 @@ from fuseline.errors import FuselineError
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.trial import Trial
 from tests.graphs.onnx_text import onnx_model
+from tests.unit.cluster.processes import wait_until
 
 
 @pytest.fixture
@@ -29,11 +30,14 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrialWork:
     return TrialWork("search", setting, sent, shipped_options({"target": "null"}), 1)
 
 
-def test_trials_share_a_process_until_the_search_ends(work: TrialWork):
+def test_trials_share_a_process_while_the_search_goes_on(work: TrialWork, monkeypatch: pytest.MonkeyPatch):
     first, second = (run_trial(work, Trial(number=n, configuration={}, incumbent={})) for n in range(2))
     assert first.state == second.state == "complete" and (first.number, second.number) == (0, 1)
     assert first.worker == second.worker and first.machine == worker_facts()["kind"]
-    end_search("search")
+    monkeypatch.setattr(trial_work, "IDLE_SECONDS", 0.0)
+    assert run_trial(work, Trial(number=1, configuration={}, incumbent={})).worker == first.worker
+    wait_until(lambda: trial_work._searches["search"].evaluator is None)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(trial_work, "IDLE_SECONDS", 120.0)
     third = run_trial(work, Trial(number=2, configuration={}, incumbent={}))
     assert third.state == "complete" and third.worker != first.worker
     trial_work._searches["search"].over.set()  # pyright: ignore[reportPrivateUsage]

@@ -75,4 +75,4 @@ def _block(arrays: Sequence[Bytes]) -> list[Bytes]:
 
 
 def _mark(array: Bytes) -> tuple[int, int]:
-    return array.nbytes, crc32(array)
+    return array.nbytes, crc32(array.data)

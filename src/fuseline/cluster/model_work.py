@@ -138,4 +138,4 @@ def _done_here(task: ModelTask, function: Callable[..., R], arguments: tuple[Any
         error = coded(problem, "work on a worker")
         if error.node == str(path):  # as the sender calls it
             error.node = str(Path(task.model.folder) / task.model.main)
-        raise error from problem
+        raise error from (None if error is problem else problem)  # a cause of itself is followed without end

@@ -134,7 +134,7 @@ def _done_here(task: ModelTask, function: Callable[..., R], arguments: tuple[Any
             return function(path, options, *arguments)
         with held_cores(task.hold) as processors, pinned(processors):
             return function(path, options, *arguments)
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 - whatever ends one model, it is its answer
         error = coded(problem, "work on a worker")
         if error.node == str(path):  # as the sender calls it
             error.node = str(Path(task.model.folder) / task.model.main)

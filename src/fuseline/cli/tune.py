@@ -22,6 +22,7 @@ from fuseline.cli.options import (
     threads_option,
 )
 from fuseline.cli.output import deliver, is_stdout, refuse_two_documents
+from fuseline.cli.tune_fit import FLAG, OrFit
 from fuseline.cli.tune_regions import region_table
 from fuseline.errors import FuselineError
 from fuseline.report.quantities import plural, seconds
@@ -55,8 +56,14 @@ def _spaces(context: click.Context, parameter: click.Parameter, value: str) -> l
     return [word.strip() for word in value.split(",") if word.strip()]
 
 
-@click.command()
+@click.command(cls=OrFit)
 @model_argument
+@click.option(
+    FLAG,
+    is_flag=True,
+    expose_value=False,
+    help="Fit what dispatches are predicted with, in place of a search: `fuseline tune --fit --help`.",
+)
 @click.option(
     "--budget",
     default="10m",

@@ -29,9 +29,6 @@ from fuseline.ir.target_description import TargetDescription
 _BLOCK_VECTORS = 8
 """Vectors in `MachineCosts.block_uses`: four panels of two."""
 
-LONG_SUM = 512
-"""Steps of a sum whose rows stay in a first-level cache: 12 rows of so many f32 take 24 KiB."""
-
 _PRODUCTS = (Kind.CONTRACTION, Kind.CONVOLUTION)
 
 
@@ -94,8 +91,6 @@ class _Count:
             self.found["transformed"] += sum(self._points(self.view.shapes.dims(value)) for value in ends)
         else:
             self.found[name] += amount * self._padding(op, extents)
-            steps = self._points([extents[loop] for loop in op.reduction])
-            self.found["long"] += amount * max(0.0, 1 - LONG_SUM / steps) if name == "product" else 0.0
         for value, map_ in zip(op.inputs, op.input_maps, strict=True):
             if self._is_constant(value):
                 rows = product(extents[loop] for loop in op.parallel if loop not in used_dims(map_))

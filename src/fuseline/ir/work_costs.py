@@ -24,8 +24,7 @@ class WorkCosts:
 
     Attributes:
         product: an operation of a contraction or a convolution on floats (a multiply-add is two), its columns counted
-        in whole vectors. product_int: the same on integers. long: of a product on floats, the part of its sum that
-        is longer than a first-level cache holds rows of, beyond that. filtered: of a convolution,
+        in whole vectors. product_int: the same on integers. filtered: of a convolution,
         counted as if it were direct, that is made by minimal filtering (Winograd). transformed: an element of the image
         and the result of one. depthwise: of a depthwise
         convolution. pooled: an element of a window that is not multiplied. reduced: an operation of any other
@@ -37,34 +36,33 @@ class WorkCosts:
         vector_far: those of them beyond a core's own caches.
     """
 
-    launch: float = 140.0
+    launch: float = 38.2
     barrier: float = 300.0
-    product: float = 0.0085
-    product_int: float = 0.0085
-    long: float = 0.0005
-    filtered: float = 0.0038
-    transformed: float = 0.02
-    depthwise: float = 0.0096
-    pooled: float = 0.03
-    reduced: float = 0.004
-    operations: float = 0.02
-    functions: float = 0.25
-    points: float = 0.04
-    moved: float = 0.005
-    gathered: float = 0.4
-    constant_bytes: float = 0.004
-    bytes: float = 0.006
-    constant_far: float = 0.02
-    far: float = 0.015
-    vector_bytes: float = 0.004
-    vector_far: float = 0.01
+    product: float = 0.0078
+    product_int: float = 0.00585
+    filtered: float = 0.00349
+    transformed: float = 0.00479
+    depthwise: float = 0.00541
+    pooled: float = 0.0336
+    reduced: float = 0.00927
+    operations: float = 0.0195
+    functions: float = 0.31
+    points: float = 0.0092
+    moved: float = 0.0637
+    gathered: float = 1.03
+    constant_bytes: float = 0.00243
+    bytes: float = 0.00436
+    constant_far: float = 0.0415
+    far: float = 0.0228
+    vector_bytes: float = 0.000611
+    vector_far: float = 0.00312
 
 
 KINDS = tuple(field.name for field in fields(WorkCosts))[2:]
 """The kinds of work, in the order of `WorkCosts`: without the launch and the barrier."""
 
 ASSUMED_WORK_COSTS = WorkCosts()
-"""Those of a machine that nobody has measured: twice as slow as an AVX-512 core in vectors."""
+"""Those of a machine that nobody has measured: fitted to AVX2 code of 17 models, one thread (the barrier is a guess)."""
 
 
 def share_of(threads: int, workgroups: int | None) -> float:

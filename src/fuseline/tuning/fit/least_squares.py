@@ -33,11 +33,12 @@ SAME_KIND = 0.999
 """Dispatches that spend more than this of their predicted time on one kind of work say nothing of the others."""
 
 
-def fitted(programs: Sequence[Classes], start: WorkCosts) -> WorkCosts:
-    """The costs that predict `programs` best, beginning at `start`. Raises E0501 for what no fit can be made from, and
-    E0503 without scipy."""
+def fitted(programs: Sequence[Classes], start: WorkCosts, before: WorkCosts | None = None) -> WorkCosts:
+    """The costs that predict `programs` best, beginning at `start`; those of work that there is none of are as in
+    `before`. Raises E0501 for what no fit can be made from, and E0503 without scipy."""
     _require_enough(programs, start)
-    return costs_of_vector(solved(programs, start))
+    seen = np.concatenate([one.rows for one in programs]).any(axis=0)
+    return costs_of_vector(np.where(seen, solved(programs, start), vector_of(before or start)))
 
 
 def solved(programs: Sequence[Classes], start: WorkCosts) -> Array:

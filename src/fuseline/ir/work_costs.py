@@ -62,7 +62,7 @@ KINDS = tuple(field.name for field in fields(WorkCosts))[2:]
 """The kinds of work, in the order of `WorkCosts`: without the launch and the barrier."""
 
 ASSUMED_WORK_COSTS = WorkCosts()
-"""Those of a machine that nobody has measured: fitted to AVX2 code of 17 models, one thread (the barrier is a guess)."""
+"""Of a machine that nobody has measured: fitted to AVX2 code of 17 models, one thread; the barrier is a guess."""
 
 
 def share_of(threads: int, workgroups: int | None) -> float:

@@ -24,7 +24,7 @@ def _names(attributes: Any, count: int, stem: str) -> tuple[str, ...]:
 
 
 class Interpreter:
-    """Runs the entry of `module`. Inputs and outputs without a `fuseline.name` are called `input0`, `output0` and so
+    """Runs the entry of `module`. Inputs and outputs without a `fuseline.name` are called `input0`, `result0` and so
     on.
 
     Args:
@@ -36,7 +36,7 @@ class Interpreter:
         self.function: FuncOp = main_function(module)
         self.resources, self.double = resources or {}, double
         self.inputs = _names(self.function.arg_attrs, len(self.function.args), "input")
-        self.outputs = _names(self.function.res_attrs, len(self.function.function_type.outputs), "output")
+        self.outputs = _names(self.function.res_attrs, len(self.function.function_type.outputs), "result")
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """Outputs by name; raises E0201 or E0202 for a feed too many or missing, E0305 for IR that cannot be

@@ -96,4 +96,6 @@ def same_values(first: Any, second: Any) -> bool:
         if first.dtype == object:
             return first.shape == second.shape and first.tolist() == second.tolist()
         return first.shape == second.shape and first.dtype == second.dtype and first.tobytes() == second.tobytes()
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return False
     return bool(first == second)

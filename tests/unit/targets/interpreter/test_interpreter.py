@@ -40,12 +40,12 @@ def _feeds(model: str) -> dict[str, np.ndarray]:
 
 def test_a_module_runs_by_name():
     program = Interpreter(parse_module(MODULE, new_context()))
-    assert program.inputs == ("a", "b") and program.outputs == ("y", "output1")
+    assert program.inputs == ("a", "b") and program.outputs == ("y", "result1")
     a, b = np.array([0.0, 1.0, 2.0], np.float32), np.array([200, 7], np.uint8)
     out = program.run({"a": a, "b": b})
     np.testing.assert_allclose(out["y"], np.exp(a), rtol=1e-6)
-    assert out["output1"].dtype == np.uint8 and out["output1"].tolist() == [200, 7]
-    assert out["output1"] is not b and not np.shares_memory(out["output1"], b)
+    assert out["result1"].dtype == np.uint8 and out["result1"].tolist() == [200, 7]
+    assert out["result1"] is not b and not np.shares_memory(out["result1"], b)
 
 
 def test_double_is_more_accurate():

@@ -161,9 +161,9 @@ def test_a_module_without_names_has_numbers() -> None:
         '= "b"}) -> tensor<2xf32> { return %a : tensor<2xf32> }'
     )
     program = Interpreter(parse_module(text, new_context()))
-    assert (program.inputs, program.outputs) == (("input0", "b"), ("output0",))
+    assert (program.inputs, program.outputs) == (("input0", "b"), ("result0",))
     a = np.ones(2, np.float32)
-    found = program.run({"input0": a, "b": a})["output0"]
+    found = program.run({"input0": a, "b": a})["result0"]
     np.testing.assert_array_equal(found, a)
     assert not np.shares_memory(found, a)
     with pytest.raises(FuselineError) as caught:

@@ -34,7 +34,9 @@ def _dispatch(**fields: object) -> ProgramSamples:
     [
         (_changed(version=2), "version 2"), (_changed(threads=0), "0 threads"), (_changed(round=-1), "round -1"),
         (_dispatch(seconds=-1e-6), "seconds"), (_dispatch(seconds=0.0), "seconds"),
-        (_dispatch(share=0.0), "one thread"), (_dispatch(share=1.5), "one thread"), (_dispatch(work={"product": -2.0}), "-2.0 of product"),
+        (_dispatch(share=0.0), "one thread"),
+        (_dispatch(share=1.5), "one thread"),
+        (_dispatch(work={"product": -2.0}), "-2.0 of product"),
         (_dispatch(work={"magic": 2.0}), "unknown kind, magic"),
     ],
 )  # fmt: skip

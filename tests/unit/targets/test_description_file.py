@@ -34,32 +34,32 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_costs_that_are_given_and_those_that_are_assumed() -> None:
-    costs = costs_of({"flops_per_ns": 400, "filtering_channels": 8.0}, PATH)
+    costs = costs_of({"flops_per_ns": 400, "filtering_channels": 8.0}, PATH, ASSUMED_COSTS)
     assert (costs.flops_per_ns, costs.filtering_channels) == (400.0, 8)
     assert costs.launch_ns == ASSUMED_COSTS.launch_ns
     assert costs_of({"launch_ns": 5.0}, PATH, costs).flops_per_ns == 400.0
-    assert costs_of({}, PATH) == ASSUMED_COSTS
+    assert costs_of({}, PATH, ASSUMED_COSTS) == ASSUMED_COSTS
 
 
 @pytest.mark.parametrize("number", [0, -1.0, True, "4", float("nan"), float("inf"), MOST, 1 / MOST, None])
 def test_costs_that_no_machine_has(number: object) -> None:
     with pytest.raises(FuselineError, match="costs: launch_ns is no positive number") as caught:
-        costs_of({"launch_ns": number}, PATH)
+        costs_of({"launch_ns": number}, PATH, ASSUMED_COSTS)
     assert (caught.value.code, caught.value.node) == ("E0501", "toy.toml")
 
 
 @pytest.mark.parametrize("number", [0.3, 8.5])
 def test_a_fraction_of_what_is_counted(number: float) -> None:
     with pytest.raises(FuselineError, match="costs: serial_elements is no whole number"):
-        costs_of({"serial_elements": number}, PATH)
+        costs_of({"serial_elements": number}, PATH, ASSUMED_COSTS)
 
 
 def test_costs_that_are_none() -> None:
     with pytest.raises(FuselineError, match="luck is nothing that a machine costs") as caught:
-        costs_of({"luck": 1.0}, PATH)
+        costs_of({"luck": 1.0}, PATH, ASSUMED_COSTS)
     assert "flops_per_ns" in str(caught.value.hint)
     with pytest.raises(FuselineError, match="costs is no table"):
-        costs_of(3, PATH)
+        costs_of(3, PATH, ASSUMED_COSTS)
 
 
 def test_positive_integers() -> None:

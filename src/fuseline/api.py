@@ -224,7 +224,7 @@ def _with_plan(given: dict[str, Any]) -> dict[str, Any]:
     plan = given.get("plan")
     try:
         text = Path(plan).read_bytes() if isinstance(plan, str | os.PathLike) else b""
-    except OSError:
+    except (OSError, ValueError):  # a name that is too long, or has a zero byte in it
         return given
     if _TUNED not in text:
         return given

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from fuseline.errors import FuselineError
-from fuseline.ir.kernel_choice import DEFAULT, HINT, parse_choice
 from fuseline.runtime.abi import MAX_THREADS
 
 
@@ -86,6 +85,8 @@ def nested(option: str, value: object) -> Mapping[str, Mapping[str, Any]]:
 def kernel_texts(option: str, value: object) -> Mapping[str, str]:
     """Choices for kernels by class, none for None; raises FuselineError (E0501) for anything else, naming the entry
     whose text is no choice."""
+    from fuseline.ir.kernel_choice import DEFAULT, HINT, parse_choice  # the runtime alone has no IR
+
     found = cast("Mapping[object, object]", {} if value is None else value)
     if not isinstance(cast("object", found), Mapping):
         raise wrong(option, value, "a mapping from classes of kernels to choices")

@@ -57,7 +57,7 @@ def test_feeds_that_are_no_mapping_are_refused(feeds: Any, program: fuseline.Com
     ("option", "value"),
     [
         *(("threads", value) for value in (0, -1, 257, 1.5, "2", True)),
-        *(("fusion", value) for value in ("layout", 1, None)),
+        *(("fusion", value) for value in ("layout", 1)),
         *((name, "q") for name in ("target", "dedup", "numerics", "weights", "plan_strict")),
         *((name, "q") for name in ("shapes", "rules", "progress")),
         *(("shapes", value) for value in ({"x": None}, {"x": 1.5}, {"x": "a"}, [4])),

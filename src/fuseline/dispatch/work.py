@@ -94,7 +94,7 @@ class _Count:
         for value, map_ in zip(op.inputs, op.input_maps, strict=True):
             if self._is_constant(value):
                 rows = product(extents[loop] for loop in op.parallel if loop not in used_dims(map_))
-                self.vectors += assumed_size(num_bytes(value, self.view.shapes)) / assumed_size(rows)
+                self.vectors += assumed_size(num_bytes(value, self.view.shapes)) / max(assumed_size(rows), 1)
 
     def _is_filtered(self, op: StructuredOp, extents: Sequence[Dim]) -> bool:
         filters = self.target.numerics != "strict" and self.target.costs.filtering_gain > 1

@@ -118,7 +118,7 @@ def _made(spec: TensorSpec, sizes: Mapping[str, int], random: np.random.Generato
 
 def line(name: str, array: np.ndarray) -> str:
     """An output in one line: dtype, shape, and its first numbers."""
-    first = np.array2string(array.ravel()[:6], precision=5, separator=", ")
+    first = np.array2string(array.ravel()[:6], precision=5, separator=", ", max_line_width=1 << 16)
     return f"{name}: {array.dtype}[{'x'.join(map(str, array.shape))}] {first}"
 
 

@@ -197,7 +197,11 @@ def test_remarks(form: str, model: Path, tmp_path: Path) -> None:
     text = _invoke(explain, model, "--remarks", form, *NULL)
     assert text.startswith("--- !" if form == "yaml" else "{")
     _invoke(explain, model, "--remarks", form, "-o", tmp_path / "r", *NULL)
-    assert (tmp_path / "r").read_text() == text
+    written = (tmp_path / "r").read_text().splitlines(keepends=True)
+    assert "".join(line for line in written if not line.startswith("DebugLoc:")) == text
+    assert (
+        (tmp_path / "r.nodes.txt").exists() == (form == "yaml") == any(line.startswith("DebugLoc:") for line in written)
+    )
     for option in ("--remarks-filter", "--filter-rule", "--filter-code", "--filter-node"):
         assert len(_invoke(explain, model, "--remarks", form, option, "^nothing$", *NULL)) < len(text)
         assert "is no regular expression" in _invoke(explain, model, option, "(", *NULL, code=2)

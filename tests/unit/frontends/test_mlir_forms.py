@@ -312,17 +312,6 @@ REFUSED = {
     "store": ("  util.global.store %a, @m : tensor<4xf32>", "util.global.store"),
     "loop of blocks": ("  cf.br ^bb1\n^bb1:\n  cf.br ^bb1\n^bb2:", "cf.br"),
     "choice of blocks": ("  %k = arith.constant true\n  cf.cond_br %k, ^bb1, ^bb1\n^bb1:", "cf.cond_br"),
-    "loop as often as data says": (
-        """  %c = arith.constant 1 : index
-  %z = arith.constant 0 : index
-  %e = tensor.extract %a[%z] : tensor<4xf32>
-  %w = arith.fptosi %e : f32 to i32
-  %n = arith.index_cast %w : i32 to index
-  %q = scf.for %i = %z to %n step %c iter_args(%s = %a) -> (tensor<4xf32>) {
-    scf.yield %s : tensor<4xf32>
-  }""",
-        "scf.for",
-    ),
     "loop without a step": (
         """  %z = arith.constant 0 : index
   %q = scf.for %i = %z to %z step %z iter_args(%s = %a) -> (tensor<4xf32>) {

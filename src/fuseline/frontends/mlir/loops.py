@@ -23,6 +23,9 @@ from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
 from fuseline.ir.rounds import rounds
 
+MOST_TRIPS = 1 << 40
+"""Iterations of a loop that the host repeats: more end in no lifetime (a microsecond each: 13 days)."""
+
 MOST_OPS = 20_000
 """Ops that loops may become: what is longer takes longer to compile than to write as a tensor op."""
 
@@ -52,9 +55,12 @@ def _write_out_loops(module: ModuleOp, main: func.FuncOp, ctx: CompilerContext) 
             repeat_on_host(module, loop, ctx, "how often it runs is computed")
             continue
         assert isinstance(loop, scf.ForOp)
-        ops = len(counts) * len(ops_inside(loop))
+        trips = _trips(counts)
+        if trips > MOST_TRIPS:
+            raise unsupported(loop, f"{trips} iterations are too many")
+        ops = trips * len(ops_inside(loop))
         if written + ops > MOST_OPS:
-            repeat_on_host(module, loop, ctx, f"{len(counts)} iterations are too many to write out")
+            repeat_on_host(module, loop, ctx, f"{trips} iterations are too many to write out")
             continue
         written += ops
         _write_out(loop, counts)
@@ -68,6 +74,11 @@ def _counts(loop: scf.ForOp | scf.WhileOp) -> range | None:
     if step is not None and step <= 0:
         raise unsupported(loop, f"counts in steps of {step}")
     return range(start, end, step) if start is not None and end is not None and step is not None else None
+
+
+def _trips(counts: range) -> int:
+    """How many there are; `len` takes no more than an address."""
+    return max(0, -((counts.start - counts.stop) // counts.step))
 
 
 def _number(value: SSAValue) -> int | None:

@@ -26,7 +26,8 @@ def test_random_graphs():
         try:
             expected = outputs(case.model, case.feeds[0])
         except Exception as problem:  # noqa: BLE001 - what onnxruntime lacks or refuses; its classes have no common base
-            assert "onnxruntime" in type(problem).__module__
+            # RuntimeError: a feed of a type that its Python interface has no word for
+            assert "onnxruntime" in type(problem).__module__ or isinstance(problem, RuntimeError)
             continue
         _compare(expected, outputs(proto, case.feeds[0]))
 

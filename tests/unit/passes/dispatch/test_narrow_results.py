@@ -107,7 +107,7 @@ def test_residual_blocks(threads: int, tmp_path: Path):
 
 def test_a_run_needs_less_memory(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys.modules[__name__], "WIDE", 256)
-    model = _model("28", "30")
+    model = _model("40", "42")
     narrow, wide = (fuseline.compile(model, target="cpu", threads=1, pass_options=one) for one in ({}, OFF))
     assert _narrowed(narrow)
     assert narrow.stats["transient_bytes"] < wide.stats["transient_bytes"]

@@ -40,7 +40,9 @@ def test_every_choice_that_is_offered_is_followed_and_right(name: str):
 def test_any_tile_with_any_blocks_that_is_followed_is_right(name: str):
     case = CASES[name]()
     lanes, followed = machine().lanes("f32"), 0
-    for _ in range(5):
+    for _ in range(40):  # draws, of which many fit no registers
+        if followed == 3:
+            break
         tile = f"tile={RNG.integers(1, 9)}x{RNG.integers(1, 4) * lanes}"
         plan = case.runner({case.view.kernel_class: tile}).plan
         if plan.choice:

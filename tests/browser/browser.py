@@ -43,14 +43,17 @@ class Page:
 
     def __init__(self, browser: Any, path: Path, place: str = "") -> None:
         self.browser = browser
+        browser.get("about:blank")  # else a page that is open already would only follow the link
         browser.get(f"{path.as_uri()}#{place}")
         self.until(lambda: browser.execute_script("return document.documentElement.dataset.ready === 'true'"))
 
     def until(self, holds: Callable[[], Any]) -> Any:
-        """Wait until something holds, and answer it."""
+        """Wait until something holds, and answer it; an element that the page has replaced by then does not hold."""
+        from selenium.common.exceptions import StaleElementReferenceException
         from selenium.webdriver.support.ui import WebDriverWait
 
-        return WebDriverWait(self.browser, SECONDS).until(lambda _: holds())
+        gone = (StaleElementReferenceException,)
+        return WebDriverWait(self.browser, SECONDS, ignored_exceptions=gone).until(lambda _: holds())
 
     def go(self, place: str) -> None:
         """Follow a link within the page."""
@@ -66,8 +69,13 @@ class Page:
         return self.until(lambda: next(iter(self.all(selector)), None))
 
     def text(self, selector: str) -> str:
-        """Its text, hidden parts included."""
-        return self.one(selector).get_attribute("textContent")
+        """Its text, hidden parts included, once it is there: found and read in one step."""
+        read = "return document.querySelector(arguments[0])?.textContent ?? null"
+        return self.until(lambda: self.browser.execute_script(read, selector))
+
+    def click(self, selector: str) -> None:
+        """Click on the first that matches."""
+        self.until(lambda: (self.one(selector).click(), True)[1])
 
     def press(self, *keys: str) -> None:
         """Type into what has the focus."""

@@ -74,7 +74,7 @@ def test_names_with_markup_stay_text(browser: Any, pages: Path) -> None:
 
 def test_a_search_finds_a_node_by_keyboard(browser: Any, pages: Path) -> None:
     page = Page(browser, pages / "one.html")
-    page.one("#view").click()
+    page.click("#view")
     page.press("/")
     page.press("layer.1 sigmoid")
     assert len(page.until(lambda: page.all("#found li"))) >= 1
@@ -85,10 +85,10 @@ def test_a_search_finds_a_node_by_keyboard(browser: Any, pages: Path) -> None:
 
 def test_why_two_ops_did_not_fuse_and_what_would_change_it(browser: Any, pages: Path) -> None:
     page = Page(browser, pages / "one.html", "view=decisions&side=0&pick=")
-    page.one("tr.pick[data-pick^='group:']").click()
+    page.click("tr.pick[data-pick^='group:']")
     details = page.text("#details")
     assert "missed" in details and "to change it:" in details
-    page.one("#details a[href*='reason']").click()
+    page.click("#details a[href*='reason']")
     page.until(lambda: "#" in page.text("#details pre.prose"))
 
 
@@ -109,23 +109,23 @@ def test_boxes_fold_and_open_and_edges_say_why(browser: Any, pages: Path) -> Non
 
 def test_a_dispatch_marks_its_nodes_in_the_model(browser: Any, pages: Path) -> None:
     page = Page(browser, pages / "one.html", "view=graph&side=0&pick=")
-    page.one(".graph[data-graph^='sources'] button:nth-of-type(2)").click()
+    page.click(".graph[data-graph^='sources'] button:nth-of-type(2)")
     browser.execute_script(CLICK, ".graph[data-graph^=dispatches] .box")
     assert page.until(lambda: page.all(".graph[data-graph^='sources'] .box.related"))
 
 
 def test_ir_and_assembly_are_read_on_demand(browser: Any, pages: Path) -> None:
     page = Page(browser, pages / "one.html", "view=dispatches&side=0&pick=")
-    page.one("tr.pick").click()
+    page.click("tr.pick")
     for part, words in (("ir", "linalg.generic"), ("assembly", "ret")):
-        page.one(f"#details #{part} summary").click()
+        page.click(f"#details #{part} summary")
         page.until(lambda part=part, words=words: words in page.text(f"#details #{part}"))
 
 
 def test_where_the_peak_of_memory_is(browser: Any, pages: Path) -> None:
     page = Page(browser, pages / "one.html", "view=memory&side=0&pick=")
     assert "in wave" in page.text("#view") and page.all("#memory-chart rect.life")
-    page.one("#view tr.pick").click()
+    page.click("#view tr.pick")
     assert "edge" in page.text("#details")
 
 
@@ -143,7 +143,7 @@ def test_two_compiles_compare(browser: Any, pages: Path) -> None:
 
 def test_tables_sort_and_filter(browser: Any, pages: Path) -> None:
     page = Page(browser, pages / "one.html", "view=dispatches&side=0&pick=")
-    page.one("#view th:nth-of-type(4) button").click()
+    page.click("#view th:nth-of-type(4) button")
     assert page.one("#view th:nth-of-type(4)").get_attribute("aria-sort") == "ascending"
     page.one("#view input[type=search]").send_keys("no such thing")
     assert page.until(lambda: not page.all("#view tbody tr"))
@@ -156,5 +156,5 @@ def test_a_narrow_screen_and_a_dark_theme(pages: Path) -> None:
         assert widths[0] <= widths[1] + 1
         before = narrow.execute_script("return getComputedStyle(document.body).backgroundColor")
         for _ in range(2):
-            page.one("#theme").click()
+            page.click("#theme")
         assert narrow.execute_script("return getComputedStyle(document.body).backgroundColor") != before

@@ -16,12 +16,12 @@ from fuseline.cli.console import emit, progress, say
 from fuseline.cli.model_files import is_one_file
 from fuseline.cli.model_rows import Workers
 from fuseline.cli.models import compiled, require_onnx
+from fuseline.cli.native import native_session
 from fuseline.cli.options import compile_options, json_option, parse_threads, scheduler_options
 from fuseline.errors import FuselineError
 from fuseline.report.launches import dispatches_launched
 from fuseline.report.quantities import seconds
 from fuseline.report.records import DispatchRecord
-from fuseline.runtime import Session
 from fuseline.runtime.feed_files import Feeds, parse_feeds
 from fuseline.runtime.processors import allowed_processors
 from fuseline.verify.compare import compare, dependent_outputs
@@ -196,12 +196,11 @@ def _ratio_text(ratio: Mapping[str, float]) -> str:
 
 
 def _dispatch_times(program: CompiledModel, feeds: Feeds) -> list[dict[str, Any]]:
-    if not isinstance(program.session, Session):
-        raise FuselineError("E0501", "--per-dispatch needs a target with code", hint="use --target cpu")
-    artifact = program_run(program.session.artifact, feeds, program.threads)
+    session = native_session(program, "--per-dispatch")
+    artifact = program_run(session.artifact, feeds, program.threads)
     times = dispatch_seconds(artifact, feeds, program.threads)
     # what is on record is the program that ordinary sizes run
-    recorded = program.record.dispatches if artifact is not program.session.artifact.fallback else ()
+    recorded = program.record.dispatches if artifact is not session.artifact.fallback else ()
     rows: list[dict[str, Any]] = []
     for (label, taken), found in zip(times, dispatches_launched(recorded, [label for label, _ in times]), strict=True):
         known = found or DispatchRecord(name=label, executable=label, root=label, members=[])

@@ -10,6 +10,7 @@ import msgspec
 
 from fuseline.cli.console import emit
 from fuseline.cli.models import compiled
+from fuseline.cli.native import native_session
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.output import STDOUT, deliver, refuse_two_documents
 from fuseline.cli.run import complete_feeds, model_hints
@@ -68,9 +69,7 @@ def graph(
 
 
 def _measured(program: Any, model: Path) -> list[float]:
-    from fuseline.runtime import Session
     from fuseline.verify.side_times import record_seconds
 
-    if not isinstance(program.session, Session):
-        raise FuselineError("E0501", "--measure needs a target with code", hint="use --target cpu")
-    return record_seconds(program.session, program.record, complete_feeds(program, {}, model_hints(model), 0))
+    session = native_session(program, "--measure")
+    return record_seconds(session, program.record, complete_feeds(program, {}, model_hints(model), 0))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fuseline.cli.console import note
 from fuseline.cli.models import compiled, is_model
+from fuseline.cli.native import native_session
 from fuseline.cli.run import complete_feeds, model_hints
 from fuseline.cli.saved import PLAN_SUFFIXES, any_record
 from fuseline.cli.target_costs import target_costs
@@ -125,16 +126,14 @@ class SideMaker:
         return self._measured(side, program, wanted) if self.extras.measure else side
 
     def _measured(self, side: Side, program: CompiledModel, wanted: Wanted) -> Side:
-        from fuseline.runtime import Session
         from fuseline.verify.side_times import record_seconds
 
-        if not isinstance(program.session, Session):
-            raise FuselineError("E0501", "--measure needs a target with code", hint="use --target cpu")
+        session = native_session(program, "--measure")
         feeds = complete_feeds(program, {}, model_hints(wanted.path), 0)
         self._programs.append((program, feeds))
         note(f"timing {len(side.record.dispatches)} dispatches")
-        taken = record_seconds(program.session, side.record, feeds)
-        return replace(side, seconds=taken, peaks=_measured_peaks(program.session))
+        taken = record_seconds(session, side.record, feeds)
+        return replace(side, seconds=taken, peaks=_measured_peaks(session))
 
 
 def _assembly(wanted: Wanted) -> dict[str, str]:

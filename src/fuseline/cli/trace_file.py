@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fuseline.cli.console import note
+from fuseline.cli.native import native_session
 from fuseline.cli.output import deliver, is_stdout
 from fuseline.errors import FuselineError
 
@@ -27,14 +28,12 @@ trace_option = click.option(
 def write_run_trace(path: Path, program: CompiledModel, feeds: Mapping[str, Any]) -> None:
     """Write the time line of a run of its own. Where it fails, the line up to there is written before the error is
     raised. Raises E0501 for a program without native code, E0502 for a place that cannot be written."""
-    from fuseline.runtime import Session
     from fuseline.verify.run_trace import FailedRunError, run_trace
 
     _refuse_stdout(path)
-    if not isinstance(program.session, Session):
-        raise FuselineError("E0501", "--trace needs a target with code", hint="use --target cpu")
+    session = native_session(program, "--trace")
     try:
-        deliver(path, run_trace(program.session, program.record, feeds))
+        deliver(path, run_trace(session, program.record, feeds))
     except FailedRunError as failed:
         deliver(path, failed.trace)
         note(f"time line up to the failure: {path}")

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from fuseline.cli.console import emit, note, say
 from fuseline.cli.models import compiled, require_model
+from fuseline.cli.native import native_session
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.run import complete_feeds, model_hints
 from fuseline.errors import FuselineError
@@ -129,11 +130,10 @@ def _effects(
     options: Mapping[str, Any],
     measure: bool,
 ) -> Iterator[Effect]:
-    from fuseline.runtime import Session
     from fuseline.tuning.what_if import effect_of
 
-    if measure and not isinstance(before.session, Session):
-        raise FuselineError("E0501", "--measure needs a target with code", hint="use --target cpu")
+    if measure:
+        native_session(before, "--measure")
     feeds = complete_feeds(before, {}, model_hints(model), 0) if measure else None
     for number, (change, changed) in enumerate(asked, 1):
         note(f"[{number}/{len(asked)}] {change}")

@@ -289,6 +289,11 @@ class CompileRecord(msgspec.Struct, kw_only=True):
     notes: list[str] = msgspec.field(default_factory=list[str])
 
 
+def predicted_seconds(record: CompileRecord) -> float:
+    """What the cost model expects of a run: the sum over all launches, one behind the other."""
+    return sum(dispatch.predicted_ns for dispatch in record.dispatches) * 1e-9
+
+
 def encode(record: CompileRecord) -> bytes:
     """The record as JSON bytes."""
     return msgspec.json.encode(record)

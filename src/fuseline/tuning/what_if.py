@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from fuseline.errors import FuselineError
-from fuseline.report.records import CompileRecord, Decision
+from fuseline.report.records import CompileRecord, Decision, predicted_seconds
 from fuseline.report.subjects import Subject, find_subject, suggestions
 from fuseline.verify.measure import interleaved, paired_ratio
 
@@ -58,15 +58,11 @@ def effect_of(
     return Effect(
         change=change,
         dispatches=(len(old.dispatches), len(new.dispatches)),
-        predicted_seconds=(_predicted(old), _predicted(new)),
+        predicted_seconds=(predicted_seconds(old), predicted_seconds(new)),
         transient_bytes=(_figure(old, "transient_bytes"), _figure(new, "transient_bytes")),
         code_bytes=(_figure(old, "code_bytes"), _figure(new, "code_bytes")),
         ratio=None if feeds is None else _measured(before, after, feeds, rounds),
     )
-
-
-def _predicted(record: CompileRecord) -> float:
-    return sum(dispatch.predicted_ns for dispatch in record.dispatches) * 1e-9
 
 
 def _figure(record: CompileRecord, name: str) -> int:

@@ -8,6 +8,7 @@ import msgspec
 
 from fuseline.report.difference import difference
 from fuseline.report.page.inputs import Side
+from fuseline.report.records import predicted_seconds
 
 
 def comparison(first: Side, second: Side) -> dict[str, Any]:
@@ -29,8 +30,4 @@ def _total(first: Side, second: Side) -> dict[str, Any]:
     measured = bool(first.total_seconds and second.total_seconds)
     if measured:
         return {"measured": True, "seconds": [first.total_seconds, second.total_seconds]}
-    return {"measured": False, "seconds": [_predicted(first), _predicted(second)]}
-
-
-def _predicted(side: Side) -> float:
-    return sum(dispatch.predicted_ns for dispatch in side.record.dispatches) * 1e-9
+    return {"measured": False, "seconds": [predicted_seconds(first.record), predicted_seconds(second.record)]}

@@ -14,13 +14,13 @@ from fuseline.report.page.inputs import Side
 from fuseline.report.page.repeated_layers import repeated_layers
 from fuseline.report.page.source_graph import source_graph
 from fuseline.report.records import CompileRecord, DispatchRecord, EdgeCounts, count_edges
-from fuseline.report.sharing import code_classes
+from fuseline.report.sharing import sharing_json
 from fuseline.report.statistics import statistics_rows
 
 
 def side_document(side: Side) -> dict[str, Any]:
     """The document of one compile."""
-    record = side.record
+    record, sharing = side.record, sharing_json(side.record)
     return {
         "title": side.title,
         "model": record.model,
@@ -41,8 +41,8 @@ def side_document(side: Side) -> dict[str, Any]:
         "groups": decision_groups(record),
         "sources": source_graph(side),
         "memory": _memory(record),
-        "classes": [msgspec.structs.asdict(one) for one in _classes(record)],
-        "sharing": msgspec.to_builtins(record.sharing),
+        "classes": sharing["classes"],
+        "sharing": sharing["decisions"],
         "quantization": msgspec.to_builtins(record.quantization),
         "hosts": msgspec.to_builtins(record.host_ops),
         "remarks": msgspec.to_builtins(op_remarks(record)),
@@ -118,13 +118,3 @@ def _memory(record: CompileRecord) -> dict[str, Any]:
         "constants": figures.get("constant_bytes", {}),
         "transients": [msgspec.structs.astuple(one) for one in record.transients],
     }
-
-
-def _classes(record: CompileRecord) -> list[Any]:
-    return [_Class(list(one.kernels), list(one.dispatches), one.code_bytes) for one in code_classes(record)]
-
-
-class _Class(msgspec.Struct):
-    kernels: list[str]
-    dispatches: list[str]
-    bytes: int

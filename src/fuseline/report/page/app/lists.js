@@ -69,7 +69,7 @@ registerView("memory", "Memory", () => {
 registerView("code", "Shared code", () => {
   const shown = side();
   const columns = [
-    { title: "dispatches", number: true, of: (row) => row.dispatches.length }, { title: "bytes", number: true, of: (row) => row.bytes, text: quantity },
+    { title: "dispatches", number: true, of: (row) => row.dispatches.length }, { title: "bytes", number: true, of: (row) => row.code_bytes, text: quantity },
     { title: "kernels", of: (row) => row.kernels.join(", ") }, { title: "who", long: true, of: (row) => row.dispatches.join(", "), cell: (row) => el("span", {}, row.dispatches.flatMap((name) => [link(`dispatch:${name}`, name), " "])) },
   ];
   const why = [{ title: "first", of: (row) => row.first }, { title: "second", of: (row) => row.second }, { title: "verdict", of: (row) => row.verdict }, { title: "reason", of: (row) => row.code }, { title: "what differs", of: (row) => row.detail }];

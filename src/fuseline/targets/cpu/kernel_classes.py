@@ -59,8 +59,8 @@ def kernel_classes(
             planned[key] = (*_planned(view, machine, own), own)
         family, plan, own = planned[key]
         blocks = assumed_size(plan.workgroups) if plan.kernel_plans[1:] else 1
-        for part in _kernels(plan):
-            one = _class_of(part, family, machine, own)
+        for kernel_plan in _kernels(plan):
+            one = _class_of(kernel_plan, family, machine, own)
             _add(found, replace(one, ns=one.ns * blocks), entry.sym_name.data, count)
         if progress is not None:
             progress(done, len(split))

@@ -44,10 +44,10 @@ def _is_of_a_piece(candidate: DispatchCandidate) -> bool:
     arms = candidate.arms
     if len(arms) == 1:
         return True
-    parts, concats = [arm for arm in arms if arm.has_root], [arm for arm in arms if not arm.has_root]
-    if len(parts) != 1 or len(concats) != 1:
+    makers, concats = [arm for arm in arms if arm.has_root], [arm for arm in arms if not arm.has_root]
+    if len(makers) != 1 or len(concats) != 1:
         return False
-    made = {member.op for arm in (*parts, *concats) for member in arm.members}
+    made = {member.op for arm in (*makers, *concats) for member in arm.members}
     read = [value for member in concats[0].members for value in member.op.operands]  # fills, too, which are copied
     return all(isinstance(value, OpResult) and value.op in made for value in read)
 

@@ -71,7 +71,7 @@ def _of_one_form(built: Sequence[Built | None], machine: Machine, numbers: Attri
     classes: dict[Any, list[tuple[int, Built]]] = {}
     for i, one in enumerate(built):
         if one is not None and not any(
-            part.choice for part in one.plan.kernel_plans
+            kernel_plan.choice for kernel_plan in one.plan.kernel_plans
         ):  # a form would overrule what was asked
             key = (one.family.kernels, one.form, one.family.likeness(one.plan, numbers))
             classes.setdefault(key, []).append((i, one))

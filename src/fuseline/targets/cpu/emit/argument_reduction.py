@@ -78,5 +78,5 @@ def _turns(k: K, halves: tuple[Value, Value], index: Value) -> tuple[Value, Valu
 def _two_sum(k: K, a: Value, b: Value) -> tuple[Value, Value]:
     """`a + b` and what its rounding lost."""
     total = k.add(a, b)
-    part = k.sub(total, a)
-    return total, k.add(k.sub(a, k.sub(total, part)), k.sub(b, part))
+    rounded = k.sub(total, a)
+    return total, k.add(k.sub(a, k.sub(total, rounded)), k.sub(b, rounded))

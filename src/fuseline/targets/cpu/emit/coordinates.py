@@ -95,12 +95,12 @@ def whole_split(index: Sequence[AnyIndex], dims: Sequence[Dim], at: int) -> int:
     if not isinstance(first, DelinearizedIndex) or first.position != 0:
         return 0
     count = len(first.sizes)
-    parts = index[at : at + count]
+    digits = index[at : at + count]
     same = all(
         isinstance(d, DelinearizedIndex) and d.position == i and d.whole.key == first.whole.key
-        for i, d in enumerate(parts)
+        for i, d in enumerate(digits)
     )
-    return count if same and len(parts) == count and tuple(dims[at + 1 : at + count]) == first.sizes[1:] else 0
+    return count if same and len(digits) == count and tuple(dims[at + 1 : at + count]) == first.sizes[1:] else 0
 
 
 def static_upper_bound(dims: Sequence[Dim]) -> int | None:

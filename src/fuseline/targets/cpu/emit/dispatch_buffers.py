@@ -153,10 +153,10 @@ class DispatchBuffers:
             if count:
                 split = index[at]
                 assert isinstance(split, DelinearizedIndex)
-                part, sizes = self.resolve(split.whole, lanes), dims[at : at + count]
+                coordinate, sizes = self.resolve(split.whole, lanes), dims[at : at + count]
             else:
-                part, sizes, count = self.resolve(index[at], lanes), (dims[at],), 1
-            flat = self.plus(self.scaled(flat, self.product(sizes), lanes), part, lanes)
+                coordinate, sizes, count = self.resolve(index[at], lanes), (dims[at],), 1
+            flat = self.plus(self.scaled(flat, self.product(sizes), lanes), coordinate, lanes)
             at += count
         return flat
 

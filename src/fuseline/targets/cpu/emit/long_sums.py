@@ -42,17 +42,17 @@ def summed(
         return kernel.loop(low, high, 1, lambda i, *held: _plus(kernel, held, step(i, _zeros(kernel, held))), sums)
     length = PARTIAL_STEPS // inside
 
-    def part(start: Operand, *held: Value) -> Sequence[Value]:
+    def partial_sum(start: Operand, *held: Value) -> Sequence[Value]:
         end = kernel.min(kernel.add(start, length), high)
         found = kernel.loop(start, end, 1, lambda i, *inner: step(i, inner), _zeros(kernel, held))
         return _plus(kernel, held, found)
 
-    return kernel.loop(low, high, length, part, sums)
+    return kernel.loop(low, high, length, partial_sum, sums)
 
 
 def _zeros(kernel: KernelBuilder, sums: Sequence[Value]) -> list[Value]:
     return [kernel.const(0.0, *value.type) for value in sums]
 
 
-def _plus(kernel: KernelBuilder, sums: Sequence[Value], parts: Sequence[Value]) -> list[Value]:
-    return [kernel.add(total, part) for total, part in zip(sums, parts, strict=True)]
+def _plus(kernel: KernelBuilder, sums: Sequence[Value], addends: Sequence[Value]) -> list[Value]:
+    return [kernel.add(total, addend) for total, addend in zip(sums, addends, strict=True)]

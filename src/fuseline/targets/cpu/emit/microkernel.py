@@ -57,7 +57,7 @@ class TileReduction:
         padding_row: pad values, at least as many as the loops inside a check reach.
         skips_padding: the pad value is 0, so steps that only meet padding may be left out.
         prefetches: what to ask of memory meanwhile, where the innermost loop's extent is known.
-        part: the length of partial sums of the only loop; 0 for one sum, None for what suits this reduction.
+        partial_steps: the length of partial sums of the only loop; 0 for one sum, None for what suits this reduction.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class TileReduction:
         skips_padding: bool = True,
         pulled: Rows | None = None,
         prefetches: PrefetchRequests | None = None,
-        part: int | None = None,
+        partial_steps: int | None = None,
     ) -> None:
         self.kernel, self.axes, self.columns = kernel, axes, columns
         self.rows, self.vectors = shape
@@ -82,17 +82,17 @@ class TileReduction:
             skips_padding,
             pulled,
         )
-        self.prefetches, self.part = prefetches, part
+        self.prefetches, self.partial_steps = prefetches, partial_steps
         self._totals: PartialTotals | None = None
-        self._parts: PartialSums | None = None
+        self._partials: PartialSums | None = None
 
     def emit(self, accumulators: Sequence[Value], always: Sequence[EdgeCheck] = ()) -> list[Value]:
         """The accumulators after the whole reduction. `always`: edges that no loop of the reduction changes."""
         addresses = self.addresses
         for check in always:
             addresses = self._selected(addresses, check, 0)
-        self._parts = self._partial_sums() if accumulators[0].type.is_float else None
-        if self._parts is None:
+        self._partials = self._partial_sums() if accumulators[0].type.is_float else None
+        if self._partials is None:
             return list(self._nest(0, addresses, 0, (), tuple(accumulators)))
         with self.kernel.passing_scratch():
             self._totals = PartialTotals(self.kernel, accumulators)
@@ -121,8 +121,8 @@ class TileReduction:
             inner = self.kernel.add(column, self.kernel.mul(step, axis.column_stride))
             return self._nest(level + 1, moved, inner, (*at, step), carried)
 
-        if self._parts is not None and level == self._parts.level:
-            return self._in_parts(self._parts, column, lo, hi, point)
+        if self._partials is not None and level == self._partials.level:
+            return self._in_partial_sums(self._partials, column, lo, hi, point)
         return self._run(level, column, lo, hi, point, accumulators)
 
     def _run(
@@ -140,17 +140,17 @@ class TileReduction:
             return self._with_prefetches(self.prefetches, column, lo, hi, point, carried, first)
         return self._loop(level, lo, hi, point, carried)
 
-    def _in_parts(
-        self, parts: PartialSums, column: Operand, lo: Operand, hi: Operand, point: Step
+    def _in_partial_sums(
+        self, partials: PartialSums, column: Operand, lo: Operand, hi: Operand, point: Step
     ) -> tuple[Value, ...]:
         """The loop that is cut into partial sums; what they add up to is in memory."""
-        kernel, totals, (level, size) = self.kernel, self._totals, parts
+        kernel, totals, (level, size) = self.kernel, self._totals, partials
         assert totals is not None
         requests = size // self._period(level)
         whole = kernel.div(kernel.sub(hi, lo), size)
         done = kernel.add(lo, kernel.mul(whole, size))
 
-        def part(j: Operand) -> tuple[Value, ...]:
+        def partial_sum(j: Operand) -> tuple[Value, ...]:
             begin = kernel.add(lo, kernel.mul(j, size))
             inside = self._run(
                 level,
@@ -163,7 +163,7 @@ class TileReduction:
             )
             return totals.add(inside)
 
-        kernel.loop(0, whole, 1, part)
+        kernel.loop(0, whole, 1, partial_sum)
         if done == hi:
             return ()
         return totals.add(self._run(level, column, done, hi, point, totals.zeros(), kernel.mul(whole, requests)))
@@ -175,8 +175,8 @@ class TileReduction:
     def _partial_sums(self) -> PartialSums | None:
         """Where the reduction is cut into partial sums: the outermost loop of short enough iterations; None where one
         sum is all."""
-        if self.part is not None:
-            return PartialSums(0, self.part) if self.part else None
+        if self.partial_steps is not None:
+            return PartialSums(0, self.partial_steps) if self.partial_steps else None
         counts = [axis.extent if isinstance(axis.extent, int) else 2 * PARTIAL_STEPS for axis in self.axes]
         if prod(counts) < MOST_STEPS:
             return None

@@ -48,13 +48,13 @@ def packed_columns(
     """
     place = {loop: i for i, loop in enumerate(loops) if loop is not None}
     paired = place[reduction[-1]] if pairs else None
-    parts = {place[column]: width} | ({paired: 2} if paired is not None else {})
-    counts = [-(-size // parts.get(i, 1)) for i, size in enumerate(shape)]
+    factors = {place[column]: width} | ({paired: 2} if paired is not None else {})
+    counts = [-(-size // factors.get(i, 1)) for i, size in enumerate(shape)]
     reshape: list[int] = []
     moved: list[int] = []
     for i, count in enumerate(counts):
         moved.append(len(reshape))
-        reshape += [count, parts[i]] if i in parts else [count]
+        reshape += [count, factors[i]] if i in factors else [count]
     split = place[column]
     rest = [i for i in range(len(shape)) if i != split and loops[i] not in outer and loops[i] not in reduction]
     order = [*(moved[place[loop]] for loop in outer if loop in place), *(moved[i] for i in rest), moved[split]]
@@ -65,7 +65,7 @@ def packed_columns(
         for loop in (*outer, *reduction)
         if loop in place
     }
-    pad_to = tuple(count * parts.get(i, 1) for i, count in enumerate(counts))
+    pad_to = tuple(count * factors.get(i, 1) for i, count in enumerate(counts))
     return PackedColumns(PackedLayout(pad_to, tuple(reshape), tuple(order)), by_loop, strides[moved[split]], step)
 
 

@@ -47,9 +47,9 @@ class PartialTotals:
         """What a partial sum starts from."""
         return (self._kernel.const(0.0, self._type.dtype, self._type.lanes),) * self._count
 
-    def add(self, parts: Sequence[Value]) -> tuple[Value, ...]:
+    def add(self, addends: Sequence[Value]) -> tuple[Value, ...]:
         """Add partial sums; answers that nothing is carried in registers."""
-        self._store([self._kernel.add(total, part) for total, part in zip(self.values(), parts, strict=True)])
+        self._store([self._kernel.add(total, addend) for total, addend in zip(self.values(), addends, strict=True)])
         return ()
 
     def values(self) -> list[Value]:

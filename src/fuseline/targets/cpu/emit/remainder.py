@@ -65,8 +65,8 @@ def _exponent(k: K, x: Value) -> Value:
 def _scaled(k: K, x: Value, exponent: Value) -> Value:
     """x * 2 ** exponent for an exponent from 0 to 3 * 1023 and a result that is a normal number."""
     third = k.floor(k.mul(exponent, 1 / 3))
-    part = _power_of_two(k, third)
-    return k.mul(k.mul(k.mul(x, part), part), _power_of_two(k, k.sub(exponent, k.mul(third, 2.0))))
+    factor = _power_of_two(k, third)
+    return k.mul(k.mul(k.mul(x, factor), factor), _power_of_two(k, k.sub(exponent, k.mul(third, 2.0))))
 
 
 def _power_of_two(k: K, exponent: Value) -> Value:

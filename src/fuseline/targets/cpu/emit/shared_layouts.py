@@ -18,8 +18,8 @@ def shared_index(buffers: DispatchBuffers, shared: SharedLayout, index: Sequence
         raise FuselineError("E0901", f"elements have no place in {layout}", node=buffers.view.entry.sym_name.data)
     digits: list[AnyIndex] = [Index(0)] * len(layout.reshape)
     for axis, group in zip(shared.axes, groups, strict=True):
-        parts = buffers.delinearize(index[axis], tuple(layout.reshape[i] for i in group))
-        for i, part in zip(group, parts, strict=True):
-            digits[i] = part
+        quotients = buffers.delinearize(index[axis], tuple(layout.reshape[i] for i in group))
+        for i, quotient in zip(group, quotients, strict=True):
+            digits[i] = quotient
     order = layout.permutation
     return buffers.linear([digits[i] for i in order], [layout.reshape[i] for i in order], lanes)

@@ -95,7 +95,7 @@ def _exp(k: K, x: Value) -> Value:
     r = k.fma(n, 2.12194440e-4, k.fma(n, -0.693359375, x))
     bits = k.bitcast(shifted, "i32")
     half = k.lshr(bits, 1)
-    powers = [k.bitcast(k.shl(part, 23), "f32") for part in (half, k.sub(bits, half))]
+    powers = [k.bitcast(k.shl(exponent, 23), "f32") for exponent in (half, k.sub(bits, half))]
     return k.mul(k.mul(_exp_near_zero(k, r), powers[0]), powers[1])
 
 

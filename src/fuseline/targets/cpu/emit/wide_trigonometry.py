@@ -56,8 +56,8 @@ def sin_cos(k: K, x: Value) -> tuple[Value, Value]:
     reduction."""
     n = k.rint(k.mul(x, 2.0 / math.pi))
     r = x
-    for part in _HALF_PI:
-        r = k.fma(n, -part, r)
+    for term in _HALF_PI:
+        r = k.fma(n, -term, r)
     size = k.abs(x)
     huge = k.compare("gt", size, _QUICK_REDUCTION_LIMIT)
 

@@ -72,15 +72,15 @@ def asked_notes(plan: Plan, policy: Policy) -> Mapping[str, Any]:
     found = tuple(_outcomes(plan))
     if not found and not policy.choices:
         return {}
-    return {"classes": tuple(part.view.kernel_class for part in plan.kernel_plans), "asked": found}
+    return {"classes": tuple(kernel_plan.view.kernel_class for kernel_plan in plan.kernel_plans), "asked": found}
 
 
 def _outcomes(plan: Plan) -> Iterator[Mapping[str, str]]:
     """Per class: the choice, and why it was not followed (`code` and `detail`, empty where it was)."""
-    for part in plan.kernel_plans:
-        if part.choice:
-            yield {"class": part.view.kernel_class, "choice": part.choice, "code": "", "detail": ""}
-        elif part.unfollowed is not None:
-            why = part.unfollowed.why
-            said = {"choice": part.unfollowed.text, "code": why.code, "detail": why.detail}
-            yield {"class": part.view.kernel_class, **said}
+    for kernel_plan in plan.kernel_plans:
+        if kernel_plan.choice:
+            yield {"class": kernel_plan.view.kernel_class, "choice": kernel_plan.choice, "code": "", "detail": ""}
+        elif kernel_plan.unfollowed is not None:
+            why = kernel_plan.unfollowed.why
+            said = {"choice": kernel_plan.unfollowed.text, "code": why.code, "detail": why.detail}
+            yield {"class": kernel_plan.view.kernel_class, **said}

@@ -71,9 +71,10 @@ class KernelBuilder(Memory):
         self._inlined: Inlined | None = None
 
     @contextmanager
-    def inlined(self, part: Inlined) -> Generator[None]:
-        """A kernel inside this one: until the end, parameters are those of `part`, and scratch is given back."""
-        outer, self._inlined = self._inlined, part
+    def inlined(self, inner_kernel: Inlined) -> Generator[None]:
+        """A kernel inside this one: until the end, parameters are those of `inner_kernel`, and scratch is given
+        back."""
+        outer, self._inlined = self._inlined, inner_kernel
         with self.passing_scratch():
             yield
         self._inlined = outer

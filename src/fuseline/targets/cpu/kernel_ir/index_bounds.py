@@ -51,8 +51,8 @@ class IndexBounds:
     def facts_of(self, condition: Value, holds: bool) -> Iterator[Fact]:
         """What a condition says about index values, where it holds and where not."""
         if condition.op == "and" and holds:
-            for part in condition.args:
-                yield from self.facts_of(part, True)
+            for operand in condition.args:
+                yield from self.facts_of(operand, True)
         elif condition.op == "compare" and all(
             not isinstance(a, Value) or a.type.dtype == "i64" for a in condition.args
         ):

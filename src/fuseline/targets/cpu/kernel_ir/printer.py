@@ -141,7 +141,7 @@ class _Printer(PointerPrinter):
             self.lines.append(f"  %v{result.number} = phi {llvm_type(result.type)} {ends}")
 
     def _while(self, loop: While) -> None:
-        head, body, done = (f"{part}{loop.number}" for part in ("while", "do", "done"))
+        head, body, done = (f"{label}{loop.number}" for label in ("while", "do", "done"))
         before, saved = self.label, self.pointers
         self.lines.append(f"  br label %{head}")
         self._enter(head)
@@ -161,7 +161,7 @@ class _Printer(PointerPrinter):
             self.lines.append(f"  %v{result.number} = phi {llvm_type(result.type)} {ends}")
 
     def _when(self, when: When) -> None:
-        names = [f"{part}{when.number}" for part in ("then", "else", "join")]
+        names = [f"{label}{when.number}" for label in ("then", "else", "join")]
         otherwise = names[1] if when.otherwise.ops or when.results else names[2]
         self.lines.append(f"  br i1 {reference(when.condition)}, label %{names[0]}, label %{otherwise}")
         saved = self.pointers

@@ -52,8 +52,8 @@ def compile_texts(
 
 def object_key(text: str, machine: Machine) -> str:
     """The content address of an object: its text, its machine and the LLVM that makes it."""
-    parts = (str(_FORMAT), llvmlite.__version__, machine.triple, machine.cpu, ",".join(machine.features), text)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    fields = (str(_FORMAT), llvmlite.__version__, machine.triple, machine.cpu, ",".join(machine.features), text)
+    return hashlib.sha256("\0".join(fields).encode()).hexdigest()
 
 
 # code generation ------------------------------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ def scheduler_functions(machine: Machine) -> list[Function | Kernel]:
     if name not in _FUTEX_CALLS:
         raise FuselineError("E0501", f"no scheduler for machine {name!r}", hint=f"use one of {', '.join(_FUTEX_CALLS)}")
     rows = [bindings_of(), walk_rows(alone=True), walk_rows(alone=False)]
-    parts = [_patch(), _place_of_caller(), _summon(), _run(), _worker()]
-    return [*barrier_functions(_FUTEX_CALLS[name]), *rows, *parts, *built_in_kernels(machine)]
+    functions = [_patch(), _place_of_caller(), _summon(), _run(), _worker()]
+    return [*barrier_functions(_FUTEX_CALLS[name]), *rows, *functions, *built_in_kernels(machine)]
 
 
 @cache
@@ -164,9 +164,9 @@ def _worker() -> Function:
         f.call("wait", (team, pointer, go, sleeping))
         return f.not_null(f.pointer(worker, abi.WORKER_CONTEXT))
 
-    def take_part(go: Value) -> Sequence[Operand]:
+    def join_run(go: Value) -> Sequence[Operand]:
         _walk(f, team, f.pointer(worker, abi.WORKER_CONTEXT), f.word(worker, abi.WORKER_THREAD))
         return (f.add(go, 1),)
 
-    f.while_(is_summoned, take_part, (1,))
+    f.while_(is_summoned, join_run, (1,))
     return f.finish(0)

@@ -228,7 +228,7 @@ class _Merger:
         else:
             made = [self.operand(arg) for arg in args]
         is_effect = first.op in EFFECTS
-        place = builder.effect if is_effect else lambda *parts: builder.pure(*parts, safe=False)
+        place = builder.effect if is_effect else lambda *arguments: builder.pure(*arguments, safe=False)
         self._put([[op] for op in ops], [place(first.op, first.type, tuple(made), first.attr)])
 
     def _loop(self, loops: Sequence[Loop]) -> None:

@@ -63,15 +63,15 @@ def test_products_of_many_sizes_have_one_form():
     assert all(plan.split is not None and plan.split.height == plan.tile.rows for plan in plans)
 
 
-@pytest.mark.parametrize(("steps", "in_parts"), [((64, 96), False), ((768, 1536), True)])
-def test_a_form_says_what_the_code_of_all_does(steps: tuple[int, int], in_parts: bool):
+@pytest.mark.parametrize(("steps", "in_partial_sums"), [((64, 96), False), ((768, 1536), True)])
+def test_a_form_says_what_the_code_of_all_does(steps: tuple[int, int], in_partial_sums: bool):
     """Rows that fill tiles of the height and one less; panels that are whole, and one of a vector."""
     (found,) = shared((196, 256, steps[0]), (196, 144, steps[1]))
     plans = contractions(found)
     form, width = plans[0].form, plans[0].width
     assert isinstance(form, SharedForm) and plans[1].form == form
     assert {columns % width for columns in (256, 144)} - {0} == set(form.rests)
-    assert (form.height, form.in_parts) == (plans[0].tile.rows, in_parts)
+    assert (form.height, form.in_partial_sums) == (plans[0].tile.rows, in_partial_sums)
     assert form.short or all(plan.split is not None and not plan.split.short for plan in plans)
 
 
@@ -87,7 +87,7 @@ def test_long_sums_keep_their_parts():
     assert [sorted(one.members) for one in found] == [[0, 1, 2]]
     periods = [max(1, plan.prefetch.period) for plan in own]
     expected = [partial_size(steps, 1, period) for steps, period in zip((512, 768, 1536), periods, strict=True)]
-    assert [plan.part for plan in contractions(found[0])] == expected
+    assert [plan.partial_steps for plan in contractions(found[0])] == expected
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_a_price_beyond_the_limit_is_none():
 def test_long_sums_keep_their_parts():
     few, many = of_channels(9, 4)[1], of_channels(9, 512 // LANES)[1]
     (found,) = shared(few, many)
-    assert [plan.part for plan in formed(found)] == [few.loops.channels, 256]
+    assert [plan.partial_steps for plan in formed(found)] == [few.loops.channels, 256]
 
 
 def drawn() -> tuple[Case, WinogradPlan]:

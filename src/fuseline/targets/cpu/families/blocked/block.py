@@ -181,14 +181,14 @@ def _candidates(extent: Dim, vectors: int, machine: Machine) -> list[int]:
     likely = min(estimated(extent), bound) if bound is not None else estimated(extent)
     if vectors:
         found = {2 * machine.f32_lanes * n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)}
-        found.update(_parts(extent, machine.f32_lanes) if vectors == 1 else ())
+        found.update(_divisors(extent, machine.f32_lanes) if vectors == 1 else ())
     else:
         found = {*SIZES, *(-(-likely // n) for n in (2, 3, 4, 5, 6, 8))}
     inside = sorted(size for size in found if bound is None or size < bound)
     return [*inside, bound] if bound is not None and bound <= 4096 else inside or [1]
 
 
-def _parts(extent: Dim, step: int) -> list[int]:
+def _divisors(extent: Dim, step: int) -> list[int]:
     """The multiples of `step` that an extent consists of."""
     most = extent // step if isinstance(extent, int) else 0
     return [step * n for n in range(1, most + 1) if isinstance(extent, int) and extent % (step * n) == 0]

@@ -65,20 +65,20 @@ class _State:
 class States:
     """What goes from one block of a streamed loop to the next."""
 
-    part: StreamedSubKernels | None = None
+    streamed: StreamedSubKernels | None = None
     buffers: DispatchBuffers | None = None
     states: tuple[_State, ...] = ()
 
     @classmethod
-    def taken(cls, part: StreamedSubKernels, scratch: Buffers, buffers: DispatchBuffers) -> States:
+    def taken(cls, streamed: StreamedSubKernels, scratch: Buffers, buffers: DispatchBuffers) -> States:
         """Buffers for all of them."""
         states: list[_State] = []
-        for carried, elements in part.carried:
+        for carried, elements in streamed.carried:
             memory = scratch.take(carried.state, elements)
             states.append(
                 _State(carried, memory, memory if carried.in_place else scratch.take(carried.following, elements))
             )
-        return cls(part, buffers, tuple(states))
+        return cls(streamed, buffers, tuple(states))
 
     def place_of(self, value: SSAValue) -> MemRef | None:
         """Where a block puts a value that the next one wants, None for any other value."""
@@ -86,9 +86,9 @@ class States:
 
     def begin(self) -> None:
         """What the first block finds; or, where there is none, what comes after the last."""
-        assert self.part is not None and self.buffers is not None
+        assert self.streamed is not None and self.buffers is not None
         kernel = self.buffers.kernel
-        count = self.buffers.operand(self.part.tile.count)
+        count = self.buffers.operand(self.streamed.tile.count)
         for state in self.states:
             carried, dtype = state.carried, state.memory.dtype
             start: Value = kernel.const(carried.start, dtype)

@@ -157,7 +157,7 @@ class SubKernelWriter(EntryWriter):
         return self._slice(self.argument(value, value.type), box)
 
     def _rearranged(self, value: OpResult) -> SSAValue:
-        """A reshape, transpose, slice, .. of the block's parts."""
+        """A reshape, transpose, slice, .. of blocks."""
         if is_generic(value.op):
             self._placed(value.op)
             return self.inside[value]
@@ -166,21 +166,21 @@ class SubKernelWriter(EntryWriter):
         return new.results[0]
 
     def _resized(self, op: Operation, box: Box) -> Operation:
-        """A rearranging op over the block's parts of what it reads."""
-        parts = {source: self._part(op, source, box) for source in operands_of(op)}
+        """A rearranging op over the blocks of what it reads."""
+        blocks = {source: self._block_of(op, source, box) for source in operands_of(op)}
         type_ = tensor_type(element_of(op.results[0]), box.sizes)
         if isinstance(op, tensor.ExpandShapeOp):
             dynamic = [self.size(size) for size in box.sizes if not isinstance(size, int)]
             static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in box.sizes]
-            return tensor.ExpandShapeOp(parts[op.src], dynamic, op.reassociation, static, type_)
+            return tensor.ExpandShapeOp(blocks[op.src], dynamic, op.reassociation, static, type_)
         if isinstance(op, tensor.ExtractSliceOp) and len(op.static_sizes.get_values()) == len(box.sizes):
             shapes = self.view.shapes
             offsets = shapes.mixed([int(n) for n in op.static_offsets.get_values()], op.offsets)
             strides = shapes.mixed([int(n) for n in op.static_strides.get_values()], op.strides)
             at, cut, steps = ([self.mixed(size) for size in sizes] for sizes in (offsets, box.sizes, strides))
-            return tensor.ExtractSliceOp(parts[op.source], at, cut, steps, type_)
-        operands = [parts[operand] for operand in op.operands]
-        regions = [self._copied(region, parts) for region in op.regions]
+            return tensor.ExtractSliceOp(blocks[op.source], at, cut, steps, type_)
+        operands = [blocks[operand] for operand in op.operands]
+        regions = [self._copied(region, blocks) for region in op.regions]
         return type(op).create(
             operands=operands, result_types=[type_], properties=op.properties, attributes=op.attributes, regions=regions
         )
@@ -190,7 +190,7 @@ class SubKernelWriter(EntryWriter):
         region.clone_into(out, value_mapper=dict(mapper))
         return out
 
-    def _part(self, op: Operation, source: SSAValue, box: Box) -> SSAValue:
+    def _block_of(self, op: Operation, source: SSAValue, box: Box) -> SSAValue:
         """What a rearranging op reads to make `box`."""
         if self.dispatch.is_inside(source):
             return self._inside(source)

@@ -77,21 +77,21 @@ class BlockedKernel:
             self.buffers.operand(self.plan.view.shapes.symbol(name)) for name in self.plan.view.size_names
         ]
         rests = [self._extent(tile, here) for tile, here in zip(tiles, at, strict=True) if tile.rest is not None]
-        part, count = self.streamed, len(self.plan.sub_kernels)
-        if part is None:
+        streamed, count = self.streamed, len(self.plan.sub_kernels)
+        if streamed is None:
             self._sub_kernels(range(count), [*sizes, *at, *rests])
             return
-        outside = [*sizes, *at, 0, *rests, *([0] if part.tile.rest is not None else [])]
-        self._sub_kernels(range(part.first), outside)
+        outside = [*sizes, *at, 0, *rests, *([0] if streamed.tile.rest is not None else [])]
+        self._sub_kernels(range(streamed.first), outside)
         self.states.begin()
 
         def step(here: Operand) -> None:
-            rest = [self._extent(part.tile, here)] if part.tile.rest is not None else []
-            self._sub_kernels(range(part.first, part.end), [*sizes, *at, here, *rests, *rest])
+            rest = [self._extent(streamed.tile, here)] if streamed.tile.rest is not None else []
+            self._sub_kernels(range(streamed.first, streamed.end), [*sizes, *at, here, *rests, *rest])
             self.states.hand_on()
 
-        self.kernel.loop(0, self.buffers.operand(part.tile.count), 1, step)
-        self._sub_kernels(range(part.end, count), outside)
+        self.kernel.loop(0, self.buffers.operand(streamed.tile.count), 1, step)
+        self._sub_kernels(range(streamed.end, count), outside)
 
     def _sub_kernels(self, numbers: range, sizes: list[Operand]) -> None:
         for number in numbers:

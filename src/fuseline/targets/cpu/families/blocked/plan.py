@@ -65,7 +65,7 @@ class BlockedPlan(Plan):
     @property
     def kernel_plans(self) -> Sequence[Plan]:
         """Itself and the plans of its sub-kernels."""
-        return (self, *(part for one in self.sub_kernels for part in one.plan.kernel_plans))
+        return (self, *(kernel_plan for one in self.sub_kernels for kernel_plan in one.plan.kernel_plans))
 
 
 @dataclass(frozen=True)

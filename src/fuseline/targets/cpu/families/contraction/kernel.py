@@ -231,7 +231,7 @@ class ContractionKernel(RootKernel):
                 self.kernel, rows.addresses, rows.axes, self.columns.reader(), (tile.height, len(actives)),
                 padding_row=self.rows.padding_row, skips_padding=self.rows.pad == 0, pulled=rows.pulled,
                 prefetches=self.columns.prefetches(tile.number),
-                part=self.plan.part if starts is not None else 0,
+                partial_steps=self.plan.partial_steps if starts is not None else 0,
             )  # fmt: skip
             accumulators = reduction.emit(accumulators, rows.always)
         return accumulators

@@ -267,23 +267,28 @@ def _with_roles(
     lhs, rhs = (root.inputs[side] for side in sides)
     lhs_map, rhs_map = (root.input_maps[side] for side in sides)
     found = access_segments(view, lhs, lhs_map, extents, borders=True)
-    parts = [Operand(lhs, lhs_map, segment.access) for segment in found]
+    row_operands = [Operand(lhs, lhs_map, segment.access) for segment in found]
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
     axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}
     moving = [loop for loop in written if extents[loop] != 1]
     outer = tuple(axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop != column))
-    rows = merged([axes[loop] for loop in moving if loop in roles.m], parts)
+    rows = merged([axes[loop] for loop in moving if loop in roles.m], row_operands)
     reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
     box = _box(view, root, sides, Operand(rhs, rhs_map, None))
-    if parts:
-        reduction.sort(key=lambda axis: (not any(part.has_floordiv(axis) for part in parts), -parts[0].step(axis)))
+    if row_operands:
+        reduction.sort(
+            key=lambda axis: (
+                not any(row_operand.has_floordiv(axis) for row_operand in row_operands),
+                -row_operands[0].step(axis),
+            )
+        )
     elif box is not None:
         reduction.sort(key=lambda axis: -box.stride(axis.inner, box.counts(1, 1)))
     return ContractionLoops(
         view, root, dtype, _elements(dtype, rhs), extents, Operand(lhs, lhs_map, plain_access(found)),
         Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows),
         axes[column], tuple(reduction),
-        _row_segments(found, parts, reduction,
+        _row_segments(found, row_operands, reduction,
             extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (), box,
     )  # fmt: skip
 
@@ -302,13 +307,13 @@ def _elements(dtype: str, rhs: SSAValue) -> tuple[str, str]:
 
 
 def _row_segments(
-    found: Sequence[Segment], parts: Sequence[Operand], reduction: Sequence[Axis], extents: tuple[Dim, ...]
+    found: Sequence[Segment], row_operands: Sequence[Operand], reduction: Sequence[Axis], extents: tuple[Dim, ...]
 ) -> tuple[RowSegment, ...]:
     out: list[RowSegment] = []
-    for segment, part in zip(found, parts, strict=True):
+    for segment, row_operand in zip(found, row_operands, strict=True):
         cut = tuple(Axis(axis.loops, (segment.size,)) if axis.inner == segment.loop else axis for axis in reduction)
         inner = tuple(segment.size if loop == segment.loop else extent for loop, extent in enumerate(extents))
-        out.append(RowSegment(part, cut, inner, segment.loop, segment.start))
+        out.append(RowSegment(row_operand, cut, inner, segment.loop, segment.start))
     return tuple(out)
 
 

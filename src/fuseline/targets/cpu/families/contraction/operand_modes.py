@@ -7,7 +7,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
-from fuseline.targets.cpu.families.contraction.constant_part import constant_part
+from fuseline.targets.cpu.families.contraction.constant_slice import constant_slice
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, Operand, RhsMode
 from fuseline.targets.cpu.families.contraction.pairs import reads_as_stored, walks_across
 from fuseline.targets.cpu.families.contraction.prefetch import row_tiles
@@ -60,10 +60,10 @@ def column_choice(loops: ContractionLoops, tile: Tile, lanes: int) -> tuple[Tile
 def _constant_tile(loops: ContractionLoops, tile: Tile, lanes: int) -> Tile | None:
     """The tile for columns packed at compile time, narrowed where a part of them must begin with a panel; None where
     they cannot be packed."""
-    part = constant_part(loops.view, loops.rhs)
-    if part is None or any(axis.inner in part.starts for axis in loops.reduction):
+    constant = constant_slice(loops.view, loops.rhs)
+    if constant is None or any(axis.inner in constant.starts for axis in loops.reduction):
         return None
-    start = part.starts.get(loops.column.inner, 0)
+    start = constant.starts.get(loops.column.inner, 0)
     for vectors in range(tile.vectors, 0, -1):
         if d.mul(d.floor_div(start, vectors * lanes), vectors * lanes) == start:
             return Tile(tile.rows, vectors)
@@ -83,11 +83,11 @@ def _panel_bytes(loops: ContractionLoops, lanes: int) -> int | None:
 def packed_constant(loops: ContractionLoops, width: int, pairs: bool) -> PackedColumns:
     """The panels of `width` columns of a constant; `pairs`: two steps of the innermost reduction axis side by side."""
     operand: Operand = loops.rhs
-    part = constant_part(loops.view, operand)
-    assert part is not None
-    shape = [size for size in loops.view.shapes.dims(part.argument) if isinstance(size, int)]
+    constant = constant_slice(loops.view, operand)
+    assert constant is not None
+    shape = [size for size in loops.view.shapes.dims(constant.argument) if isinstance(size, int)]
     filter_loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in operand.map.results]
     outer = [loop for axis in loops.outer for loop in axis.loops]
-    outer += [loop for loop in part.starts if loop not in (*outer, loops.column.inner)]
+    outer += [loop for loop in constant.starts if loop not in (*outer, loops.column.inner)]
     reduction = [loop for axis in loops.reduction for loop in axis.loops]
     return packed_columns(shape, filter_loops, loops.column.inner, outer, reduction, width, pairs=pairs)

@@ -14,7 +14,7 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
 from fuseline.targets.cpu.emit.packing import PackedColumns
 from fuseline.targets.cpu.families.contraction.block_choice import choose_contraction_blocks
-from fuseline.targets.cpu.families.contraction.constant_part import ConstantPart, constant_part
+from fuseline.targets.cpu.families.contraction.constant_slice import ConstantSlice, constant_slice
 from fuseline.targets.cpu.families.contraction.loops import Axis, ContractionLoops, LhsMode, RhsMode, estimated
 from fuseline.targets.cpu.families.contraction.operand_modes import column_choice, lhs_mode_of, packed_constant
 from fuseline.targets.cpu.families.contraction.padding_row import padding_row_elements, padding_row_steps
@@ -70,8 +70,8 @@ class ContractionPlan(Plan):
     """The loops with their tile, blocks and operand modes; `lines` and `tiled` are the last two row axes.
 
     `pairs`: two steps of the innermost reduction axis are one step of the kernel, and their columns lie side by side.
-    `form`: what it has in common with kernels that are the same code; `part`: the steps of a partial sum then. `cut`:
-    the blocks that the reduction is walked in; None: whole.
+    `form`: what it has in common with kernels that are the same code; `partial_steps`: the steps of a partial sum then.
+    `cut`: the blocks that the reduction is walked in; None: whole.
     """
 
     loops: ContractionLoops
@@ -82,7 +82,7 @@ class ContractionPlan(Plan):
     rhs_mode: RhsMode
     pairs: bool
     packed: PackedColumns | None
-    constant: ConstantPart | None
+    constant: ConstantSlice | None
     padding_row_elements: int
     padding_row_steps: int
     prefetch: Prefetch
@@ -91,7 +91,7 @@ class ContractionPlan(Plan):
     lines: Axis | None
     tiled: Axis | None
     form: SharedForm | None = None
-    part: int | None = None
+    partial_steps: int | None = None
     cut: ReductionBlocks | None = None
 
     @property
@@ -213,7 +213,7 @@ def plan_contraction(
         rhs_mode=rhs_mode,
         pairs=pairs,
         packed=packed_constant(loops, tile.vectors * lanes, pairs) if rhs_mode == "constant" else None,
-        constant=constant_part(view, loops.rhs) if rhs_mode == "constant" else None,
+        constant=constant_slice(view, loops.rhs) if rhs_mode == "constant" else None,
         padding_row_elements=padding_row or 0,
         padding_row_steps=padding_row_steps(loops),
         prefetch=choose_prefetch(loops, tile, blocks, rhs_mode, machine) if cut is None else NONE,

@@ -30,7 +30,7 @@ from fuseline.targets.target import Refusal
 class Joined:
     """The row-major number of several coordinates: a dimension that a reshape collapsed."""
 
-    parts: tuple[Coordinate, ...]
+    digits: tuple[Coordinate, ...]
     sizes: tuple[Dim, ...]
 
 
@@ -71,7 +71,9 @@ def _index(buffers: DispatchBuffers, coordinate: Coordinate, loops: Sequence[Any
         return buffers.delinearize(_index(buffers, coordinate.whole, loops, lanes), coordinate.sizes)[
             coordinate.position
         ]
-    return buffers.linear([_index(buffers, part, loops, lanes) for part in coordinate.parts], coordinate.sizes, lanes)
+    return buffers.linear(
+        [_index(buffers, digit, loops, lanes) for digit in coordinate.digits], coordinate.sizes, lanes
+    )
 
 
 def result_paths(view: DispatchView) -> list[ResultPath] | Refusal:
@@ -132,9 +134,9 @@ def _reshaped(
     )
 
 
-def _joined(parts: Sequence[Coordinate], sizes: Sequence[Dim]) -> Coordinate:
-    moving = [part for part, size in zip(parts, sizes, strict=True) if size != 1]
-    return (moving or [None])[0] if len(moving) < 2 else Joined(tuple(parts), tuple(sizes))
+def _joined(digits: Sequence[Coordinate], sizes: Sequence[Dim]) -> Coordinate:
+    moving = [digit for digit, size in zip(digits, sizes, strict=True) if size != 1]
+    return (moving or [None])[0] if len(moving) < 2 else Joined(tuple(digits), tuple(sizes))
 
 
 def _delinearized(whole: Coordinate, sizes: tuple[Dim, ...]) -> list[Coordinate]:

@@ -14,5 +14,5 @@ class SharedForm:
     height: int
     short: bool
     rests: tuple[int, ...]
-    in_parts: bool
+    in_partial_sums: bool
     stages: bool

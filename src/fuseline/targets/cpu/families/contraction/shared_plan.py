@@ -36,15 +36,15 @@ from fuseline.targets.cpu.tiles import Tile, fits, is_in_tiles, split_in_tiles, 
 @dataclass(frozen=True, slots=True)
 class _Site:
     """A dispatch: its number among those asked about, its own plan, rows, columns and steps of its root, those of a
-    partial sum, or, where there is one sum (not `in_parts`), what each run of them is whole times."""
+    partial sum, or, where there is one sum (not `in_partial_sums`), what each run of them is whole times."""
 
     number: int
     plan: ContractionPlan
     rows: int
     columns: int
     steps: int
-    part: int
-    in_parts: bool
+    partial_steps: int
+    in_partial_sums: bool
 
     @property
     def is_known(self) -> bool:
@@ -86,21 +86,21 @@ def _site(number: int, plan: ContractionPlan) -> _Site | None:
     ):
         return None
     runs = [run for segment in loops.segments for axis in segment.reduction if isinstance(run := axis.extent, int)]
-    in_parts = max(runs) >= MOST_STEPS and not loops.narrow
-    if len(runs) != len(loops.segments) or (in_parts and len(runs) > 1):
+    in_partial_sums = max(runs) >= MOST_STEPS and not loops.narrow
+    if len(runs) != len(loops.segments) or (in_partial_sums and len(runs) > 1):
         return None
-    part = partial_size(steps, 1, plan.prefetch.period or 1) if in_parts else gcd(*runs)
-    return _Site(number, plan, rows, columns, steps, part, in_parts)
+    partial_steps = partial_size(steps, 1, plan.prefetch.period or 1) if in_partial_sums else gcd(*runs)
+    return _Site(number, plan, rows, columns, steps, partial_steps, in_partial_sums)
 
 
 def _groups(sites: Sequence[_Site], machine: Machine) -> Iterator[Shared]:
-    for in_parts in (False, True):
+    for in_partial_sums in (False, True):
         for tile in _tiles(sites, machine) if len(sites) > 1 else ():
-            able = [site for site in sites if _takes(site, tile, machine, in_parts=in_parts)]
+            able = [site for site in sites if _takes(site, tile, machine, in_partial_sums=in_partial_sums)]
             for said in {_said(site, tile.rows) for site in able}:
                 members = [site for site in able if _said(site, tile.rows) == said]
                 if len(members) > 1:
-                    yield _shared(members, tile, machine, in_parts=in_parts)
+                    yield _shared(members, tile, machine, in_partial_sums=in_partial_sums)
 
 
 FEWER_ROWS = 3
@@ -116,19 +116,19 @@ def _tiles(sites: Sequence[_Site], machine: Machine) -> list[Tile]:
     return sorted(able, key=lambda tile: (-tile.rows * tile.vectors, -tile.rows))
 
 
-def _takes(site: _Site, tile: Tile, machine: Machine, *, in_parts: bool) -> bool:
+def _takes(site: _Site, tile: Tile, machine: Machine, *, in_partial_sums: bool) -> bool:
     """Whether a site can have a form, and loses little by it. Its partial sums are those that it has, so that it
     computes the same."""
-    odd = site.part % (2 * STEPS_PER_ITERATION if site.plan.pairs else STEPS_PER_ITERATION)
+    odd = site.partial_steps % (2 * STEPS_PER_ITERATION if site.plan.pairs else STEPS_PER_ITERATION)
     if (
         odd
-        or site.steps % site.part
-        or (site.in_parts and not in_parts)
-        or (in_parts and len(site.plan.loops.segments) > 1)
-        or (in_parts and site.plan.loops.narrow)
+        or site.steps % site.partial_steps
+        or (site.in_partial_sums and not in_partial_sums)
+        or (in_partial_sums and len(site.plan.loops.segments) > 1)
+        or (in_partial_sums and site.plan.loops.narrow)
     ):
         return False
-    lost = _lost(site, tile, in_parts=in_parts)
+    lost = _lost(site, tile, in_partial_sums=in_partial_sums)
     return (not site.is_known or is_in_tiles(site.rows, tile.rows)) and lost <= machine.costs.sharing_loss
 
 
@@ -140,10 +140,10 @@ def _said(site: _Site, height: int) -> tuple[object, ...]:
     return tuple(tuple(map(type, atoms)) for atoms, _ in count.terms) if isinstance(count, d.Expr) else ()
 
 
-def _lost(site: _Site, tile: Tile, *, in_parts: bool) -> float:
+def _lost(site: _Site, tile: Tile, *, in_partial_sums: bool) -> float:
     """The share of its modelled time that a site loses."""
-    own = _cycles(site, site.plan.tile, in_parts=site.in_parts)
-    return max(0.0, _cycles(site, tile, in_parts=in_parts) / own - 1)
+    own = _cycles(site, site.plan.tile, in_partial_sums=site.in_partial_sums)
+    return max(0.0, _cycles(site, tile, in_partial_sums=in_partial_sums) / own - 1)
 
 
 TILE_CYCLES = 24
@@ -153,7 +153,7 @@ TOTAL_CYCLES = 3
 """Of one accumulator's way to the stack and back, at the end of a partial sum."""
 
 
-def _cycles(site: _Site, tile: Tile, *, in_parts: bool) -> float:
+def _cycles(site: _Site, tile: Tile, *, in_partial_sums: bool) -> float:
     own = site.plan.tile == tile
     known = site.is_known and not own
     split = split_in_tiles(site.rows, tile.rows) if known else split_rows(site.rows, tile.rows)
@@ -162,8 +162,8 @@ def _cycles(site: _Site, tile: Tile, *, in_parts: bool) -> float:
     for count, vectors in ((whole, tile.vectors), (1 if rest else 0, -(-rest // lanes))):
         for tiles, height in ((split.tall, split.height), (split.short, split.height - 1)):
             if count and tiles and height:
-                parts = site.steps // site.part if site.in_parts else 1
-                sums = parts * TOTAL_CYCLES * height * vectors if in_parts else 0
+                partial_sums = site.steps // site.partial_steps if site.in_partial_sums else 1
+                sums = partial_sums * TOTAL_CYCLES * height * vectors if in_partial_sums else 0
                 total += count * tiles * (site.steps * _step_cycles(site, height, vectors) + TILE_CYCLES + sums)
     return total
 
@@ -175,14 +175,14 @@ def _step_cycles(site: _Site, height: int, vectors: int) -> float:
     return max(step_cycles(height, vectors), widened / FMA_PER_CYCLE)
 
 
-def _shared(members: Sequence[_Site], tile: Tile, machine: Machine, *, in_parts: bool) -> Shared:
+def _shared(members: Sequence[_Site], tile: Tile, machine: Machine, *, in_partial_sums: bool) -> Shared:
     splits = [split_in_tiles(site.rows, tile.rows) for site in members if site.is_known]
     rests = {site.columns % (tile.vectors * site.plan.lanes) for site in members} - {0}
     form = SharedForm(
         height=tile.rows,
         short=any(split.short for split in splits),
         rests=tuple(sorted(rests)),
-        in_parts=in_parts,
+        in_partial_sums=in_partial_sums,
         stages=all(site.plan.stages for site in members),
     )
     planned = [_planned(site, tile, form, machine) for site in members]
@@ -190,14 +190,16 @@ def _shared(members: Sequence[_Site], tile: Tile, machine: Machine, *, in_parts:
     return Shared(
         tuple(site.number for site in members),
         tuple(replace(plan, prefetch=prefetch) for plan, prefetch in zip(planned, requests, strict=True)),
-        tuple(_lost(site, tile, in_parts=in_parts) for site in members),
+        tuple(_lost(site, tile, in_partial_sums=in_partial_sums) for site in members),
     )
 
 
 def _planned(site: _Site, tile: Tile, form: SharedForm, machine: Machine) -> ContractionPlan:
     plan = plan_contraction(site.plan.loops, machine, tile, form)
     assert isinstance(plan, ContractionPlan)
-    return replace(plan, part=(site.part if site.in_parts else site.steps) if form.in_parts else 0)
+    return replace(
+        plan, partial_steps=(site.partial_steps if site.in_partial_sums else site.steps) if form.in_partial_sums else 0
+    )
 
 
 def _prefetches(plans: Sequence[ContractionPlan], sites: Sequence[_Site]) -> list[Prefetch]:
@@ -205,7 +207,7 @@ def _prefetches(plans: Sequence[ContractionPlan], sites: Sequence[_Site]) -> lis
     asking = [plan for plan in plans if plan.prefetch.period]
     if 2 * sum(_flops(plan) for plan in asking) <= sum(_flops(plan) for plan in plans):
         return [NONE] * len(plans)
-    most, whole = min(plan.prefetch.period for plan in asking), gcd(*(site.part for site in sites))
+    most, whole = min(plan.prefetch.period for plan in asking), gcd(*(site.partial_steps for site in sites))
     period = max((n for n in range(2, most + 1, 2) if whole % n == 0), default=0)
     if not period:
         return [NONE] * len(plans)

@@ -30,11 +30,11 @@ class TileSums:
         values = self.results.starts(tile.height, actives, partial(loops, tile, panel))
         self._put(self._place(block, tile, panel), values)
 
-    def add(self, block: Block, tile: RowTile, panel: Operand, parts: Sequence[Value]) -> None:
+    def add(self, block: Block, tile: RowTile, panel: Operand, addends: Sequence[Value]) -> None:
         """Add what a block of the reduction adds up to."""
         place = self._place(block, tile, panel)
-        sums = self._values(place, len(parts))
-        self._put(place, [self.kernel.add(total, part) for total, part in zip(sums, parts, strict=True)])
+        sums = self._values(place, len(addends))
+        self._put(place, [self.kernel.add(total, addend) for total, addend in zip(sums, addends, strict=True)])
 
     def of(self, block: Block, tile: RowTile, panel: Operand, actives: Actives) -> list[Value]:
         """The sums of a tile."""

@@ -147,8 +147,8 @@ class LaneReduction:
         kernel, out = self.e.kernel, list[Value]()
         width = self.vectors + self.scalar
         for i, combiner in enumerate(self.combiners):
-            parts = list(state[i * width : (i + 1) * width])
-            vectors = parts[: self.vectors]
+            partials = list(state[i * width : (i + 1) * width])
+            vectors = partials[: self.vectors]
             while len(vectors) > 1:
                 half = (len(vectors) + 1) // 2
                 vectors = [
@@ -157,10 +157,10 @@ class LaneReduction:
                     else vectors[n]
                     for n in range(half)
                 ]
-            total = [combiner.across(kernel, v) for v in vectors] + parts[self.vectors :]
+            total = [combiner.across(kernel, v) for v in vectors] + partials[self.vectors :]
             init: SSAValue = self.view.outputs[i]
             value = widened(kernel, self.e.value_at(init, self.e.through(self.view.output_maps[i], point, 1), 1))
-            for part in total:
-                value = combiner.combine(kernel, value, part)
+            for partial in total:
+                value = combiner.combine(kernel, value, partial)
             out.append(narrowed(kernel, value, dtype_of(init.type)))
         return out

@@ -1,4 +1,4 @@
-"""The kernel of a window over a copy of its image: bunch by bunch of panels, part by part of the lines, then tiles as
+"""The kernel of a window over a copy of its image: bunch by bunch of panels, strip by strip of lines, then tiles as
 over the image itself."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class CopiedWindowKernel(WindowKernel):
         return self.copy.memory
 
     def image_base(self, tile: Tile) -> Operand:
-        """From the first line of the part and the first panel of the bunch."""
+        """From the first line of the strip and the first panel of the bunch."""
         kernel, line, access = self.kernel, self.loops.line, self.image.access
         panel = self.copied_plan.image_channels(self.plan.width)
         total = kernel.mul(kernel.sub(tile.panel, self.first_panel), panel)
@@ -68,11 +68,11 @@ class CopiedWindowKernel(WindowKernel):
     # workgroups -------------------------------------------------------------------------------------------------------
 
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
-        """Bunches of panels outside, parts of the lines inside."""
+        """Bunches of panels outside, strips of lines inside."""
         plan, kernel = self.copied_plan, self.kernel
         at = self.buffers.coordinates(number, plan.grid)
         outer = dict(zip(self.loops.outer, at, strict=False))
-        parts = block_of(kernel, at[-2], plan.blocks.lines, plan.parts)
+        strips = block_of(kernel, at[-2], plan.blocks.lines, plan.strips)
         bunches = block_of(kernel, at[-1], plan.blocks.panels, plan.bunches)
         width = plan.bunch * plan.width
         over_panels(
@@ -80,18 +80,18 @@ class CopiedWindowKernel(WindowKernel):
             divmod(known(self.loops.channel.extent), width),
             width,
             bunches,
-            partial(self._bunch, outer, parts),
+            partial(self._bunch, outer, strips),
         )
         return ()
 
-    def _bunch(self, outer: dict[Axis, Operand], parts: Range, bunch: Operand, channels: int) -> None:
+    def _bunch(self, outer: dict[Axis, Operand], strips: Range, bunch: Operand, channels: int) -> None:
         plan, kernel = self.copied_plan, self.kernel
         panel = kernel.mul(bunch, plan.bunch)
         self.filters.enter(outer, (panel, kernel.add(panel, -(-channels // plan.width))))
 
-        def part(number: Operand) -> tuple[()]:
-            first = kernel.mul(number, plan.part)
-            lines = kernel.min(plan.part, kernel.sub(plan.lines, first)) if plan.parts > 1 else plan.part
+        def strip(number: Operand) -> tuple[()]:
+            first = kernel.mul(number, plan.strip_lines)
+            lines = kernel.min(plan.strip_lines, kernel.sub(plan.lines, first)) if plan.strips > 1 else plan.strip_lines
             self.copy.fill(outer, (first, lines), bunch, plan.image_channels(channels))
             kernel.loop(
                 first,
@@ -101,7 +101,7 @@ class CopiedWindowKernel(WindowKernel):
             )
             return ()
 
-        kernel.loop(*parts, 1, part)
+        kernel.loop(*strips, 1, strip)
 
     def _copied_line(
         self, outer: dict[Axis, Operand], lines: tuple[Operand, Operand], panel: Operand, channels: int

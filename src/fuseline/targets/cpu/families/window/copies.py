@@ -30,15 +30,15 @@ where they do not."""
 
 @dataclass(frozen=True, kw_only=True)
 class CopiedWindowPlan(WindowPlan):
-    """A plan whose image is copied: `part` lines of the result at a time, for `bunch` panels of channels. A tile is one
-    vector of a panel.
+    """A plan whose image is copied: `strip_lines` lines of the result at a time, for `bunch` panels of channels. A tile
+    is one vector of a panel.
 
-    A workgroup has `blocks.lines` parts for `blocks.panels` bunches.
+    A workgroup has `blocks.lines` strips for `blocks.panels` bunches.
     """
 
     rows: Direction
     columns: Direction
-    part: int
+    strip_lines: int
     bunch: int
 
     def image_channels(self, channels: int) -> int:
@@ -66,7 +66,7 @@ class CopiedWindowPlan(WindowPlan):
     def copied(self) -> int:
         """Elements of the copy, and what vectors at its end reach beyond it."""
         slack = 2 * self.lanes if self.pitch % self.lanes or self.loops.groups is not None else 0
-        return self.rows.steps(self.part) * self.row_columns * self.pitch + slack
+        return self.rows.steps(self.strip_lines) * self.row_columns * self.pitch + slack
 
     @property
     def lines(self) -> int:
@@ -74,9 +74,9 @@ class CopiedWindowPlan(WindowPlan):
         return known(self.loops.line.extent) if self.loops.line is not None else 1
 
     @property
-    def parts(self) -> int:
-        """Parts of the lines."""
-        return -(-self.lines // self.part)
+    def strips(self) -> int:
+        """Strips of lines."""
+        return -(-self.lines // self.strip_lines)
 
     @property
     def bunches(self) -> int:
@@ -85,9 +85,9 @@ class CopiedWindowPlan(WindowPlan):
 
     @property
     def grid(self) -> tuple[Dim, ...]:
-        """Extents of the grid, slowest first: outer axes, blocks of parts, blocks of bunches."""
+        """Extents of the grid, slowest first: outer axes, blocks of strips, blocks of bunches."""
         outer = (axis.extent for axis in self.loops.outer)
-        return (*outer, -(-self.parts // self.blocks.lines), -(-self.bunches // self.blocks.panels))
+        return (*outer, -(-self.strips // self.blocks.lines), -(-self.bunches // self.blocks.panels))
 
 
 def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
@@ -152,15 +152,15 @@ def with_copy(plan: WindowPlan, machine: Machine) -> CopiedWindowPlan | None:
     bunch = max(1, 2 * LINE_BYTES // (plan.width * size))
     row_bytes = columns.steps(known(loops.pixel.extent)) * bunch * plan.width * size  # pyright: ignore[reportOptionalMemberAccess]
     lines = known(loops.line.extent) if loops.line is not None else 1
-    part = next((n for n in range(lines, 0, -1) if rows.steps(n) * row_bytes <= machine.l2_bytes // 4), 0)
-    if part == 0:
+    strip_lines = next((n for n in range(lines, 0, -1) if rows.steps(n) * row_bytes <= machine.l2_bytes // 4), 0)
+    if strip_lines == 0:
         return None
-    part = -(-lines // -(-lines // part))
+    strip_lines = -(-lines // -(-lines // strip_lines))
     copied = CopiedWindowPlan(
         view=plan.view, workgroups=0, constant_layouts=plan.constant_layouts, loops=loops, pixels=plan.pixels,
         vectors=1, lanes=plan.lanes,
         blocks=plan.blocks, packed=plan.packed, paths=plan.paths, columns_first=plan.columns_first, rows=rows,
-        columns=columns, part=part,
+        columns=columns, strip_lines=strip_lines,
         bunch=bunch, notes={**plan.notes, "image": "copied"},
     )  # fmt: skip
     return spread_out(copied, machine)
@@ -213,7 +213,7 @@ def _crowded(loops: WindowLoops, ways: tuple[Direction, Direction], tile: tuple[
 
 
 def spread_out(plan: CopiedWindowPlan, machine: Machine) -> CopiedWindowPlan:
-    """The plan with its grid: parts of lines and bunches of panels in blocks."""
+    """The plan with its grid: strips of lines and bunches of panels in blocks."""
     loops, outer = plan.loops, 1
     for axis in loops.outer:  # a batch known at run time may be 1, and must be shared out even then
         outer *= axis.extent if isinstance(axis.extent, int) else 1
@@ -226,13 +226,13 @@ def spread_out(plan: CopiedWindowPlan, machine: Machine) -> CopiedWindowPlan:
         * plan.rows.positions
         * plan.columns.positions
         * known(loops.pixel.extent)
-        * plan.part
+        * plan.strip_lines
         * plan.bunch
         * plan.width
     )
     blocks = choose_blocks(
         BlockedWork(
-            outer, plan.parts, 1, plan.bunches, work, 0, 0, repacks_rhs=plan.stages_filter, serial=loops.view.serial
+            outer, plan.strips, 1, plan.bunches, work, 0, 0, repacks_rhs=plan.stages_filter, serial=loops.view.serial
         ),
         machine,
     )

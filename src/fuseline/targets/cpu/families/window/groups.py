@@ -48,7 +48,7 @@ MOST_STEPS = 16
 """Channels per group whose steps are written out, as dealing them out in registers asks for."""
 
 MOST_COPIED_BYTES = 128 * 1024
-"""Scratch for the copied part of the image: a quarter of a second-level cache."""
+"""Scratch for the copied strip of the image: a quarter of a second-level cache."""
 
 
 def grouped_window_loops(view: DispatchView) -> WindowLoops | Refusal:
@@ -167,15 +167,15 @@ def plan_groups(loops: WindowLoops, machine: Machine, pixels: int | None = None)
         return refused
     channels = width // groups.outputs * groups.inputs
     bunch = min(-(-known(loops.channel.extent) // width), max(1, LINE_BYTES // (channels * BYTES[loops.dtype])))
-    part = _part(loops, ways, bunch * channels, machine)
+    strip_lines = _strip_lines(loops, ways, bunch * channels, machine)
     tile = pixels or max(2, min(MOST_PIXELS, machine.vector_registers - 2 - min(ways[1].positions, 5)))
     return spread_out(
         CopiedWindowPlan(
             view=view, workgroups=0, constant_layouts=layout_of(loops, packed), loops=loops, pixels=tile,
             vectors=width // lanes, lanes=lanes, blocks=Blocks(1, 1, 1, False), packed=packed, paths=tuple(paths),
-            rows=ways[0], columns=ways[1], part=part, bunch=bunch,
+            rows=ways[0], columns=ways[1], strip_lines=strip_lines, bunch=bunch,
             notes={
-                "tile": f"{tile}x{lanes}", "panel": f"{width // groups.outputs} groups", "lines": part,
+                "tile": f"{tile}x{lanes}", "panel": f"{width // groups.outputs} groups", "lines": strip_lines,
                 **filter_note(packed, loops),
             },
         ),
@@ -207,13 +207,13 @@ def _copied_bytes(loops: WindowLoops, ways: tuple[Direction, Direction], lines: 
     return ways[0].steps(lines) * ways[1].steps(known(loops.pixel.extent)) * channels * BYTES[loops.dtype]
 
 
-def _part(loops: WindowLoops, ways: tuple[Direction, Direction], channels: int, machine: Machine) -> int:
-    """Lines whose part of the image stays near the core: what two parts share is copied twice. Parts as equal as can
+def _strip_lines(loops: WindowLoops, ways: tuple[Direction, Direction], channels: int, machine: Machine) -> int:
+    """Lines whose strip of the image stays near the core: what two strips share is copied twice. Strips as equal as can
     be."""
-    lines, part = known(loops.line.extent) if loops.line is not None else 1, 1
-    while part < lines and _copied_bytes(loops, ways, part + 1, channels) <= 2 * machine.l1_bytes:
-        part += 1
-    return -(-lines // -(-lines // part))
+    lines, strip_lines = known(loops.line.extent) if loops.line is not None else 1, 1
+    while strip_lines < lines and _copied_bytes(loops, ways, strip_lines + 1, channels) <= 2 * machine.l1_bytes:
+        strip_lines += 1
+    return -(-lines // -(-lines // strip_lines))
 
 
 def _packed(loops: WindowLoops, groups: int) -> PackedColumns | None:

@@ -184,8 +184,10 @@ class WinogradKernel:
 
         axes = [ReductionAxis(plan.loops.channels, 1, plan.width)]
         zero = kernel.const(0, "f32", lanes)
-        part = plan.part if plan.form is not None else None
-        reduction = TileReduction(kernel, addresses, axes, columns, (height, vectors), prefetches=prefetches, part=part)
+        partial_steps = plan.partial_steps if plan.form is not None else None
+        reduction = TileReduction(
+            kernel, addresses, axes, columns, (height, vectors), prefetches=prefetches, partial_steps=partial_steps
+        )
         held = reduction.emit([zero] * (height * vectors))
         row = kernel.add(
             kernel.add(kernel.mul(point, plan.column_pitch), kernel.mul(first, plan.product_stride)), column

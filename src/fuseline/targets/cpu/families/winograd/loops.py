@@ -149,14 +149,14 @@ def _segments(
     loops: ContractionLoops, windows: Sequence[WindowAxis], channel: int, channels: int
 ) -> tuple[ImageSegment, ...]:
     """The image as it can be read; none if any part of it cannot."""
-    found = [_segment(part, windows, channel, channels) for part in loops.segments]
-    return tuple(part for part in found if part is not None) if None not in found else ()
+    found = [_segment(segment, windows, channel, channels) for segment in loops.segments]
+    return tuple(segment for segment in found if segment is not None) if None not in found else ()
 
 
-def _segment(part: RowSegment, windows: Sequence[WindowAxis], channel: int, channels: int) -> ImageSegment | None:
-    access, start = part.access, part.start
-    size = channels if part.loop is None else part.extents[channel]
-    if part.loop not in (None, channel) or not isinstance(start, int) or not isinstance(size, int):
+def _segment(segment: RowSegment, windows: Sequence[WindowAxis], channel: int, channels: int) -> ImageSegment | None:
+    access, start = segment.access, segment.start
+    size = channels if segment.loop is None else segment.extents[channel]
+    if segment.loop not in (None, channel) or not isinstance(start, int) or not isinstance(size, int):
         return None
     if access.floordiv_terms or access.pad != 0 or access.stride(channel) != 1:
         return None

@@ -38,8 +38,8 @@ def _by_row_pairs(kernel: KernelBuilder, matrix: Sequence[Row], inputs: Sequence
         even = _sum(kernel, [(x, value) for x, y, value in terms if x == y])
         odd = [(x, value) for x, y, value in terms if x != y]
         scale = abs(odd[-1][0])
-        part = _sum(kernel, [(x / scale, value) for x, value in odd])
-        out[i], out[j] = _plus(kernel, even, scale, part), _plus(kernel, even, -scale, part)
+        odd_sum = _sum(kernel, [(x / scale, value) for x, value in odd])
+        out[i], out[j] = _plus(kernel, even, scale, odd_sum), _plus(kernel, even, -scale, odd_sum)
     for i, row in enumerate(matrix):
         if i not in out:
             out[i] = _sum(kernel, list(zip(row, inputs, strict=True)))

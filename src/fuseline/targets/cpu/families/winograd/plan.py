@@ -54,15 +54,15 @@ class Blocking:
 
 @dataclass(frozen=True, kw_only=True)
 class WinogradPlan(Plan):
-    """The loops with their blocking. `form`: what the kernel has in common with others that are the same code; `part`:
-    the channels of a partial sum then."""
+    """The loops with their blocking. `form`: what the kernel has in common with others that are the same code;
+    `partial_steps`: the channels of a partial sum then."""
 
     loops: WinogradLoops
     blocking: Blocking
     lanes: int
     prefetch: Prefetch
     form: SharedForm | None = None
-    part: int = 0
+    partial_steps: int = 0
 
     @property
     def width(self) -> int:

@@ -19,4 +19,4 @@ class SharedForm:
     whole_tiles: tuple[bool, ...]
     groups: bool
     vectors: int
-    in_parts: bool
+    in_partial_sums: bool

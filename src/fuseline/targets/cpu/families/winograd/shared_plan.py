@@ -35,7 +35,7 @@ class _Site:
 
     number: int
     plan: WinogradPlan
-    part: int
+    partial_steps: int
 
 
 def shared_plans(plans: Sequence[WinogradPlan], machine: Machine) -> list[Shared]:
@@ -52,8 +52,10 @@ def _filterings(plans: Sequence[WinogradPlan]) -> list[list[_Site]]:
         loops, blocking = plan.loops, plan.blocking
         whole = loops.channels % plan.lanes == 0 and loops.columns % plan.pass_width == 0
         if plan.segments and whole and len(plan.segments) == 1:
-            part = partial_size(loops.channels, 1, max(1, plan.prefetch.period)) if loops.channels >= MOST_STEPS else 0
-            site = _Site(number, plan, part or loops.channels)
+            partial_steps = (
+                partial_size(loops.channels, 1, max(1, plan.prefetch.period)) if loops.channels >= MOST_STEPS else 0
+            )
+            site = _Site(number, plan, partial_steps or loops.channels)
             borders = tuple(b.border.mode for b in plan.segments[0].access.borders if b.border is not None)
             outputs = tuple(axis.outputs for axis in blocking.axes)
             key = outputs, blocking.tile.vectors, loops.channels % 2, borders
@@ -97,9 +99,12 @@ def _shared(members: Sequence[_Site], height: int) -> Shared:
         whole_tiles=tuple(all(ends_with_tiles(plan, axis) for plan in plans) for axis in axes),
         groups=any(plan.group_count > 1 for plan in plans),
         vectors=_common([plan.pass_width // plan.lanes for plan in plans]),
-        in_parts=any(site.part < site.plan.loops.channels for site in members),
+        in_partial_sums=any(site.partial_steps < site.plan.loops.channels for site in members),
     )
-    formed = [replace(site.plan, form=form, part=site.part if form.in_parts else 0) for site in members]
+    formed = [
+        replace(site.plan, form=form, partial_steps=site.partial_steps if form.in_partial_sums else 0)
+        for site in members
+    ]
     return Shared(
         tuple(site.number for site in members),
         tuple(replace(plan, prefetch=request) for plan, request in zip(formed, _prefetches(formed), strict=True)),
@@ -118,7 +123,7 @@ def _prefetches(plans: Sequence[WinogradPlan]) -> list[Prefetch]:
     if not asking:
         return [NONE] * len(plans)
     period = min(one.period for one in asking)
-    runs = [plan.part or plan.loops.channels for plan in plans]
+    runs = [plan.partial_steps or plan.loops.channels for plan in plans]
     period = period if all(run % period == 0 for run in runs) else 1
     lines = max(one.lines for one in asking)
     return [_prefetch(plan, period, lines) for plan in plans]

@@ -15,7 +15,7 @@ from fuseline.targets.cpu.families.contraction.loops import Operand, is_packable
 
 
 @dataclass(frozen=True, slots=True)
-class ConstantPart:
+class ConstantSlice:
     """A constant argument whose bytes may be laid out at compile time; `starts` says where the part of it that is read
     begins along loops."""
 
@@ -23,7 +23,7 @@ class ConstantPart:
     starts: Mapping[int, Dim]
 
 
-def constant_part(view: DispatchView, operand: Operand) -> ConstantPart | None:
+def constant_slice(view: DispatchView, operand: Operand) -> ConstantSlice | None:
     """The constant that an operand is, or is cut from with steps of 1; None where its bytes may not be laid out for
     this operand alone."""
     value, offsets = operand.value, None
@@ -39,4 +39,4 @@ def constant_part(view: DispatchView, operand: Operand) -> ConstantPart | None:
     assert isinstance(value, BlockArgument)
     moved = [(expr, offset) for expr, offset in zip(operand.map.results, offsets or (), strict=False) if offset != 0]
     starts = {expr.position: offset for expr, offset in moved if isinstance(expr, AffineDimExpr)}
-    return ConstantPart(value, starts) if len(starts) == len(moved) else None
+    return ConstantSlice(value, starts) if len(starts) == len(moved) else None

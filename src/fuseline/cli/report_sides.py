@@ -12,7 +12,7 @@ from fuseline.cli.models import compiled, is_model
 from fuseline.cli.native import native_session
 from fuseline.cli.run import complete_feeds, model_hints
 from fuseline.cli.saved import PLAN_SUFFIXES, any_record
-from fuseline.cli.target_costs import target_costs
+from fuseline.cli.target_peaks import assumed_peaks
 from fuseline.compile_options import CHOICES
 from fuseline.errors import FuselineError
 from fuseline.report.page import Side
@@ -119,7 +119,7 @@ class SideMaker:
             source_nodes(wanted.path),
             ir_texts=observer.texts,
             ir=observer.nodes,
-            peaks=_assumed(program, wanted),
+            peaks=assumed_peaks(wanted.options if is_model(wanted.path) else {}, program.threads),
         )
         if self.extras.assembly and is_model(wanted.path):
             side = replace(side, assembly=_assembly(wanted))
@@ -148,11 +148,6 @@ def _assembly(wanted: Wanted) -> dict[str, str]:
     return {found.group(): part for found, part in named if found is not None}
 
 
-def _assumed(program: CompiledModel, wanted: Wanted) -> Peaks:
-    costs = target_costs(wanted.options if is_model(wanted.path) else {}, program.threads)
-    return _peaks(costs.flops_per_ns, costs.stored_bytes_per_ns, costs.memory_bytes_per_ns, program.threads)
-
-
 def _measured_peaks(session: Session) -> Peaks:
     """The peaks of this machine, by small programs."""
     import fuseline
@@ -161,8 +156,4 @@ def _measured_peaks(session: Session) -> Peaks:
     note("measuring the machine's peaks")
     measurement = Measurement(fuseline.compile)
     rates = measurement.flops_per_ns(), measurement.stored_bytes_per_ns(), measurement.memory_bytes_per_ns()
-    return replace(_peaks(*rates, session.threads), measured=True)
-
-
-def _peaks(flops: float, cached: float, memory: float, threads: int) -> Peaks:
-    return Peaks(flops * threads, cached * threads, memory * threads)
+    return Peaks(*(rate * session.threads for rate in rates), measured=True)

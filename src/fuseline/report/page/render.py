@@ -31,10 +31,11 @@ SCRIPTS = (
     "graph_model.js",
     "charts.js",
     "details.js",
+    "compare.js",
+    "answers.js",
     "overview.js",
     "graph_view.js",
     "lists.js",
-    "compare.js",
     "search.js",
     "start.js",
 )

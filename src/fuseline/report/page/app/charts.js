@@ -15,10 +15,18 @@ function rooflineChart(shown) {
   const y = logScale(ys, CHART.height - CHART.bottom, CHART.top);
   const roof = (rate) => draw("polyline", { class: "roof", points: [xs[0], peak / rate, xs[1]].map((at) => `${x(at)},${y(Math.max(Math.min(at * rate, peak), ys[0]))}`).join(" ") });
   const dots = points.map(({ one, x: at, y: rate }) => dot(shown, one, x(at), y(rate)));
-  const words = `${shown.peaks.measured ? "measured" : "assumed"} peaks: ${quantity(peak)} GFLOP/s in f32, ${quantity(shown.peaks.cached_bytes_per_ns)} GB/s through the caches (upper roof), ${quantity(shown.peaks.memory_bytes_per_ns)} GB/s from memory (lower)`;
   const drawing = draw("svg", { viewBox: `0 0 ${CHART.width} ${CHART.height}`, role: "group", "aria-label": "roofline: speed of each dispatch over its operations per byte" },
     logAxes(x, y, xs, ys, "operations per byte", "GFLOP/s"), roof(shown.peaks.cached_bytes_per_ns), roof(shown.peaks.memory_bytes_per_ns), dots);
-  return el("div", { class: "chart", id: "roofline" }, drawing, el("p", { class: "dim" }, words));
+  return el("div", { class: "chart", id: "roofline" }, drawing, el("p", { class: "dim" }, `${peakWords(shown)}. A circle is a dispatch, as large as its time.`));
+}
+
+function peakWords({ peaks }) {
+  return `Peaks, ${peaks.measured ? "measured here" : "assumed (--measure measures them)"}: ${rounded(peaks.flops_per_ns)} GFLOP/s in f32, ${rounded(peaks.cached_bytes_per_ns)} GB/s through the caches (upper roof), ${rounded(peaks.memory_bytes_per_ns)} GB/s from memory (lower)`;
+}
+
+/** What the column says. */
+function roofWords(shown) {
+  return `Of the roof: the least time that the peaks allow, as a part of the time it takes; 100 % is as fast as can be. ${peakWords(shown)}.`;
 }
 
 function dot(shown, one, x, y) {
@@ -44,7 +52,7 @@ function logAxes(x, y, xs, ys, xName, yName) {
   const parts = [];
   for (let at = xs[0]; at <= xs[1] * 1.01; at *= 10) parts.push(tick(x(at), CHART.height - CHART.bottom, x(at), CHART.top, quantity(at), x(at), CHART.height - CHART.bottom + 14, "middle"));
   for (let at = ys[0]; at <= ys[1] * 1.01; at *= 10) parts.push(tick(CHART.left, y(at), CHART.width - CHART.right, y(at), quantity(at), CHART.left - 6, y(at) + 4, "end"));
-  parts.push(draw("text", { x: CHART.width - CHART.right, y: CHART.height - 8, "text-anchor": "end", class: "sub" }, xName), draw("text", { x: 4, y: CHART.top + 4, class: "sub" }, yName));
+  parts.push(draw("text", { x: CHART.width - CHART.right, y: CHART.height - 8, "text-anchor": "end", class: "sub" }, xName), draw("text", { x: CHART.left + 6, y: CHART.top + 12, class: "sub" }, yName));
   return parts;
 }
 
@@ -62,11 +70,11 @@ function memoryChart(shown) {
   const peak = peakOf(shown);
   const lives = transients.map(([offset, bytes, first, last, writer, scratch]) => {
     const pick = writer ? `dispatch:${writer}` : "";
-    const words = `${scratch ? "scratch" : writer}: ${quantity(bytes)}B at ${quantity(offset)}, waves ${first} to ${last}`;
+    const words = `${scratch ? "scratch" : writer}: ${bytesText(bytes)} at ${quantity(offset)}, waves ${first} to ${last}`;
     return draw("rect", { class: `life ${scratch ? "scratch" : ""} ${pick !== "" && pick === place.pick ? "selected" : ""}`, x: x(first), width: Math.max(x(last + 1) - x(first) - 0.5, 1), y: y(offset + bytes), height: Math.max(y(offset) - y(offset + bytes), 0.7), "data-pick": pick, click: () => pick && go({ pick }) }, draw("title", {}, words));
   });
   const marked = draw("rect", { class: "peak", x: x(peak.wave), width: x(peak.wave + 1) - x(peak.wave), y: CHART.top, height: CHART.height - CHART.top - CHART.bottom });
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => tick(CHART.left, y(part * arena), CHART.width - CHART.right, y(part * arena), `${quantity(part * arena)}B`, CHART.left - 6, y(part * arena) + 4, "end"));
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => tick(CHART.left, y(part * arena), CHART.width - CHART.right, y(part * arena), `${bytesText(part * arena)}`, CHART.left - 6, y(part * arena) + 4, "end"));
   const drawing = draw("svg", { viewBox: `0 0 ${CHART.width} ${CHART.height}`, role: "img", "aria-label": `memory over ${waves} waves, the most in wave ${peak.wave}` },
     ticks, marked, lives, draw("text", { x: CHART.width - CHART.right, y: CHART.height - 8, "text-anchor": "end", class: "sub" }, `waves (0 to ${waves - 1}), each behind a barrier`));
   return el("div", { class: "chart", id: "memory-chart" }, drawing);

@@ -4,12 +4,9 @@
 registerView("compare", "Compare", () => {
   const found = report.comparison;
   const titles = report.sides.map((one) => one.title);
-  const [before, after] = found.total.seconds;
-  const kind = found.total.measured ? "measured" : "predicted";
-  const ratio = before > 0 && after > 0 ? `, ${Number((after / before).toPrecision(3))} of the time` : "";
   const columns = [{ title: "what", of: (row) => row[0] }, { title: titles[0], of: (row) => String(row[1]) }, { title: titles[1], of: (row) => String(row[2]) }];
   return [
-    el("p", { id: "verdict" }, `${titles[0]} → ${titles[1]}: ${report.sides[0].dispatches.length} → ${report.sides[1].dispatches.length} dispatches, ${seconds(before)} → ${seconds(after)} ${kind}${ratio}`),
+    el("p", { id: "verdict" }, comparisonVerdict()),
     el("h2", {}, "Dispatches that changed"), ...(found.changed.length ? found.changed.map(changeOf) : [el("p", {}, "none gained or lost ops")]),
     listOf("only in the first", found.vanished), listOf("only in the second", found.appeared),
     el("h2", {}, "Decisions that differ"), found.decisions.length ? el("pre", {}, found.decisions.join("\n")) : el("p", {}, "none"),
@@ -17,6 +14,14 @@ registerView("compare", "Compare", () => {
     el("h2", {}, "Time by dispatch"), timesOf(),
   ];
 }, () => report.comparison !== null);
+
+/** Both sides in a line: dispatches and time. */
+function comparisonVerdict() {
+  const { seconds: [before, after], measured } = report.comparison.total;
+  const ratio = before > 0 && after > 0 ? `, ${Number((after / before).toPrecision(3))} of the time` : "";
+  const [first, second] = report.sides;
+  return `${first.title} → ${second.title}: ${first.dispatches.length} → ${second.dispatches.length} dispatches, ${seconds(before)} → ${seconds(after)} ${measured ? "measured" : "predicted"}${ratio}`;
+}
 
 function changeOf(change) {
   const ops = [...change.gained.map((name) => `+ ${name}`), ...change.lost.map((name) => `- ${name}`)];

@@ -31,7 +31,12 @@ function hashOf({ view, side, pick }) {
 function placeOf(hash) {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
   const side = Number(words.get("side") ?? 0);
-  return { view: words.get("view") ?? "overview", side: report.sides[side] ? side : 0, pick: words.get("pick") ?? "" };
+  return { view: words.get("view") ?? firstView(), side: report.sides[side] ? side : 0, pick: words.get("pick") ?? "" };
+}
+
+/** Of two compiles it is what differs that is asked for. */
+function firstView() {
+  return report.comparison === null ? "overview" : "compare";
 }
 
 /** Go somewhere; what is not named stays. */

@@ -1,6 +1,8 @@
 "use strict";
 // What is selected: a dispatch, an op, a source node, an edge, a reason or a group of decisions.
 
+const ABOVE_THE_ROOF = ". Above it: minimal filtering and 8-bit kernels do more than the direct form in f32";
+
 const detailsOf = { dispatch: ofDispatch, op: ofOp, node: ofNode, edge: ofEdge, reason: ofReason, group: ofGroup };
 
 function showDetails() {
@@ -29,10 +31,10 @@ function ofDispatch(shown, name) {
     facts([
       ["time", `${one.seconds === null ? "not measured" : seconds(one.seconds)}; predicted ${seconds(one.predicted)}`],
       ["share", `${percent(timeOf(one) / total)} of all dispatches`],
-      ["roofline", roof ? `${roofText(shown, one)}: at least ${seconds(roof.seconds)}` : "peaks of the machine are not known"],
-      ["work", `${quantity(one.flops)} operations, ${quantity(one.read)}B read, ${quantity(one.written)}B written`],
+      ["roofline", roof ? `${roofText(shown, one)}${roof.seconds > timeOf(one) ? ABOVE_THE_ROOF : ""}` : "peaks of the machine are not known"],
+      ["work", `${quantity(one.flops)} operations, ${bytesText(one.read)} read, ${bytesText(one.written)} written`],
       ["root", `${one.root}, loops ${one.loops.join(" x ") || "none"}`],
-      ["kernel", `${one.family || "none"}${one.form && one.form !== "full" ? `, ${one.form}` : ""}, ${one.workgroups || "?"} workgroups, ${quantity(one.codeBytes)}B of code, ${quantity(one.scratch)}B of scratch`],
+      ["kernel", `${one.family || "none"}${one.form && one.form !== "full" ? `, ${one.form}` : ""}, ${one.workgroups || "?"} workgroups, ${bytesText(one.codeBytes)} of code, ${bytesText(one.scratch)} of scratch`],
       ["executable", others.length ? el("span", {}, `${one.executable}, shared with `, others.slice(0, 8).flatMap((other) => [link(`dispatch:${other}`, other), " "]), others.length > 8 ? `and ${others.length - 8} more` : "") : one.executable],
     ]),
     ...Object.entries(one.fallback).map(([family, why]) => el("p", {}, `no kernel of its own: ${family} refused: ${why}`)),

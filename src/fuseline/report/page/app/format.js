@@ -12,6 +12,16 @@ function quantity(value) {
   return scaled(value, [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]);
 }
 
+/** Three digits. */
+function rounded(value) {
+  return String(Number(value.toPrecision(3)));
+}
+
+/** `7.22 kB`, `896 B`. */
+function bytesText(value) {
+  return scaled(value, [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]]);
+}
+
 /** `16.3 us`. */
 function seconds(value) {
   return value === 0 ? "0" : scaled(value, [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]]);
@@ -42,5 +52,5 @@ function roofOf(shown, dispatch) {
 function roofText(shown, dispatch) {
   const roof = roofOf(shown, dispatch);
   if (!roof || !timeOf(dispatch)) return "";
-  return `${percent(roof.seconds / timeOf(dispatch))} of the roof (${roof.by})`;
+  return `${percent(roof.seconds / timeOf(dispatch))} of the roof (${roof.by}), which is ${seconds(roof.seconds)}`;
 }

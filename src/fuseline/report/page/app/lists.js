@@ -6,12 +6,12 @@ function dispatchColumns(shown) {
   const roof = (row) => { const found = roofOf(shown, row); return found && timeOf(row) ? found.seconds / timeOf(row) : 0; };
   const measured = shown.dispatches.some((one) => one.seconds !== null);
   return [
-    { title: "dispatch", of: (row) => row.label }, { title: "root", of: (row) => row.root }, { title: "nodes", long: true, of: (row) => row.nodes.join(", "), text: (text) => cut(text, 120) },
+    { title: "dispatch", of: (row) => row.label }, { title: "root", of: (row) => row.root }, { title: "nodes", long: true, of: (row) => row.nodes.join(", "), cell: (row) => shortNames(row.nodes, 3) },
     { title: "family", of: (row) => row.family, wide: true },
     measured ? { title: "measured", number: true, of: (row) => row.seconds ?? 0, text: seconds } : null,
     { title: "predicted", number: true, of: (row) => row.predicted, text: seconds, wide: measured },
     { title: "share", number: true, of: (row) => timeOf(row) / total, text: percent },
-    { title: "of the roof", number: true, of: roof, text: (value) => (value ? percent(value) : "") },
+    { title: "of the roof", number: true, hint: "the least time that the machine's peaks allow, of the time it takes: 100 % is as fast as can be", of: roof, text: (value) => (value ? percent(value) : "") },
     { title: "operations", number: true, of: (row) => row.flops, text: quantity, wide: true }, { title: "bytes", number: true, of: (row) => row.read + row.written, text: quantity, wide: true },
     { title: "", of: (row) => timeOf(row) / total, cell: (row) => shareBar(timeOf(row) / Math.max(...shown.dispatches.map(timeOf), 1e-12)), wide: true },
   ].filter(Boolean);
@@ -58,9 +58,9 @@ registerView("memory", "Memory", () => {
     { title: "written by", of: (row) => (row.scratch ? "scratch" : row.writer) }, { title: "bytes", number: true, of: (row) => row.bytes, text: quantity },
     { title: "at", number: true, of: (row) => row.offset, text: quantity }, { title: "from wave", number: true, of: (row) => row.first }, { title: "to wave", number: true, of: (row) => row.last },
   ];
-  const constants = Object.entries(shown.memory.constants).map(([name, bytes]) => [`constants, ${name}`, `${quantity(bytes)}B`]);
+  const constants = Object.entries(shown.memory.constants).map(([name, bytes]) => [`constants, ${name}`, `${bytesText(bytes)}`]);
   return [
-    facts([["transients of a run", `${quantity(shown.memory.transient)}B`], ["arena", `${quantity(shown.memory.arena)}B`], ["most at once", `${quantity(peak.bytes)}B, in wave ${peak.wave}`], ...constants]),
+    facts([["transients of a run", `${bytesText(shown.memory.transient)}`], ["arena", `${bytesText(shown.memory.arena)}`], ["most at once", `${bytesText(peak.bytes)}, in wave ${peak.wave}`], ...constants]),
     el("h2", {}, "The arena over time"), memoryChart(shown),
     el("h2", {}, `What lies there at the peak (wave ${peak.wave})`), table({ caption: "tensors at the peak", rows, columns, pickOf: (row) => (row.writer && !row.scratch ? `dispatch:${row.writer}` : null), sortBy: { column: 1, down: true } }),
   ];

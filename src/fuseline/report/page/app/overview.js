@@ -7,13 +7,14 @@ registerView("overview", "Overview", () => {
   const missed = Object.entries(shown.edges.missed);
   const cards = [
     ["dispatches", shown.dispatches.length], [measured ? "measured" : "predicted", seconds(shown.seconds || totalTime(shown))], ["edges fused", shown.edges.fused],
-    ["missed", missed.reduce((sum, [, count]) => sum + count, 0)], ["transients", `${quantity(shown.memory.transient)}B`], ["host ops", shown.hosts.length],
+    ["missed", missed.reduce((sum, [, count]) => sum + count, 0)], ["transients", `${bytesText(shown.memory.transient)}`], ["host ops", shown.hosts.length],
   ];
   return [
     el("p", {}, `${shown.model || shown.title}: target ${shown.target}, ${shown.threads} threads, fusion ${shown.fusion || "?"}, dedup ${shown.dedup || "?"}; fuseline ${report.version}`),
     el("div", { class: "cards" }, cards.map(([name, value]) => el("div", {}, el("b", {}, String(value)), name))),
     ...shown.warnings.map((words) => el("p", { class: "missed" }, words)),
-    el("h2", {}, measured ? "What takes most time" : "What is predicted to take most time (--measure measures)"), costliest(shown),
+    answers(shown),
+    el("h2", {}, measured ? "What takes most time" : "What is predicted to take most time (--measure measures)"), costliest(shown), shown.peaks ? el("p", { class: "dim" }, roofWords(shown)) : null,
     el("h2", {}, "Roofline"), rooflineChart(shown),
     el("div", { class: "columns" }, reasons(shown, missed), phases(shown), statistics(shown)),
   ];

@@ -2,6 +2,7 @@
 // Search over everything that has a name.
 
 const MOST_FOUND = 40;
+const NOTHING = "nothing has all of these words; two nodes are found together where an edge joins them, and only such can fuse";
 
 /** What can be found on a side: text, what it is, what is picked. */
 function subjects(shown) {
@@ -10,9 +11,14 @@ function subjects(shown) {
     ...shown.dispatches.map((one) => ({ text: one.label, kind: "dispatch", pick: `dispatch:${one.name}` })),
     ...shown.sources.map((one) => ({ text: one.name, kind: one.op || "node", pick: `node:${one.name}` })),
     ...Object.keys(shown.ops).map((id) => ({ text: id, kind: "op", pick: `op:${id}` })),
+    ...shown.decisions.map((one) => ({ text: `${namesOf(one.producer_nodes, one.producer)} → ${namesOf(one.consumer_nodes, one.consumer)}`, kind: one.verdict === "fused" ? "fused" : `${one.verdict}: ${one.code}`, pick: edgePick(one) })),
     ...[...new Set(shown.decisions.filter((one) => one.verdict !== "fused").map((one) => one.code))].map((code) => ({ text: code, kind: "reason", pick: `reason:${code}` })),
   ];
   return shown.subjects;
+}
+
+function namesOf(nodes, id) {
+  return nodes.length ? nodes.join(", ") : id;
 }
 
 /** Those whose text has all words; names that begin with the first word come first. */
@@ -33,12 +39,13 @@ function startSearch() {
   const refill = () => {
     results = find(field.value);
     at = 0;
-    list.hidden = results.length === 0;
-    field.setAttribute("aria-expanded", String(results.length > 0));
+    list.hidden = field.value.trim() === "";
+    field.setAttribute("aria-expanded", String(!list.hidden));
     paint();
   };
   const paint = () => {
     show(list, results.map((one, number) => el("li", { role: "option", id: `found-${number}`, "aria-selected": String(number === at), mousedown: (event) => { event.preventDefault(); choose(one); } }, one.text, el("small", {}, one.kind))));
+    if (results.length === 0) show(list, el("li", { role: "option", "aria-disabled": "true", class: "dim" }, NOTHING));
     field.setAttribute("aria-activedescendant", results.length ? `found-${at}` : "");
     list.children[at]?.scrollIntoView({ block: "nearest" });
   };

@@ -4,7 +4,7 @@
 const FIRST_ROWS = 300;
 
 /**
- * A table. Columns: `{title, of(row), text(value)?, number?, cell(row)?}`; `of` is what is sorted and filtered by.
+ * A table. Columns: `{title, of(row), text(value)?, number?, cell(row)?, hint?}`; `of` is what is sorted and filtered by.
  * `pickOf(row)` names what a click on a row selects.
  */
 function table({ caption, columns, rows, pickOf, filter = rows.length > 12, sortBy = null }) {
@@ -33,7 +33,7 @@ function head(column, number, state, refill) {
     state.column = number;
     refill();
   };
-  return el("th", { scope: "col", class: column.number ? "number" : "" }, el("button", { type: "button", click: sort }, column.title));
+  return el("th", { scope: "col", class: column.number ? "number" : "" }, el("button", { type: "button", click: sort, title: column.hint ?? "sort by this" }, column.title));
 }
 
 function matches(columns, row, words) {

@@ -70,10 +70,10 @@ def shape_option(shape: Shape) -> int | tuple[int, ...]:
     """
     if not isinstance(shape, str):
         return _numbers(shape)
-    parts = shape.split(".." if ".." in shape else "x")
-    if not all(part.isdecimal() for part in parts):
+    sizes = shape.split(".." if ".." in shape else "x")
+    if not all(size.isdecimal() for size in sizes):
         raise FuselineError("E0501", f"no shape: {shape!r}", hint="write 1x3x224x224, 128 or 1..512")
-    return int(shape) if len(parts) == 1 else tuple(int(part) for part in parts)
+    return int(shape) if len(sizes) == 1 else tuple(int(size) for size in sizes)
 
 
 def _numbers(shape: Any) -> int | tuple[int, ...]:

@@ -143,13 +143,13 @@ def stage_after(stage: str, passes: Sequence[str], phases: Mapping[str, Sequence
     return stage if set(left) <= {*kept} else "input"
 
 
-def stage_text(part: StageFile, limit: int, notice: Notice | None) -> str:
+def stage_text(file: StageFile, limit: int, notice: Notice | None) -> str:
     """A text alone, weights of up to `limit` bytes in it: of others, which are names, `notice` is told how many there
     are and what they take in bytes."""
-    left_out = weights_beside(part.module, part.ctx, limit)
+    left_out = weights_beside(file.module, file.ctx, limit)
     if left_out and notice is not None:
         notice(len(left_out), sum(array.nbytes for array in left_out.values()))
-    return part.alone(limit)
+    return file.alone(limit)
 
 
 def write_stage(
@@ -171,15 +171,15 @@ def write_stage(
     return write_stage_files(path, [StageFile(module, ctx, path, said, literal=literal)])
 
 
-def write_stage_files(path: Path, parts: Sequence[StageFile], join: Callable[[list[str]], str] = "".join) -> str:
+def write_stage_files(path: Path, files: Sequence[StageFile], join: Callable[[list[str]], str] = "".join) -> str:
     """Write a text of modules, and the weights of each beside it: all files or none; answers the text, `join` of those
     of the modules. Raises FuselineError (E0502), as `write_stage` does."""
     text: list[str] = []
 
-    def write(file: BinaryIO) -> None:
-        text.append(join([part.text() for part in parts]))
-        file.write(text[0].encode())
+    def write(out: BinaryIO) -> None:
+        text.append(join([file.text() for file in files]))
+        out.write(text[0].encode())
 
-    beside = {place: writer for part in parts for place, writer in part.writers().items()}
+    beside = {place: writer for file in files for place, writer in file.writers().items()}
     write_files({**beside, path: write})
     return text[0]

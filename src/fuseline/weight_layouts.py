@@ -15,7 +15,7 @@ from fuseline.errors import FuselineError
 
 Bytes = NDArray[np.uint8]
 
-_MOST_PARTS = 16
+_MOST_LAYOUTS = 16
 """Layouts of one constant behind each other; there are two at most."""
 
 _PIECE = 512
@@ -144,13 +144,13 @@ def is_plain(array: NDArray[Any], key: LayoutKey) -> bool:
 def fits(array: NDArray[Any], key: LayoutKey) -> bool:
     """Whether `array` can be laid out so."""
     layout: PackedLayout | None = key.layout
-    parts: list[PackedLayout] = []
-    for _ in range(_MOST_PARTS):
+    layouts: list[PackedLayout] = []
+    for _ in range(_MOST_LAYOUTS):
         if layout is None:
             break
-        parts.append(layout)
+        layouts.append(layout)
         layout = layout.then
-    return layout is None and all(_fits(_seen(array, LayoutKey(key.dims, part)), part) for part in parts)
+    return layout is None and all(_fits(_seen(array, LayoutKey(key.dims, one)), one) for one in layouts)
 
 
 def _seen(array: NDArray[Any], key: LayoutKey) -> tuple[int, ...]:
@@ -180,8 +180,8 @@ def _pack(array: NDArray[Any], key: LayoutKey, target: Bytes) -> None:
         layout, pad_to=pad_to, reshape=tuple(1 if i == first else extent for i, extent in enumerate(layout.reshape))
     )
     for i, where in enumerate(packed):
-        part = tuple(slice(i * size, (i + 1) * size) if other == axis else slice(None) for other in range(array.ndim))
-        np.copyto(where, _laid_out(array[part], step)[0])
+        box = tuple(slice(i * size, (i + 1) * size) if other == axis else slice(None) for other in range(array.ndim))
+        np.copyto(where, _laid_out(array[box], step)[0])
 
 
 def _laid_out(array: NDArray[Any], layout: PackedLayout) -> NDArray[Any]:

@@ -109,9 +109,9 @@ def convolution_dims(view: StructuredOp) -> ConvolutionDims | None:
 
 
 @by_identities
-def _dims(parts: tuple[Any, ...]) -> ConvolutionDims | None:
+def _dims(signature: tuple[Any, ...]) -> ConvolutionDims | None:
     """The roles by the maps, the iterators and the number of inputs."""
-    *maps, iterators, count = parts
+    *maps, iterators, count = signature
     windowed = [i for i, map_ in enumerate(maps[:count]) if not is_projected_permutation(map_)]
     if len(windowed) != 1 or count != 2:
         return None

@@ -170,10 +170,10 @@ def delinearize(whole: Linear, sizes: Sequence[Dim], extents: Sequence[Dim]) -> 
     moving = [i for i, size in enumerate(sizes) if size != 1]
     out = [constant(0)] * len(sizes)
     for i in reversed(moving[1:]):
-        parts = divided(whole, sizes[i], extents)
-        if parts is None:
+        division = divided(whole, sizes[i], extents)
+        if division is None:
             return None
-        whole, out[i] = parts
+        whole, out[i] = division
     if moving:
         out[moving[0]] = whole
     return out

@@ -47,10 +47,10 @@ def _of_form(form: AffineForm, extents: Sequence[Dim]) -> PositionRange:
     high: Dim = form.constant
     seen, met = set[int](), True
     for term, coefficient in form.terms.items():
-        part, loops = _of_term(term, extents), dims_of(term)
-        ends = d.mul(part.low, coefficient), d.mul(part.high, coefficient)
+        term_range, loops = _of_term(term, extents), dims_of(term)
+        ends = d.mul(term_range.low, coefficient), d.mul(term_range.high, coefficient)
         low, high = d.add(low, ends[coefficient < 0]), d.add(high, ends[coefficient > 0])
-        met = met and part.met and not seen & loops
+        met = met and term_range.met and not seen & loops
         seen |= loops
     return PositionRange(low, high, met)
 

@@ -97,12 +97,12 @@ class Tracer:
 
     def _pieces(self, path: Path, op: tensor.ConcatOp) -> list[Path] | None:
         out: list[Path] = []
-        for part in sources(op, path.at, self.shapes, self.coordinates) or ():
-            ranges = _bounds(part)
+        for source in sources(op, path.at, self.shapes, self.coordinates) or ():
+            ranges = _bounds(source)
             if not all(map(_may_hold, ranges)):
                 continue
             moving = tuple(range_ for range_ in ranges if range_.coordinate.terms)
-            found = self.follow(replace(path, value=part.value, at=part.at, ranges=(*path.ranges, *moving)))
+            found = self.follow(replace(path, value=source.value, at=source.at, ranges=(*path.ranges, *moving)))
             if found is None or len(out) > MOST_SEGMENTS:
                 return None
             out += found

@@ -44,10 +44,10 @@ def stored_integers(op: linalg.ops.GenericOp) -> StoredIntegers | None:
     (value,) = yielded(op)
     scale: BlockArgument | float | None = None
     if element_of(op.results[0]) == f32:
-        parts = _scaled(value)
-        if parts is None:
+        scaled = _scaled(value)
+        if scaled is None:
             return None
-        value, scale = parts
+        value, scale = scaled
     found = _range(value)
     return StoredIntegers(op, value, found, scale) if found is not None else None
 

@@ -37,12 +37,12 @@ class AttributeNumbers:
             self._kept.append(attribute)  # so that the identity is not given to another attribute
         return number
 
-    def of(self, parts: Mapping[str, Attribute], ignored: frozenset[str] = _NOTHING) -> Hashable:
-        """What the properties or attributes in `parts` are, by name; those in `ignored` aside."""
-        if not parts:
+    def of(self, entries: Mapping[str, Attribute], ignored: frozenset[str] = _NOTHING) -> Hashable:
+        """What the properties or attributes in `entries` are, by name; those in `ignored` aside."""
+        if not entries:
             return ()
-        names = _sorted(tuple(parts), ignored)
-        return names, tuple([self.number(parts[name]) for name in names])
+        names = _sorted(tuple(entries), ignored)
+        return names, tuple([self.number(entries[name]) for name in names])
 
 
 class StableNumbers(AttributeNumbers):

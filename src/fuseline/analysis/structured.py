@@ -60,13 +60,13 @@ FREE = frozenset({Kind.CONSTANT, Kind.EMPTY, Kind.FILL, Kind.SCALAR})
 @by_identity
 def maps_in(attribute: Attribute) -> tuple[AffineMap, ...]:
     """The map of every operand in the `indexing_maps` of a structured op."""
-    return tuple([part.data for part in cast(ArrayAttr[AffineMapAttr], attribute).data])
+    return tuple([entry.data for entry in cast(ArrayAttr[AffineMapAttr], attribute).data])
 
 
 @by_identity
 def iterators_in(attribute: Attribute) -> tuple[str, ...]:
     """The kind of every loop in the `iterator_types` of a structured op."""
-    return tuple([_ITERATORS[part.data] for part in cast(ArrayAttr[linalg.attrs.IteratorTypeAttr], attribute).data])
+    return tuple([_ITERATORS[entry.data] for entry in cast(ArrayAttr[linalg.attrs.IteratorTypeAttr], attribute).data])
 
 
 class StructuredOp:
@@ -287,9 +287,9 @@ def _has_window_operand(view: StructuredOp) -> bool:
 
 
 @by_identities
-def _product_kind(parts: tuple[Any, ...]) -> Kind:
+def _product_kind(signature: tuple[Any, ...]) -> Kind:
     """The kind of a sum of products of two inputs, by the maps of the inputs and of the result, and the iterators."""
-    first, second, written, iterators = cast(tuple[AffineMap, AffineMap, AffineMap, tuple[str, ...]], parts)
+    first, second, written, iterators = cast(tuple[AffineMap, AffineMap, AffineMap, tuple[str, ...]], signature)
     reduced = [loop for loop, kind in enumerate(iterators) if kind == "reduction"]
     image, filter_ = sorted((first, second), key=is_projected_permutation)
     if is_projected_permutation(image):

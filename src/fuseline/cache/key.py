@@ -43,7 +43,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
     if options.after_pass is not None or options.observer is not None or options.fuel is not None:
         return None
     try:
-        parts = {
+        fields = {
             "format": [_FORMAT, FORMAT_VERSION, sys.version_info[:2], _sources(), _packages(tuple(sys.path))],
             "machine": [machine_name(), sorted(machine_features()), len(allowed_processors())],
             "model": _model(source),
@@ -59,7 +59,7 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
         }
     except OSError:
         return None
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def _kernels(options: CompileOptions) -> list[Any]:

@@ -147,11 +147,11 @@ def run_passes(
     printer = ir_printer(*print_after, {step.name for step in passes})
     done: list[StageFile] = []
     notes: list[str] = []
-    for number, (line, part) in enumerate(split_input(text) if split else [(1, text)]):
+    for number, (line, module_text) in enumerate(split_input(text) if split else [(1, text)]):
         ctx = new_context()
         if machine is not None:
             set_target(ctx, machine)
-        module = read_stage(part, ctx, source, folder or Path(), first_line=line)
+        module = read_stage(module_text, ctx, source, folder or Path(), first_line=line)
         known, before = len(ctx.records.notes), stage_said(module, ctx)
         _run(module, ctx, passes, printer, verify_each=verify_each)
         notes.append("".join(f"// {note}\n" for note in ctx.records.notes[known:]))
@@ -164,7 +164,7 @@ def run_passes(
         full = locations or (output is not None and said is not None)
         done.append(StageFile(module, ctx, output or Path(), said, full, generic, number))
         if output is not None and ctx.taken_equal:
-            done[-1].literal = _literal(part, ctx, passes, source, folder or Path())
+            done[-1].literal = _literal(module_text, ctx, passes, source, folder or Path())
     if output is not None:
         return write_stage_files(output, done, lambda texts: _joined(notes, texts))
     return _joined(notes, [stage_text(one, EMBED_LIMIT_BYTES, notice) for one in done])

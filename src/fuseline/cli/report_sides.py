@@ -143,9 +143,9 @@ def _assembly(wanted: Wanted) -> dict[str, str]:
     import fuseline.api
 
     text = fuseline.api.emit(wanted.path, "asm", **{k: v for k, v in wanted.options.items() if k != "cache"})
-    parts = re.split(r"^(?=[#;/ ]*kernel_[0-9a-f]{16}: )", text, flags=re.MULTILINE)
-    named = ((re.search(r"kernel_[0-9a-f]{16}", part), part) for part in parts)
-    return {found.group(): part for found, part in named if found is not None}
+    sections = re.split(r"^(?=[#;/ ]*kernel_[0-9a-f]{16}: )", text, flags=re.MULTILINE)
+    named = ((re.search(r"kernel_[0-9a-f]{16}", section), section) for section in sections)
+    return {found.group(): section for found, section in named if found is not None}
 
 
 def _measured_peaks(session: Session) -> Peaks:

@@ -83,19 +83,19 @@ def status_line(now: Watch) -> str:
     """Best so far, trials, failures, time left, in one line."""
     best = now.trials.best
     told = len(now.trials.trials)
-    parts = [f"{told} trials" + (f" of {now.budget.trials}" if now.budget.trials is not None else "")]
+    phrases = [f"{told} trials" + (f" of {now.budget.trials}" if now.budget.trials is not None else "")]
     if best is not None and best.relative is not None:
         shown = seconds(best.relative * now.trials.default_seconds())
-        parts.append(f"best {shown} ({100 * best.relative:.1f} % of the default, trial {best.number})")
+        phrases.append(f"best {shown} ({100 * best.relative:.1f} % of the default, trial {best.number})")
     if failed := now.trials.count("failed", "wrong"):
-        parts.append(f"{failed} failed")
+        phrases.append(f"{failed} failed")
     if pruned := now.trials.count("pruned"):
-        parts.append(f"{pruned} given up")
+        phrases.append(f"{pruned} given up")
     if now.running:
-        parts.append(f"{now.running} running")
+        phrases.append(f"{now.running} running")
     if now.budget.seconds is not None:
-        parts.append(f"{max(0.0, now.budget.seconds - now.seconds):.0f} s left")
-    return ", ".join(parts)
+        phrases.append(f"{max(0.0, now.budget.seconds - now.seconds):.0f} s left")
+    return ", ".join(phrases)
 
 
 def progress_table(now: Watch, title: str) -> Table:

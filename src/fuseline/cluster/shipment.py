@@ -86,8 +86,8 @@ def _file(folder: Path, name: str) -> ShippedFile:
 
 def _is_below(folder: Path, name: str) -> bool:
     """Whether a file belongs to the folder and is there: others are refused where the model is read."""
-    parts = PurePosixPath(name)
-    return not parts.is_absolute() and ".." not in parts.parts and (folder / name).is_file()
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts and (folder / name).is_file()
 
 
 def _weights_beside(path: Path) -> tuple[str, ...]:

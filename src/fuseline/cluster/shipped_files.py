@@ -43,16 +43,16 @@ def take_piece(sent: Shipment, name: str, token: str, offset: int, piece: bytes,
     the `last` piece the file is there, if its content is what was announced. Raises FuselineError: E0502 where it
     cannot be written, E1104 where it is another."""
     file = next(file for file in sent.files if file.name == name)
-    part = private_folder(SHIPPED) / f"{file.digest}-{token}.tmp"
+    incomplete = private_folder(SHIPPED) / f"{file.digest}-{token}.tmp"
     try:
-        with part.open("r+b" if offset else "wb") as out:
+        with incomplete.open("r+b" if offset else "wb") as out:
             out.seek(offset)
             out.write(piece)
     except OSError as error:
-        part.unlink(missing_ok=True)
-        raise FuselineError("E0502", f"cannot write: {error.strerror or error}", node=str(part)) from error
+        incomplete.unlink(missing_ok=True)
+        raise FuselineError("E0502", f"cannot write: {error.strerror or error}", node=str(incomplete)) from error
     if last:
-        _finish(sent, file, part)
+        _finish(sent, file, incomplete)
 
 
 def drop_pieces(sent: Shipment, token: str) -> None:
@@ -61,19 +61,19 @@ def drop_pieces(sent: Shipment, token: str) -> None:
         (private_folder(SHIPPED) / f"{file.digest}-{token}.tmp").unlink(missing_ok=True)
 
 
-def _finish(sent: Shipment, file: ShippedFile, part: Path) -> None:
+def _finish(sent: Shipment, file: ShippedFile, incomplete: Path) -> None:
     target = cache_place(sent) / file.name
     try:
-        with part.open("rb") as content:
+        with incomplete.open("rb") as content:
             if hashlib.file_digest(content, "sha256").hexdigest() != file.digest:
                 raise FuselineError("E1104", "what arrived is not what was announced", node=file.name)
         if not _has(cache_place(sent), file):  # a file that others may read is not put there again
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.replace(part, target)
+            os.replace(incomplete, target)
     except OSError as error:
         raise FuselineError("E0502", f"cannot write: {error.strerror or error}", node=str(target)) from error
     finally:
-        part.unlink(missing_ok=True)
+        incomplete.unlink(missing_ok=True)
 
 
 def _has(folder: Path, file: ShippedFile) -> bool:

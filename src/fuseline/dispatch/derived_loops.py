@@ -2,8 +2,8 @@
 entry functions that code generation makes of parts of a dispatch.
 
 What is kept are results and reductions; everything else may be evaluated where it is read. The grid are all loops that
-what makes kept values shares, by the same classes as what is said is checked with (`shared_loops.py`). Parts that share
-no value go along every argument together that several of them read.
+what makes kept values shares, by the same classes as what is said is checked with (`shared_loops.py`). Components that
+share no value go along every argument together that several of them read.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def _grid(shared: SharedLoops) -> list[Loop]:
 
 
 def _along(body: Block) -> Iterator[tuple[Operation, int]]:
-    """The arguments that several parts read, each as an operand of a member."""
+    """The arguments that several components read, each as an operand of a member."""
     members, ops = members_of(body), [op for op in body.ops if op.results]
     made = [(value, op) for op in ops for value in tensor_operands(op) if isinstance(value, OpResult)]
-    parts = DisjointSets((value.op, op) for value, op in made if is_internal(value) and tensor_operands(value.op))
+    components = DisjointSets((value.op, op) for value, op in made if is_internal(value) and tensor_operands(value.op))
     for argument in (one for one in body.args if isinstance(one.type, TensorType)):
         readers = [op for op in ops if argument in op.operands]
-        if len({parts.of(op) for op in readers}) > 1:
+        if len({components.of(op) for op in readers}) > 1:
             reader = next((op for op in readers if op in members), None)
             if reader is not None:
                 yield reader, list(reader.operands).index(argument)

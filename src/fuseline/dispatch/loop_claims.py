@@ -46,9 +46,9 @@ def _grid_loop_problems(
     if len(claimed) != len(shared.placed):
         yield f"{what} is a loop of {len(claimed)} of {len(shared.placed)} members"
         return
-    for part in shared.parts():
-        classes = {shared.classes.of((op, claimed[op])) for op in part}
-        if len(classes) > 1 or not all(shared.classes.is_shared(class_, part) for class_ in classes):
+    for component in shared.components():
+        classes = {shared.classes.of((op, claimed[op])) for op in component}
+        if len(classes) > 1 or not all(shared.classes.is_shared(class_, component) for class_ in classes):
             yield f"{what} is no loop that all members share"
     for op, loop in claimed.items() if extent is not None else ():
         if shared.nests[op].loops[loop] != extent:

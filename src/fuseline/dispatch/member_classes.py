@@ -103,9 +103,11 @@ def _joined_apart(shared: SharedLoops, made: Pairs, grid: Pairs, rest: Iterable[
         return None
     for pairs in rest:
         whole = _joined(shared, found, pairs)
-        parts = [[pair for pair in pairs if pair[0][0] is op] for op in shared.nests]  # whatever order ops read them in
-        for part in parts if whole is None else ():
-            found = _joined(shared, found, part) or found
+        pairs_by_member = [
+            [pair for pair in pairs if pair[0][0] is op] for op in shared.nests
+        ]  # whatever order ops read them in
+        for own_pairs in pairs_by_member if whole is None else ():
+            found = _joined(shared, found, own_pairs) or found
         found = whole or found
     return found
 

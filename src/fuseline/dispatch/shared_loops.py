@@ -81,7 +81,7 @@ class SharedLoops:
         alike = [loops for axes in self.along.values() for loops in axes] if self._go_together else []
         return LoopClasses(self.nests, steps, alike)
 
-    def parts(self) -> list[list[Operation]]:
+    def components(self) -> list[list[Operation]]:
         """The placed members that hang together through values."""
         found: dict[Operation, list[Operation]] = {}
         for op in self.placed:

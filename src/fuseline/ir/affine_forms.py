@@ -54,8 +54,8 @@ class AffineForm:
         """The form as an expression."""
         total: AffineExpr | None = None
         for term, coefficient in self.terms.items():
-            part = term if coefficient == 1 else _binary(AffineBinaryOpKind.Mul, term, coefficient)
-            total = part if total is None else AffineBinaryOpExpr(AffineBinaryOpKind.Add, total, part)
+            scaled = term if coefficient == 1 else _binary(AffineBinaryOpKind.Mul, term, coefficient)
+            total = scaled if total is None else AffineBinaryOpExpr(AffineBinaryOpKind.Add, total, scaled)
         if total is None:
             return AffineConstantExpr(self.constant)
         return _binary(AffineBinaryOpKind.Add, total, self.constant) if self.constant else total

@@ -56,7 +56,7 @@ class _AtomTable:
         if atom in self.lengths:
             self.again.add(atom)
         else:
-            self.lengths[atom] = 1 + sum([self.length(part) for part in operands(atom)])
+            self.lengths[atom] = 1 + sum([self.length(operand) for operand in operands(atom)])
         return self.lengths[atom]
 
 
@@ -71,7 +71,13 @@ def _atom_json(atom: Atom, numbers: Mapping[Atom, int]) -> Any:
     if isinstance(atom, Symbol):
         return atom.name
     kind = "div" if isinstance(atom, Quotient) else atom.kind
-    return [kind, *(part if isinstance(part, int) else ["sum", _terms_json(part, numbers)] for part in operands(atom))]
+    return [
+        kind,
+        *(
+            operand if isinstance(operand, int) else ["sum", _terms_json(operand, numbers)]
+            for operand in operands(atom)
+        ),
+    ]
 
 
 def from_json(data: Any, symbols: Mapping[str, Dim] | None = None) -> Dim:

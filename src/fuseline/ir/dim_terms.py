@@ -23,8 +23,8 @@ class _Keyed:
 
     key: str = field(init=False, default="")
 
-    def _set_key(self, *parts: str) -> None:
-        text = f"{type(self).__name__}({', '.join(parts)})"
+    def _set_key(self, *fields: str) -> None:
+        text = f"{type(self).__name__}({', '.join(fields)})"
         if len(text) > LONGEST_KEY:
             text = f"{type(self).__name__}({hashlib.blake2b(text.encode(), digest_size=16).hexdigest()})"
         object.__setattr__(self, "key", text)
@@ -152,7 +152,7 @@ def to_text(dim: Dim) -> str:
 def _atom_text(atom: Atom) -> str:
     if isinstance(atom, Symbol):
         return atom.name
-    lhs, rhs = (text if len(text := to_text(part)) <= LONGEST_TEXT else ".." for part in operands(atom))
+    lhs, rhs = (text if len(text := to_text(operand)) <= LONGEST_TEXT else ".." for operand in operands(atom))
     return f"(({lhs}) // ({rhs}))" if isinstance(atom, Quotient) else f"{atom.kind}({lhs}, {rhs})"
 
 

@@ -8,7 +8,7 @@
     winograd=4               minimal filtering with 4 outputs along each axis
     winograd=4,blocks=28x64  and 28 tiles of the image by passes of 64 columns in a workgroup
 
-Parts are joined by commas. A text without `winograd` asks for the direct way. Whether a machine and a shape take a
+Settings are joined by commas. A text without `winograd` asks for the direct way. Whether a machine and a shape take a
 choice is for the kernel family to say.
 """
 
@@ -28,7 +28,7 @@ DEFAULT = "default"
 DIRECT = "direct"
 HINT = "write tile=6x32, blocks=2x8x4, order=rows, image=copied, direct or winograd=4, joined by commas"
 
-_PART = re.compile(
+_SETTING = re.compile(
     r"(?P<direct>direct)|tile=(?P<tile>[1-9]\d{0,5}x[1-9]\d{0,5})|blocks=(?P<blocks>[1-9]\d{0,8}(?:x[1-9]\d{0,8}){1,2})"
     r"|order=(?P<order>rows|columns)|image=(?P<image>copied|stored)|winograd=(?P<winograd>[1-9]\d?)"
 )
@@ -53,12 +53,12 @@ class KernelChoice:
         >>> KernelChoice(tile=(6, 32), order="rows").text
         'tile=6x32,order=rows'
         """
-        parts = [f"winograd={self.filtering}"] if self.filtering else []
-        parts += [f"tile={_product(self.tile)}"] if self.tile is not None else []
-        parts += [f"blocks={_product(self.blocks)}"] if self.blocks else []
-        parts += [f"order={self.order}"] if self.order else []
-        parts += [f"image={self.image}"] if self.image else []
-        return ",".join(parts) or DIRECT
+        settings = [f"winograd={self.filtering}"] if self.filtering else []
+        settings += [f"tile={_product(self.tile)}"] if self.tile is not None else []
+        settings += [f"blocks={_product(self.blocks)}"] if self.blocks else []
+        settings += [f"order={self.order}"] if self.order else []
+        settings += [f"image={self.image}"] if self.image else []
+        return ",".join(settings) or DIRECT
 
 
 def parse_choice(text: str) -> KernelChoice | None:
@@ -70,8 +70,8 @@ def parse_choice(text: str) -> KernelChoice | None:
     (None, None, None)
     """
     found: dict[str, str] = {}
-    for part in text.split(","):
-        match = _PART.fullmatch(part.strip())
+    for setting in text.split(","):
+        match = _SETTING.fullmatch(setting.strip())
         if match is None:
             return None
         name, value = next((name, value) for name, value in match.groupdict().items() if value is not None)
@@ -89,10 +89,10 @@ def parse_choice(text: str) -> KernelChoice | None:
     return choice if _is_one(choice, set(found)) else None
 
 
-def _is_one(choice: KernelChoice, parts: set[str]) -> bool:
-    """Whether the parts go together."""
+def _is_one(choice: KernelChoice, settings: set[str]) -> bool:
+    """Whether the settings go together."""
     if choice.filtering:
-        return parts <= {"winograd", "blocks"} and len(choice.blocks) in (0, 2)
+        return settings <= {"winograd", "blocks"} and len(choice.blocks) in (0, 2)
     return len(choice.blocks) in (0, 3)
 
 

@@ -53,7 +53,7 @@ def nodes_in(location: Attribute) -> tuple[str, ...]:
     if isinstance(location, FileLineColLoc):
         return (f"{location.filename.data}:{location.line.data}",)
     if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
-        return tuple(sorted({node for part in location.locations for node in nodes_in(part)}))
+        return tuple(sorted({node for inner in location.locations for node in nodes_in(inner)}))
     return ()
 
 

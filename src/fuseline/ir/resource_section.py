@@ -82,13 +82,13 @@ def _letter(escaped: re.Match[bytes]) -> bytes:
 
 def section_text(arrays: Mapping[str, NDArray[np.generic]], texts: Mapping[str, str]) -> str:
     """The section with the bytes of `arrays`, and `texts` of one line each; empty for none of either."""
-    parts: list[str] = []
+    tables: list[str] = []
     if arrays:
-        parts.append(_table("dialect_resources", "builtin", [_blob(*item) for item in arrays.items()]))
+        tables.append(_table("dialect_resources", "builtin", [_blob(*item) for item in arrays.items()]))
     if texts:
         lines = [f'{name}: "{_escaped(text)}"' for name, text in texts.items()]
-        parts.append(_table("external_resources", "fuseline", lines))
-    return "\n{-#\n" + ",\n".join(parts) + "\n#-}\n" if parts else ""
+        tables.append(_table("external_resources", "fuseline", lines))
+    return "\n{-#\n" + ",\n".join(tables) + "\n#-}\n" if tables else ""
 
 
 def _table(kind: str, owner: str, lines: list[str]) -> str:

@@ -29,11 +29,11 @@ class OnTensors(IRDLOperation, ABC):
     """An op that is xDSL's of the same name on each element."""
 
     @classmethod
-    def create(cls, operands: Sequence[SSAValue] = (), result_types: Sequence[Attribute] = (), **parts: Any) -> Any:
+    def create(cls, operands: Sequence[SSAValue] = (), result_types: Sequence[Attribute] = (), **rest: Any) -> Any:
         """The op on tensors, or on scalars where the result is one."""
         if result_types and not isinstance(result_types[0], TensorType):
-            return _SCALARS[cls.name].create(operands=operands, result_types=result_types, **parts)
-        return super().create(operands=operands, result_types=result_types, **parts)
+            return _SCALARS[cls.name].create(operands=operands, result_types=result_types, **rest)
+        return super().create(operands=operands, result_types=result_types, **rest)
 
     def verify_(self) -> None:
         """Raises VerifyException unless operands and result are tensors of one shape."""

@@ -107,9 +107,9 @@ def write_tensors(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], metadata: 
     first = file.tell()
     file.write(_LENGTH.pack(len(_padded(header))) + _padded(header))
     for _, array in ordered:
-        for part in _parts(array):
-            file.write(part)
-            digest.update(part)
+        for chunk in _chunks(array):
+            file.write(chunk)
+            digest.update(chunk)
     header[METADATA][DIGEST] = digest.hexdigest()
     last = file.tell()
     file.seek(first + _LENGTH.size)
@@ -137,8 +137,8 @@ def _padded(header: Mapping[str, Any]) -> bytes:
     return text + b" " * (-(_LENGTH.size + len(text)) % _ALIGNMENT)
 
 
-def _parts(array: NDArray[Any]) -> Iterator[Any]:
-    """The bytes of an array in the order of its elements, whole where they lie so, else copied a part at a time."""
+def _chunks(array: NDArray[Any]) -> Iterator[Any]:
+    """The bytes of an array in the order of its elements, whole where they lie so, else copied a chunk at a time."""
     if array.size == 0:
         return
     little = array.dtype.newbyteorder("<")
@@ -149,7 +149,7 @@ def _parts(array: NDArray[Any]) -> Iterator[Any]:
     else:
         rows = max(1, CHUNK_BYTES * len(array) // array.nbytes)
         for first in range(0, len(array), rows):
-            yield from _parts(array[first : first + rows] if len(array) > 1 else array[0])
+            yield from _chunks(array[first : first + rows] if len(array) > 1 else array[0])
 
 
 def _mapped(path: Path) -> mmap.mmap | bytes:

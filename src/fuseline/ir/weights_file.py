@@ -142,8 +142,8 @@ def file_name(said: Any) -> str:
     if not name:
         hint = "leave the attribute out, or emit the text again"
         raise FuselineError("E0302", "what lies beside the IR must name a file", node=WEIGHTS_ATTRIBUTE, hint=hint)
-    parts = PurePosixPath(name).parts
-    if "\0" in name or "\\" in name or PurePosixPath(name).is_absolute() or ".." in parts:
+    folders = PurePosixPath(name).parts
+    if "\0" in name or "\\" in name or PurePosixPath(name).is_absolute() or ".." in folders:
         raise wrong(name, "files must lie in the folder of the IR, or below it", "put the file beside the IR")
     return name
 

@@ -102,8 +102,8 @@ class ModelCheck(msgspec.Struct, kw_only=True):
 
 
 def _rank(row: DispatchCheck) -> tuple[bool, bool, float, int]:
-    part = row.error / row.allowed if row.allowed else row.error
-    return row.status != WRONG, not row.left, -part, row.number
+    ratio = row.error / row.allowed if row.allowed else row.error
+    return row.status != WRONG, not row.left, -ratio, row.number
 
 
 def dispatch_table(check: ModelCheck, limit: int | None = None) -> Table:

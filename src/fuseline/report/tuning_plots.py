@@ -125,8 +125,8 @@ def _point(x: float, y: float, row: TrialRow, extra: str = "") -> str:
     return f'<circle class="{row.state} {extra}" cx="{x}" cy="{y}" r="3.5"><title>{escape(words)}</title></circle>'
 
 
-def _svg(height: int, parts: Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {height + 4}" role="img">{"".join(parts)}</svg>'
+def _svg(height: int, elements: Sequence[str]) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {height + 4}" role="img">{"".join(elements)}</svg>'
 
 
 def _whole(value: float) -> str:

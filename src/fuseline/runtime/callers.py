@@ -20,8 +20,8 @@ def fair_threads(wanted: int, processors: int, callers: int | None = None) -> in
     many = len(running) if callers is None else callers
     if many <= 1:
         return wanted
-    part = max(processors // many, 1)
-    return min(wanted, 1 << (part.bit_length() - 1))
+    share = max(processors // many, 1)
+    return min(wanted, 1 << (share.bit_length() - 1))
 
 
 os.register_at_fork(after_in_child=running.clear)  # runs of the parent's other threads do not go on in a child

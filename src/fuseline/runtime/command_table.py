@@ -76,8 +76,8 @@ class CommandTable:
         sizes = [evaluate(size) for row in rows if isinstance(row, Arm) for size in row.sizes]
         ranges = shares.ranges if plan.threads > 1 else shares.ranges[:0]
         counts = len(words.words), len(sizes), 3 * len(words.patches), addresses.segments
-        parts = abi.CONTEXT_BYTES, abi.ROW_BYTES * len(rows), *(_WORD * count for count in counts)
-        at_rows, at_words, at_sizes, at_patches, at_segments, at_ranges, end = accumulate((*parts, ranges.nbytes))
+        lengths = abi.CONTEXT_BYTES, abi.ROW_BYTES * len(rows), *(_WORD * count for count in counts)
+        at_rows, at_words, at_sizes, at_patches, at_segments, at_ranges, end = accumulate((*lengths, ranges.nbytes))
         self._block: Bytes = aligned_empty((end,), np.dtype(np.uint8))
         self.address = base = address_of(self._block)
         self._memory: Any = self._block.data

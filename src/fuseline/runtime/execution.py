@@ -88,7 +88,7 @@ class Workspace:
             self.scratch = reserve(scratch_bytes)
 
 
-class TableParts(NamedTuple):
+class TableContents(NamedTuple):
     """What a command table is written from, beside its steps."""
 
     shares: Shares
@@ -131,20 +131,20 @@ class Execution:
             address_of(workspace.arena),
             [address_of(constant) for constant in code.constants],
         )
-        parts = TableParts(
+        contents = TableContents(
             share_grids(native, self.threads, evaluate, program.split_above_ns),
             Addresses(self._address, self._segment, len(program.inputs) + len(program.outputs), in_arena),
             ThreadPlan(self.threads, address_of(workspace.scratch), stride),
         )
-        self._bind(native, parts)
+        self._bind(native, contents)
         self._outputs = [] if stage else [output_room(spec, evaluate) for spec in program.outputs]
         self._ranges = None if len(native) == len(program.steps) else _ranges(program)
         self._rows = sum(1 for _ in rows_of(native))
         self._copies: dict[int, Array] = {}
 
-    def _bind(self, steps: Sequence[Command | Loop], parts: TableParts) -> None:
+    def _bind(self, steps: Sequence[Command | Loop], contents: TableContents) -> None:
         """Write the command table."""
-        shares, addresses, plan = parts
+        shares, addresses, plan = contents
         self._table = CommandTable(steps, shares, self._evaluate, addresses, self._code.pages.base, plan)
 
     def _set_range(self, first: int, last: int) -> None:

@@ -84,8 +84,8 @@ def flat_outputs(outputs: Mapping[str, Any]) -> Feeds:
         elif isinstance(value, dict):
             out |= flat_outputs(
                 {
-                    f"{name}.{part}": np.asarray(list(values))
-                    for part, values in (("keys", value), ("values", value.values()))
+                    f"{name}.{suffix}": np.asarray(list(values))
+                    for suffix, values in (("keys", value), ("values", value.values()))
                 }
             )  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
         elif value is not None:

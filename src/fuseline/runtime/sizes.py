@@ -73,7 +73,7 @@ def symbols_of(size: Size) -> set[str]:
         return set()
     atoms = [*(size[1] if size[0] == "let" else ()), *(atom for term in size[-1] for atom in term[1:])]
     found = {atom for atom in atoms if isinstance(atom, str)}
-    return found.union(*(symbols_of(part) for atom in atoms if isinstance(atom, tuple) for part in atom[1:]))
+    return found.union(*(symbols_of(operand) for atom in atoms if isinstance(atom, tuple) for operand in atom[1:]))
 
 
 class SizeEvaluator:
@@ -110,9 +110,9 @@ class SizeEvaluator:
         return (
             self._values[atom]
             if isinstance(atom, str)
-            else _OPERATIONS[atom[0]](self._part(atom[1], shared), self._part(atom[2], shared))
+            else _OPERATIONS[atom[0]](self._operand(atom[1], shared), self._operand(atom[2], shared))
         )
 
-    def _part(self, size: Size, shared: list[int]) -> int:
+    def _operand(self, size: Size, shared: list[int]) -> int:
         """A size inside of another one; where numbers stand for atoms, what they stand for decides."""
         return self._computed(size, shared) if shared and isinstance(size, tuple) else self(size)

@@ -97,9 +97,9 @@ class StagedExecution:
         found = self._bound.pop(key, None)
         if found is None or not found.lies_in(self._workspace):
             steps = () if stage == _NO_STAGE else self._stages[stage][0]
-            part = self._program._replace(steps=steps, arena_bytes=arena, serial_below_ns=0)
+            stage_program = self._program._replace(steps=steps, arena_bytes=arena, serial_below_ns=0)
             with numbers_that_fit():
-                found = self._execution(part, self._code, self._workspace, values, self.threads, stage=True)
+                found = self._execution(stage_program, self._code, self._workspace, values, self.threads, stage=True)
         self._bound[key] = found
         while len(self._bound) > BOUND_PER_STAGE * (len(self._stages) + 1):
             self._bound.pop(next(iter(self._bound)))

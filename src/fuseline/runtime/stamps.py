@@ -163,9 +163,9 @@ class StampedTable:
     def _command(self, command: Command, trips: int | None = None) -> Iterator[Command]:
         """A command between its stamps; `trips`: of the loop that it is in."""
         first, last = self._row, self._row + len(command.arms)
-        takes_part, barrier = (self._cut(first, last) > 0).tolist(), self._given.barriers[first]
+        participates, barrier = (self._cut(first, last) > 0).tolist(), self._given.barriers[first]
         count = 1 if trips is None else trips
-        self.stamped.append(Stamped(command, self._words, count, tuple(takes_part), barrier))
+        self.stamped.append(Stamped(command, self._words, count, tuple(participates), barrier))
         starts = len(self._barriers)
         yield self._stamp(0, trips, barrier=barrier)
         for _ in command.arms:

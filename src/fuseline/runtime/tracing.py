@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.runtime.artifact import Artifact
-from fuseline.runtime.execution import Array, Execution, Launch, TableParts
+from fuseline.runtime.execution import Array, Execution, Launch, TableContents
 from fuseline.runtime.program import Command, HostCall, Loop
 from fuseline.runtime.session import Session
 from fuseline.runtime.stamps import Clock, StampedTable
@@ -149,11 +149,13 @@ class _TracedExecution(Execution):
         self._tracer = tracer
         super().__init__(*given, **options)
 
-    def _bind(self, steps: Sequence[Command | Loop], parts: TableParts) -> None:
-        self._stamps = stamps = StampedTable(steps, parts.shares, self.threads, self._evaluate, self._code.pages.base)
-        fixed = parts.addresses.fixed
-        placed = parts.addresses._replace(fixed=lambda ref: found if (found := stamps.address(ref)) else fixed(ref))
-        super()._bind(stamps.steps, parts._replace(shares=stamps.shares, addresses=placed))
+    def _bind(self, steps: Sequence[Command | Loop], contents: TableContents) -> None:
+        self._stamps = stamps = StampedTable(
+            steps, contents.shares, self.threads, self._evaluate, self._code.pages.base
+        )
+        fixed = contents.addresses.fixed
+        placed = contents.addresses._replace(fixed=lambda ref: found if (found := stamps.address(ref)) else fixed(ref))
+        super()._bind(stamps.steps, contents._replace(shares=stamps.shares, addresses=placed))
 
     def _set_range(self, first: int, last: int) -> None:
         super()._set_range(*self._stamps.rows(first, last))

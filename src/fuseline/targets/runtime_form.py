@@ -26,11 +26,11 @@ def runtime_form(value: Any, place: Callable[[BufferRef], BufferRef] | None = No
     if not isinstance(value, tuple):
         return value
     kind: Any = type(value)  # pyright: ignore[reportUnknownArgumentType]
-    parts = [
-        runtime_form(part, place)
-        for part in (place(value) if isinstance(value, BufferRef) and place is not None else value)
+    fields = [
+        runtime_form(field, place)
+        for field in (place(value) if isinstance(value, BufferRef) and place is not None else value)
     ]  # pyright: ignore[reportUnknownVariableType]
-    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+    return kind(*fields) if hasattr(kind, "_fields") else kind(fields)
 
 
 def program_of(schedule: Schedule, steps: Sequence[Step]) -> Program:

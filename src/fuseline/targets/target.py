@@ -130,9 +130,9 @@ def kernel_of_arms(symbol: str, arms: Sequence[Arm], kernels: Sequence[CompiledK
     if len(arms) == 1 and arms[0].is_whole:
         return kernels[0]
     places = [tuple((result.position, result.offset) for result in arm.results) for arm in arms]
-    parts = zip(arms, kernels, places, strict=True)
+    placed = zip(arms, kernels, places, strict=True)
     return joined_kernel(
-        symbol, [KernelArm(kernel, arm.operands, results, arm.sizes) for arm, kernel, results in parts]
+        symbol, [KernelArm(kernel, arm.operands, results, arm.sizes) for arm, kernel, results in placed]
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fuseline.errors import FuselineError
 
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(trials?|h|m|min|s)?", re.IGNORECASE)
+_LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*(trials?|h|m|min|s)?", re.IGNORECASE)
 _SECONDS = {"h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
 
 
@@ -32,8 +32,8 @@ def parse_budget(text: str) -> Budget:
     """
     trials: int | None = None
     seconds: float | None = None
-    for part in text.split(","):
-        found = _PART.fullmatch(part.strip())
+    for limit in text.split(","):
+        found = _LIMIT.fullmatch(limit.strip())
         unit = (found[2] or "").lower() if found is not None else ""
         number = float(found[1]) if found is not None else 0.0
         if unit.startswith("trial") and trials is None and number.is_integer() and number > 0:

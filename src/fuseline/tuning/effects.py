@@ -55,7 +55,7 @@ class Effects:
             return [changes] if changes else []
         names = list(changes)
         middle = len(names) // 2
-        return [{name: changes[name] for name in part} for part in (names[:middle], names[middle:]) if part]
+        return [{name: changes[name] for name in half} for half in (names[:middle], names[middle:]) if half]
 
     def combination(self) -> dict[str, str]:
         """What gains, together: of choices about the same dispatches, the one that gains most."""
@@ -89,11 +89,11 @@ class Effects:
             return None
         ops = self.places.ops[name]
         share = base.outcome.seconds / default_seconds if default_seconds > 0 else 1.0
-        part = relative_time(told.outcome, base.outcome, ops, changed) if ops else None
-        if part is not None and is_noise(told.outcome, ops):
+        relative = relative_time(told.outcome, base.outcome, ops, changed) if ops else None
+        if relative is not None and is_noise(told.outcome, ops):
             return 0.0
-        if part is not None:
-            return share * (1 - part) * share_of(base.outcome, ops)
+        if relative is not None:
+            return share * (1 - relative) * share_of(base.outcome, ops)
         if others or told.relative is None or base.relative is None:
             return None
         return base.relative - told.relative

@@ -50,7 +50,7 @@ def cpu_model(source: str) -> str:
 @cache
 def cache_sizes(folder: str) -> tuple[tuple[str, str], ...]:
     """Level and size of the caches for data, the smallest level first; nothing where the kernel does not say."""
-    rows = (tuple(_read(index / part) for part in ("level", "type", "size")) for index in Path(folder).glob("index*"))
+    rows = (tuple(_read(index / file) for file in ("level", "type", "size")) for index in Path(folder).glob("index*"))
     return tuple(sorted((level, size) for level, kind, size in rows if kind in ("Data", "Unified")))
 
 

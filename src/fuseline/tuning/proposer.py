@@ -39,7 +39,7 @@ class Proposer:
         self._swept = False
         self._regions: list[Region] | None = None
         self._spread = 8
-        self._parts: dict[tuple[int, int], float] = {}
+        self._relative: dict[tuple[int, int], float] = {}
 
     def propose(self, number: int) -> dict[str, str] | None:
         """The configuration of trial `number`, its choices that are no default; None where nothing new is left, or
@@ -165,11 +165,11 @@ class Proposer:
             return None
         ops = frozenset[str]().union(*(self.places.ops[knob.name] for knob in region.knobs))
         changed = frozenset[str]().union(*(self.places.ops[name] for name in changes))
-        part = relative_time(told.outcome, base.outcome, ops, changed)
-        if part is None:
+        relative = relative_time(told.outcome, base.outcome, ops, changed)
+        if relative is None:
             return None
-        self._parts[index, told.number] = part * self._parts.get((index, base.number), 1.0)
-        return _one(self._parts[index, told.number])
+        self._relative[index, told.number] = relative * self._relative.get((index, base.number), 1.0)
+        return _one(self._relative[index, told.number])
 
 
 def _one(value: float | None) -> Sequence[float] | None:

@@ -73,9 +73,9 @@ def regions(knobs: Iterable[Knob], places: Places) -> list[list[Knob]]:
     return [everywhere, *found] if everywhere else found
 
 
-def digest_number(*parts: object) -> int:
-    """A number of 32 bits that depends on nothing but `parts`."""
-    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=4).digest())
+def digest_number(*values: object) -> int:
+    """A number of 32 bits that depends on nothing but `values`."""
+    return int.from_bytes(hashlib.blake2b(repr(values).encode(), digest_size=4).digest())
 
 
 def _sampler(seed: int) -> optuna.samplers.BaseSampler:

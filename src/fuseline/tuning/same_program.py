@@ -20,8 +20,8 @@ def same_program(first: Any, second: Any) -> bool:
 
 
 def _same(first: Artifact, second: Artifact) -> bool:
-    parts = ("code", "program", "machine", "entries", "fixups")
-    return all(getattr(first, part) == getattr(second, part) for part in parts) and _same_constants(first, second)
+    fields = ("code", "program", "machine", "entries", "fixups")
+    return all(getattr(first, field) == getattr(second, field) for field in fields) and _same_constants(first, second)
 
 
 def _same_constants(first: Artifact, second: Artifact) -> bool:

@@ -201,5 +201,5 @@ class Search:
 def _failed_default(outcome: TrialOutcome) -> FuselineError:
     """The error of a default that cannot be measured."""
     error = outcome.error or {"code": "E0901", "message": f"the default compile was {outcome.state}"}
-    parts = {name: error.get(name) for name in ("node", "hint", "phase")}
-    return FuselineError(error["code"], error["message"], **parts)
+    rest = {name: error.get(name) for name in ("node", "hint", "phase")}
+    return FuselineError(error["code"], error["message"], **rest)

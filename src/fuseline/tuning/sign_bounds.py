@@ -72,6 +72,6 @@ def _bound(odds: np.ndarray, left: float) -> int:
     return int(np.searchsorted(-above, -left * (1 + 1e-12)))
 
 
-def spending(part: float, error: float) -> float:
-    """How much of `error` may be spent when a `part` of the planned rounds is over: 0 to 1."""
-    return error * log(1 + (e - 1) * part)
+def spending(fraction: float, error: float) -> float:
+    """How much of `error` may be spent when a `fraction` of the planned rounds is over: 0 to 1."""
+    return error * log(1 + (e - 1) * fraction)

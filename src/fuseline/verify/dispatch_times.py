@@ -72,7 +72,7 @@ class DispatchTimer:
         self.labels = [label for _, label, _ in launches]
         self.trips = [int(evaluate(trips)) for _, _, trips in launches]
         self._launches = [(step, trips) for (step, _, _), trips in zip(launches, self.trips, strict=True)]
-        self._parts: dict[tuple[int, int], Session] = {}
+        self._sessions: dict[tuple[int, int], Session] = {}
         empty = self._whole.part(program._replace(steps=(), serial_below_ns=0))
         empty.run(feeds)
         self._empty = float(np.median([self._seconds(empty) for _ in range(TRIALS)]))
@@ -81,12 +81,12 @@ class DispatchTimer:
         """Seconds that a run spends in a command, by one timing of `repeats` launches; one in a loop counts as often as
         the loop runs it."""
         step, trips = self._launches[index]
-        part = self._parts.get((index, repeats))
-        if part is None:
+        session = self._sessions.get((index, repeats))
+        if session is None:
             program = self._whole.artifact.program._replace(steps=(step,) * repeats, serial_below_ns=0)
-            part = self._parts[index, repeats] = self._whole.part(program)
-            part.run(self._feeds)
-        return trips * max(self._seconds(part) - self._empty, 0.0) / repeats
+            session = self._sessions[index, repeats] = self._whole.part(program)
+            session.run(self._feeds)
+        return trips * max(self._seconds(session) - self._empty, 0.0) / repeats
 
     def _seconds(self, session: Session) -> float:
         start = self._clock()
@@ -116,9 +116,9 @@ def _traced(session: Session, feeds: Mapping[str, Any]) -> dict[int, tuple[str, 
         if event.kind == "command":
             launches.setdefault((event.number, event.trip), []).append(event)
     found: dict[int, tuple[str, float]] = {}
-    for (number, _), parts in launches.items():
-        taken = max(part.end for part in parts) - min(part.begin for part in parts)
-        found[number] = parts[0].label, found.get(number, ("", 0.0))[1] + taken * 1e-9
+    for (number, _), timed in launches.items():
+        taken = max(launch.end for launch in timed) - min(launch.begin for launch in timed)
+        found[number] = timed[0].label, found.get(number, ("", 0.0))[1] + taken * 1e-9
     return found
 
 

@@ -223,7 +223,7 @@ def test_parts_are_what_hangs_together_through_values():
     first, other = p.unary(p.x[0]), p.unary(p.x[1])
     second = p.unary(p.collapse(first))
     loops = _loops([first, other, second])
-    assert loops.parts() == [[_op(first), _op(second)], [_op(other)]]
+    assert loops.components() == [[_op(first), _op(second)], [_op(other)]]
 
 
 # what is claimed ------------------------------------------------------------------------------------------------------

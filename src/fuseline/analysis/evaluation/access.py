@@ -169,7 +169,7 @@ def evaluate_expression(expression: AffineExpr, dims: Sequence[Any], symbols: Se
         return dims[expression.position]
     if not isinstance(expression, AffineBinaryOpExpr):
         return symbols[expression.position]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-    lhs, rhs = (evaluate_expression(part, dims, symbols) for part in (expression.lhs, expression.rhs))
+    lhs, rhs = (evaluate_expression(operand, dims, symbols) for operand in (expression.lhs, expression.rhs))
     match expression.kind:
         case AffineBinaryOpKind.Add:
             return lhs + rhs

@@ -116,10 +116,10 @@ def erf(x: Array) -> Array:
     wide = np.ascontiguousarray(x, dtype=np.float64).reshape(-1)
     size = np.abs(wide)
     out = np.where(np.isnan(wide), wide, np.copysign(1.0, wide))
-    for low, high, part in _INTERVALS:
+    for low, high, approximation in _INTERVALS:
         chosen = np.flatnonzero((size >= low) & (size < high))
         if chosen.size:
-            out[chosen] = np.copysign(part(size[chosen]), wide[chosen])
+            out[chosen] = np.copysign(approximation(size[chosen]), wide[chosen])
     return out.reshape(x.shape).astype(x.dtype)
 
 

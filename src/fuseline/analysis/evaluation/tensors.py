@@ -104,7 +104,7 @@ def _slices(
             raise failure(
                 op, f"dimension {axis} of size {shape[axis]} is sliced at {offset}, {size} elements, stride {stride}"
             )
-    return tuple(_slice(*part) for part in zip(offsets, sizes, strides, strict=True)), sizes
+    return tuple(_slice(*bounds) for bounds in zip(offsets, sizes, strides, strict=True)), sizes
 
 
 def _slice(offset: int, size: int, stride: int) -> slice:

@@ -44,12 +44,12 @@ def components(sources: Mapping[T, Set[T]]) -> list[list[T]]:
 
 
 def _popped(stack: list[T], on_stack: set[T], last: T) -> list[T]:
-    part: list[T] = []
+    component: list[T] = []
     while True:
-        part.append(stack.pop())
-        on_stack.discard(part[-1])
-        if part[-1] == last:
-            return part
+        component.append(stack.pop())
+        on_stack.discard(component[-1])
+        if component[-1] == last:
+            return component
 
 
 def in_order(sources: Mapping[T, Set[T]], place: Mapping[T, int]) -> list[T]:

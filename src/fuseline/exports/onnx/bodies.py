@@ -135,7 +135,7 @@ class Bodies:
         product = onnx.NodeProto()
         product.CopyFrom(node)
         del product.input[_BIAS:]
-        names = {part: f"{node.name}/{part}" for part in ("product", "shape", "bias")}
+        names = {suffix: f"{node.name}/{suffix}" for suffix in ("product", "shape", "bias")}
         product.name, product.output[0] = names["product"], names["product"]
         sizes = helper.make_tensor("shape", onnx.TensorProto.INT64, [rank], [1, -1, *[1] * (rank - 2)])
         return [

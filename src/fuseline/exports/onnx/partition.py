@@ -24,16 +24,16 @@ LAST_PHASE = "dedup"
 
 _PRODUCTS = frozenset({Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE})
 _ROOTS = frozenset({*_PRODUCTS, Kind.POOLING, Kind.REDUCTION})
-_NO_PART = FREE | {Kind.RESHAPE, Kind.OTHER}
+_NOT_COUNTED = FREE | {Kind.RESHAPE, Kind.OTHER}
 
 
 @dataclass(frozen=True)
 class Partition:
-    """The records of a compile; `parts`: how many ops of each kind a source node began as, by its name; `names`: those
-    of the nodes of the model."""
+    """The records of a compile; `op_kinds`: how many ops of each kind a source node began as, by its name; `names`:
+    those of the nodes of the model."""
 
     record: CompileRecord
-    parts: Mapping[str, Counter[Kind]]
+    op_kinds: Mapping[str, Counter[Kind]]
     names: frozenset[str]
 
     def homes(self) -> dict[str, list[int]]:
@@ -47,19 +47,19 @@ class Partition:
             for member in dispatch.members:
                 for name in spelled_from(member.nodes, self.names):
                     fits, alone = found[name].get(number, (False, False))
-                    fits = fits or _fits(Kind(member.kind), self.parts.get(name, Counter()))
+                    fits = fits or _fits(Kind(member.kind), self.op_kinds.get(name, Counter()))
                     found[name][number] = (fits, alone or len(member.nodes) == 1)
         return {name: _chosen(places) for name, places in found.items()}
 
     def is_repeatable(self, name: str) -> bool:
         """Whether a node in several dispatches is computed in each of them: it is one op, and no root."""
-        parts = self.parts.get(name, Counter())
-        return parts.total() <= 1 and not _ROOTS & parts.keys()
+        op_kinds = self.op_kinds.get(name, Counter())
+        return op_kinds.total() <= 1 and not _ROOTS & op_kinds.keys()
 
 
-def _fits(member: Kind, parts: Mapping[Kind, int]) -> bool:
-    heavy = _ROOTS & parts.keys()
-    if not heavy or member in parts:
+def _fits(member: Kind, op_kinds: Mapping[Kind, int]) -> bool:
+    heavy = _ROOTS & op_kinds.keys()
+    if not heavy or member in op_kinds:
         return True
     return member in _PRODUCTS and bool(_PRODUCTS & heavy)
 
@@ -73,26 +73,26 @@ def partition_of(model: OpenedModel, options: CompileOptions) -> Partition:
     """Compile `model` as far as its dispatches. Raises FuselineError as a compile does."""
     from fuseline.targets import create_target
 
-    parts: dict[str, Counter[Kind]] = {}
+    op_kinds: dict[str, Counter[Kind]] = {}
     names = frozenset(node.name for node in model.split.proto.graph.node)
 
     def observe(place: str, module: ModuleOp, ctx: Any) -> None:
         del ctx
         if place == START:
-            parts.update(_parts(module, names))
+            op_kinds.update(_op_kinds(module, names))
 
     chosen = replace(options, after_pass=observe)
     with gc_paused():
         module, ctx = prepare(model, chosen, create_target(options.target, options.threads, options.numerics))
         run_phases(module, ctx, chosen, until=LAST_PHASE)
-    return Partition(ctx.records, parts, names)
+    return Partition(ctx.records, op_kinds, names)
 
 
-def _parts(module: ModuleOp, names: frozenset[str]) -> dict[str, Counter[Kind]]:
+def _op_kinds(module: ModuleOp, names: frozenset[str]) -> dict[str, Counter[Kind]]:
     found: dict[str, Counter[Kind]] = defaultdict(Counter)
     for function in functions(module):
         for op in function.walk():
-            if kind(op) not in _NO_PART:
+            if kind(op) not in _NOT_COUNTED:
                 for name in spelled_from(provenance(op), names):
                     found[name][kind(op)] += 1
     return found

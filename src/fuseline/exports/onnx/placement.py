@@ -189,19 +189,19 @@ class _Placing:
     def join_cycles(self) -> bool:
         """Make one function of those that need each other; answers whether there were any."""
         units = self._units()
-        cycles = [part for part in components(self._edges(units)) if len(part) > 1]
-        for part in cycles:
-            outside = {number for what, number in part if what == "node"} & {*self.apart}
-            functions = sorted(number for what, number in part if what == "function")
+        cycles = [cycle for cycle in components(self._edges(units)) if len(cycle) > 1]
+        for cycle in cycles:
+            outside = {number for what, number in cycle if what == "node"} & {*self.apart}
+            functions = sorted(number for what, number in cycle if what == "function")
             if outside:
-                self._part(outside, functions)
+                self._separate(outside, functions)
                 continue
             for other in functions[1:]:
                 self._join(functions[0], other)
-            self._drawn.update((number, functions[0]) for what, number in part if what == "node")
+            self._drawn.update((number, functions[0]) for what, number in cycle if what == "node")
         return bool(cycles)
 
-    def _part(self, outside: Collection[int], functions: Collection[int]) -> None:
+    def _separate(self, outside: Collection[int], functions: Collection[int]) -> None:
         """Take what needs nodes that are in no function out of those functions, too."""
         behind = {*outside}
         for node in range(min(outside), len(self.graph.nodes)):

@@ -194,8 +194,8 @@ def _resize(editor: Editor, node: ir.Node, perm: Perm) -> Change | None:
         for index in (1, 2, 3):
             array, old = editor.constant(operand(node, index)), operand(node, index)
             if array is not None and old is not None and array.size:
-                parts = array.reshape(-1, len(perm))[:, list(perm)]
-                node.replace_input_with(index, editor.new_constant(parts.reshape(-1), f"{old.name}/turned"))
+                permuted = array.reshape(-1, len(perm))[:, list(perm)]
+                node.replace_input_with(index, editor.new_constant(permuted.reshape(-1), f"{old.name}/turned"))
 
     return turn
 

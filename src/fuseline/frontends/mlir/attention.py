@@ -50,7 +50,7 @@ class _Attention:
         self.op, self.emit = op, Emitter.before(op)
         self.query, self.key, self.value, self.scale = op.inputs[:4]
         self.mask = op.inputs[4] if len(op.inputs) == 5 else None
-        self.positions = [self._loops(part.data) for part in op.indexing_maps.data]
+        self.positions = [self._loops(entry.data) for entry in op.indexing_maps.data]
         query, key, value, _, *mask = self.positions[: len(op.inputs)]
         self.written = self.positions[len(op.inputs)]
         self.softmax = [loop for loop in value if loop not in self.written]

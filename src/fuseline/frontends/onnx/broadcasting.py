@@ -51,19 +51,21 @@ class Broadcasting:
 
     def __init__(self, *, literal: bool = False) -> None:
         self.literal = literal
-        self._parts: dict[Dim, frozenset[Dim]] = {}
+        self._operand_sizes: dict[Dim, frozenset[Dim]] = {}
 
     def dim(self, lhs: Dim, rhs: Dim, took_equal: TookEqual) -> Dim:
         """The size that two sizes broadcast to; `took_equal` is told of two that are taken to be equal. Raises like
         `broadcast_dim`."""
-        for part, whole in ((lhs, rhs), (rhs, lhs)):
-            if part in self._parts.get(whole, ()):
+        for operand, whole in ((lhs, rhs), (rhs, lhs)):
+            if operand in self._operand_sizes.get(whole, ()):
                 return whole
         out = broadcast_dim(lhs, rhs, literal=self.literal)
         if lhs != rhs and 1 not in (lhs, rhs) and taken_equal(lhs, rhs, literal=self.literal):
             took_equal(lhs, rhs)
         if out not in (lhs, rhs):
-            self._parts[out] = frozenset((lhs, rhs)).union(*(self._parts.get(size, ()) for size in (lhs, rhs)))
+            self._operand_sizes[out] = frozenset((lhs, rhs)).union(
+                *(self._operand_sizes.get(size, ()) for size in (lhs, rhs))
+            )
         return out
 
     def may_repeat(self, size: Dim, out: Dim) -> bool:

@@ -110,7 +110,7 @@ def _matmul_integer_to_float(s: Spelling) -> str:
 
 
 def _dynamic_matmul(s: Spelling) -> str:
-    quantized, scale, zero = (f"{s.label}/{part}" for part in ("quantized", "scale", "zero"))
+    quantized, scale, zero = (f"{s.label}/{suffix}" for suffix in ("quantized", "scale", "zero"))
     s.nodes.append(helper.make_node("DynamicQuantizeLinear", [s.input(0)], [quantized, scale, zero], name=quantized))
     return _integer_product(s, quantized, zero, s.input(1), s.input(3), s.op("Mul", scale, s.input(2)), s.input(4))
 

@@ -16,7 +16,7 @@ def source_name(location: Attribute) -> str:
     if isinstance(location, CallSiteLoc):
         return source_name(location.callee)
     if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
-        names = (source_name(part) for part in location.locations)
+        names = (source_name(inner) for inner in location.locations)
         return next((name for name in names if name), "")
     return ""
 

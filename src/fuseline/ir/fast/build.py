@@ -80,10 +80,10 @@ def _defaults(kind: type[Operation]) -> tuple[bool, dict[str, Attribute], dict[s
     definition = kind.get_irdl_definition()
     found = [
         {
-            name: part.default_value
-            for name, part in parts.items()
-            if not isinstance(part, OptionalDef) and part.default_value is not None
+            name: attribute_def.default_value
+            for name, attribute_def in declared.items()
+            if not isinstance(attribute_def, OptionalDef) and attribute_def.default_value is not None
         }
-        for parts in (definition.properties, definition.attributes)
+        for declared in (definition.properties, definition.attributes)
     ]
     return True, found[0], found[1]

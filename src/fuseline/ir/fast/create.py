@@ -159,13 +159,13 @@ class ScalarOps:
 
 def _key(kind: Any, operands: Sequence[Any], options: dict[str, Any]) -> Hashable | None:
     """What the properties of the op depend on; None where that cannot be told."""
-    parts = [operand.type if isinstance(operand, SSAValue) else operand for operand in (*operands, *options.values())]
-    if any(not isinstance(part, Attribute | int | str) for part in parts):
+    entries = [operand.type if isinstance(operand, SSAValue) else operand for operand in (*operands, *options.values())]
+    if any(not isinstance(entry, Attribute | int | str) for entry in entries):
         return None
     return (
         kind,
         *options,
-        *((type(part), part) for part in parts),
+        *((type(entry), entry) for entry in entries),
         tuple(isinstance(operand, SSAValue) for operand in operands),
     )
 

@@ -11,7 +11,7 @@ from xdsl.ir.core import OpTraits
 from xdsl.traits import IsTerminator
 
 from fuseline.ir.hlo.special_syntax import SPECIAL
-from fuseline.ir.hlo.syntax import parse_parts
+from fuseline.ir.hlo.syntax import parse_short_form
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser
@@ -64,9 +64,9 @@ class HloOp(Operation):
     def parse(cls, parser: Parser) -> Self:
         """The op as tools print it, behind its name."""
         special = SPECIAL.get(cls.name)
-        parts = special(parser) if special is not None else parse_parts(parser, cls.name)
+        parsed = special(parser) if special is not None else parse_short_form(parser, cls.name)
         return cls.create(
-            operands=parts.operands, result_types=parts.results, attributes=parts.attributes, regions=parts.regions
+            operands=parsed.operands, result_types=parsed.results, attributes=parsed.attributes, regions=parsed.regions
         )
 
 

@@ -24,13 +24,13 @@ from xdsl.ir import Attribute, Block, Region
 from xdsl.parser import UnresolvedOperand
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from fuseline.ir.hlo.syntax import Parts, parse_operand_list, parse_setting, parse_type_list, parse_values, resolve
+from fuseline.ir.hlo.syntax import ParsedOp, parse_operand_list, parse_setting, parse_type_list, parse_values, resolve
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser
 
 
-def _constant(parser: Parser) -> Parts:
+def _constant(parser: Parser) -> ParsedOp:
     attributes = parser.parse_optional_attr_dict()
     value = parser.parse_attribute()
     type_ = getattr(value, "type", None)
@@ -38,7 +38,7 @@ def _constant(parser: Parser) -> Parts:
         parser.raise_error("a constant must have a tensor type")
     if parser.parse_optional_punctuation(":") is not None:  # a shape that differs from the elements' one
         type_ = parser.parse_type()
-    return Parts(results=[type_], attributes={**attributes, "value": value})
+    return ParsedOp(results=[type_], attributes={**attributes, "value": value})
 
 
 # -- convolutions ------------------------------------------------------------------------------------------------------
@@ -47,19 +47,19 @@ def _constant(parser: Parser) -> Parts:
 _WINDOW = {"stride": "window_strides", "lhs_dilate": "lhs_dilation", "rhs_dilate": "rhs_dilation"}
 
 
-def _convolution(parser: Parser) -> Parts:
-    parts = Parts(unresolved=parse_operand_list(parser))
+def _convolution(parser: Parser) -> ParsedOp:
+    parsed = ParsedOp(unresolved=parse_operand_list(parser))
     parser.parse_keyword("dim_numbers")
     parser.parse_punctuation("=")
-    parts.attributes["dimension_numbers"] = StringAttr(_dimension_numbers(parser))
+    parsed.attributes["dimension_numbers"] = StringAttr(_dimension_numbers(parser))
     parser.parse_punctuation(",")
     parser.parse_keyword("window")
     parser.parse_punctuation("=")
-    parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _window_setting(parser, parts))
-    parts.attributes |= parser.parse_optional_attr_dict()
+    parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _window_setting(parser, parsed))
+    parsed.attributes |= parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
-    resolve(parser, "convolution", parts, parse_type_list(parser))
-    return parts
+    resolve(parser, "convolution", parsed, parse_type_list(parser))
+    return parsed
 
 
 def _dimension_numbers(parser: Parser) -> str:
@@ -76,40 +76,40 @@ def _names(parser: Parser) -> str:
     return ", ".join(str(value) for value in parse_values(parser))
 
 
-def _window_setting(parser: Parser, parts: Parts) -> None:
+def _window_setting(parser: Parser, parsed: ParsedOp) -> None:
     key = parser.parse_identifier()
     parser.parse_punctuation("=")
     if key == "pad":
         rows = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_values(parser))
         type_ = TensorType(i64, [len(rows), 2])
         numbers = [int(value) for row in rows for value in row]
-        parts.attributes["padding"] = DenseIntOrFPElementsAttr.from_list(type_, numbers)
+        parsed.attributes["padding"] = DenseIntOrFPElementsAttr.from_list(type_, numbers)
     elif key == "reverse":
         flags = [value in ("true", 1) for value in parse_values(parser)]
-        parts.attributes["window_reversal"] = DenseArrayBase.from_list(i64, [int(flag) for flag in flags])
+        parsed.attributes["window_reversal"] = DenseArrayBase.from_list(i64, [int(flag) for flag in flags])
     else:
-        parse_setting(parser, "convolution", _WINDOW.get(key, key), parts)
+        parse_setting(parser, "convolution", _WINDOW.get(key, key), parsed)
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 
 
-def _reduce(parser: Parser) -> Parts:
+def _reduce(parser: Parser) -> ParsedOp:
     pairs = parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: _reduced(parser))
     applied = _applied(parser)
     parser.parse_keyword("across")
     parser.parse_keyword("dimensions")
     parser.parse_punctuation("=")
-    parts = Parts(unresolved=[*(value for value, _ in pairs), *(init for _, init in pairs)])
-    parts.attributes["dimensions"] = DenseArrayBase.from_list(i64, [int(value) for value in parse_values(parser)])
-    parts.attributes |= parser.parse_optional_attr_dict()
+    parsed = ParsedOp(unresolved=[*(value for value, _ in pairs), *(init for _, init in pairs)])
+    parsed.attributes["dimensions"] = DenseArrayBase.from_list(i64, [int(value) for value in parse_values(parser)])
+    parsed.attributes |= parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     types = parse_type_list(parser)
     if not isinstance(types, FunctionType):
         parser.raise_error("expected the types of the operands and of the results")
-    resolve(parser, "reduce", parts, types)
-    parts.regions = [_region_of(parser, applied, parts) if applied is not None else _reducer(parser, len(pairs))]
-    return parts
+    resolve(parser, "reduce", parsed, types)
+    parsed.regions = [_region_of(parser, applied, parsed) if applied is not None else _reducer(parser, len(pairs))]
+    return parsed
 
 
 def _reduced(parser: Parser) -> tuple[UnresolvedOperand, UnresolvedOperand]:
@@ -125,9 +125,9 @@ def _applied(parser: Parser) -> str | None:
     return parser.parse_identifier() if parser.parse_optional_keyword("applies") is not None else None
 
 
-def _region_of(parser: Parser, name: str, parts: Parts) -> Region:
+def _region_of(parser: Parser, name: str, parsed: ParsedOp) -> Region:
     """The region that applies one op to two elements."""
-    element = parts.operands[-1].type
+    element = parsed.operands[-1].type
     kind = parser.ctx.get_optional_op(name)
     returned = parser.ctx.get_optional_op("stablehlo.return")
     if kind is None or returned is None:
@@ -158,50 +158,50 @@ def _argument(parser: Parser) -> Parser.Argument:
 # -- loops -------------------------------------------------------------------------------------------------------------
 
 
-def _while(parser: Parser) -> Parts:
+def _while(parser: Parser) -> ParsedOp:
     names: list[Any] = []
-    parts = Parts()
+    parsed = ParsedOp()
 
     def carried() -> None:
         names.append(parser.parse_argument(expect_type=False))
         parser.parse_punctuation("=")
-        parts.unresolved.append(parser.parse_unresolved_operand())
+        parsed.unresolved.append(parser.parse_unresolved_operand())
 
     parser.parse_comma_separated_list(parser.Delimiter.PAREN, carried)
     types: list[Attribute] = []
     if parser.parse_optional_punctuation(":") is not None:
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    parts.operands = parser.resolve_operands(parts.unresolved, types, parser.pos)
-    parts.results = types
+    parsed.operands = parser.resolve_operands(parsed.unresolved, types, parser.pos)
+    parsed.results = types
     if parser.parse_optional_keyword("attributes") is not None:
-        parts.attributes |= parser.parse_optional_attr_dict()
+        parsed.attributes |= parser.parse_optional_attr_dict()
     for word in ("cond", "do"):
         parser.parse_keyword(word)
         arguments = [name.resolve(type_) for name, type_ in zip(names, types, strict=True)]
-        parts.regions.append(parser.parse_region(arguments))
-    return parts
+        parsed.regions.append(parser.parse_region(arguments))
+    return parsed
 
 
-def _mesh(parser: Parser) -> Parts:
+def _mesh(parser: Parser) -> ParsedOp:
     """`sdy.mesh @mesh = <["x"=2]>`: how many devices there are, which is not looked at."""
     name = parser.parse_symbol_name()
     parser.parse_punctuation("=")
     if parser._current_token.kind is not MLIRTokenKind.LESS:  # pyright: ignore[reportPrivateUsage]
         parser.raise_error("expected the axes of the mesh")
     text = parser._parse_dialect_symbol_body()  # pyright: ignore[reportPrivateUsage]
-    return Parts(attributes={**parser.parse_optional_attr_dict(), "sym_name": name, "mesh": StringAttr(text)})
+    return ParsedOp(attributes={**parser.parse_optional_attr_dict(), "sym_name": name, "mesh": StringAttr(text)})
 
 
-def _sharded(parser: Parser) -> Parts:
+def _sharded(parser: Parser) -> ParsedOp:
     """`sdy.sharding_constraint %x <@mesh, [..]> : type`."""
-    parts = Parts(unresolved=[parser.parse_unresolved_operand()])
-    parts.attributes["sharding"] = StringAttr(parser._parse_dialect_symbol_body())  # pyright: ignore[reportPrivateUsage]
+    parsed = ParsedOp(unresolved=[parser.parse_unresolved_operand()])
+    parsed.attributes["sharding"] = StringAttr(parser._parse_dialect_symbol_body())  # pyright: ignore[reportPrivateUsage]
     parser.parse_punctuation(":")
-    resolve(parser, "sharding_constraint", parts, parse_type_list(parser))
-    return parts
+    resolve(parser, "sharding_constraint", parsed, parse_type_list(parser))
+    return parsed
 
 
-SPECIAL: dict[str, Callable[[Any], Parts]] = {
+SPECIAL: dict[str, Callable[[Any], ParsedOp]] = {
     "stablehlo.constant": _constant,
     "chlo.constant": _constant,
     "stablehlo.convolution": _convolution,

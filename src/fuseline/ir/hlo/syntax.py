@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Parts:
+class ParsedOp:
     """What an op is made of. `keywords` are words without a value, in order; `pairs` settings of two lists
     (`[1] x [0]`)."""
 
@@ -63,50 +63,50 @@ _OF_ITS_OPERANDS = ("return", "optimization_barrier", "tuple")
 """Ops behind which the types of the operands are listed."""
 
 
-def parse_parts(parser: Parser, name: str) -> Parts:
+def parse_short_form(parser: Parser, name: str) -> ParsedOp:
     """An op behind its name, up to its location. Raises ParseError."""
     mnemonic = name.partition(".")[2]
-    parts = Parts()
-    _parse_items(parser, mnemonic, parts)
-    parts.attributes |= parser.parse_optional_attr_dict()
-    _name_keywords(mnemonic, parts)
-    _parse_types(parser, mnemonic, parts)
-    return parts
+    parsed = ParsedOp()
+    _parse_items(parser, mnemonic, parsed)
+    parsed.attributes |= parser.parse_optional_attr_dict()
+    _name_keywords(mnemonic, parsed)
+    _parse_types(parser, mnemonic, parsed)
+    return parsed
 
 
 # -- operands and settings ---------------------------------------------------------------------------------------------
 
 
-def _parse_items(parser: Parser, mnemonic: str, parts: Parts) -> None:
+def _parse_items(parser: Parser, mnemonic: str, parsed: ParsedOp) -> None:
     while parser._current_token.kind not in (MLIRTokenKind.L_BRACE, MLIRTokenKind.COLON):  # pyright: ignore[reportPrivateUsage]
-        if not _parse_item(parser, mnemonic, parts):
+        if not _parse_item(parser, mnemonic, parsed):
             return
         parser.parse_optional_punctuation(",")
 
 
-def _parse_item(parser: Parser, mnemonic: str, parts: Parts) -> bool:
+def _parse_item(parser: Parser, mnemonic: str, parsed: ParsedOp) -> bool:
     """Read one operand, setting or word; False where there is none."""
     operand = parser.parse_optional_unresolved_operand()
     if operand is not None:
-        parts.unresolved.append(operand)
-        _parse_bounds(parser, mnemonic, parts)
+        parsed.unresolved.append(operand)
+        _parse_bounds(parser, mnemonic, parsed)
         return True
     symbol = parser.parse_optional_symbol_name()
     if symbol is not None:
-        parts.attributes["call_target_name"] = symbol
-        parts.unresolved += parse_operand_list(parser)
+        parsed.attributes["call_target_name"] = symbol
+        parsed.unresolved += parse_operand_list(parser)
         return True
     text = parser.parse_optional_str_literal()
     if text is not None:
-        parts.attributes["name"] = StringAttr(text)
+        parsed.attributes["name"] = StringAttr(text)
         return True
     word = parser.parse_optional_identifier()
     if word is None:
         return False
     if parser.parse_optional_punctuation("=") is None:
-        parts.keywords.append(word)
+        parsed.keywords.append(word)
     else:
-        parse_setting(parser, mnemonic, word, parts)
+        parse_setting(parser, mnemonic, word, parsed)
     return True
 
 
@@ -117,17 +117,17 @@ def parse_operand_list(parser: Parser) -> list[UnresolvedOperand]:
     return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
 
 
-def _parse_bounds(parser: Parser, mnemonic: str, parts: Parts) -> None:
+def _parse_bounds(parser: Parser, mnemonic: str, parsed: ParsedOp) -> None:
     """What follows an operand in brackets: `[first:last:step, ..]` of a slice, the number of an element of a tuple."""
     if parser._current_token.kind is not MLIRTokenKind.L_SQUARE:  # pyright: ignore[reportPrivateUsage]
         return
     if mnemonic != "slice":
         with parser.in_square_brackets():
-            parts.attributes["index"] = IntegerAttr(parser.parse_integer(), i64)
+            parsed.attributes["index"] = IntegerAttr(parser.parse_integer(), i64)
         return
     rows = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _bound(parser))
     for position, key in enumerate(("start_indices", "limit_indices", "strides")):
-        parts.attributes[key] = DenseArrayBase.from_list(i64, [row[position] for row in rows])
+        parsed.attributes[key] = DenseArrayBase.from_list(i64, [row[position] for row in rows])
 
 
 def _bound(parser: Parser) -> tuple[int, int, int]:
@@ -138,22 +138,22 @@ def _bound(parser: Parser) -> tuple[int, int, int]:
     return first, last, step
 
 
-def parse_setting(parser: Parser, mnemonic: str, key: str, parts: Parts) -> None:
+def parse_setting(parser: Parser, mnemonic: str, key: str, parsed: ParsedOp) -> None:
     """The value behind `key =`: a list, two lists, a number, a word, a text, or whatever stands between `<` and `>`."""
     name = _NAMES.get((mnemonic, key), key)
     kind = parser._current_token.kind  # pyright: ignore[reportPrivateUsage]
     if kind is MLIRTokenKind.L_SQUARE:
         values = parse_values(parser)
         if parser.parse_optional_keyword("x") is not None:
-            parts.pairs[name] = ([int(v) for v in values], [int(v) for v in parse_values(parser)])
+            parsed.pairs[name] = ([int(v) for v in values], [int(v) for v in parse_values(parser)])
         elif all(isinstance(value, int) for value in values):
-            parts.attributes[name] = DenseArrayBase.from_list(i64, [int(value) for value in values])
+            parsed.attributes[name] = DenseArrayBase.from_list(i64, [int(value) for value in values])
         else:
-            parts.attributes[name] = StringAttr(" ".join(str(value) for value in values))
+            parsed.attributes[name] = StringAttr(" ".join(str(value) for value in values))
     elif kind is MLIRTokenKind.LESS:
-        parts.attributes[name] = StringAttr(parser._parse_dialect_symbol_body())  # pyright: ignore[reportPrivateUsage]
+        parsed.attributes[name] = StringAttr(parser._parse_dialect_symbol_body())  # pyright: ignore[reportPrivateUsage]
     else:
-        parts.attributes[name] = _single(parser)
+        parsed.attributes[name] = _single(parser)
 
 
 def _single(parser: Parser) -> Attribute:
@@ -174,17 +174,17 @@ def parse_values(parser: Parser) -> list[int | str]:
     return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, value)
 
 
-def _name_keywords(mnemonic: str, parts: Parts) -> None:
+def _name_keywords(mnemonic: str, parsed: ParsedOp) -> None:
     """Words without a value, under the names that they have in the generic form; the lists of a product as one
     text."""
     if mnemonic in ("compare", "broadcast_compare"):
-        for key, word in zip(("comparison_direction", "compare_type"), parts.keywords, strict=False):
-            parts.attributes[key] = StringAttr(word)
+        for key, word in zip(("comparison_direction", "compare_type"), parsed.keywords, strict=False):
+            parsed.attributes[key] = StringAttr(word)
     if mnemonic in ("dot_general", "dot"):
-        parts.attributes["dot_dimension_numbers"] = StringAttr(_product_text(parts.pairs))
-    if mnemonic == "composite" and "call_target_name" in parts.attributes:
-        parts.attributes["name"] = parts.attributes.pop("call_target_name")
-    if mnemonic == "custom_call" and isinstance(parts.attributes.get("call_target_name"), SymbolRefAttr):
+        parsed.attributes["dot_dimension_numbers"] = StringAttr(_product_text(parsed.pairs))
+    if mnemonic == "composite" and "call_target_name" in parsed.attributes:
+        parsed.attributes["name"] = parsed.attributes.pop("call_target_name")
+    if mnemonic == "custom_call" and isinstance(parsed.attributes.get("call_target_name"), SymbolRefAttr):
         raise AssertionError("a symbol name is a text")
 
 
@@ -200,13 +200,13 @@ def _product_text(pairs: dict[str, tuple[list[int], list[int]]]) -> str:
 # -- types -------------------------------------------------------------------------------------------------------------
 
 
-def _parse_types(parser: Parser, mnemonic: str, parts: Parts) -> None:
+def _parse_types(parser: Parser, mnemonic: str, parsed: ParsedOp) -> None:
     if parser.parse_optional_punctuation(":") is None:  # an op without operands and results
-        if parts.unresolved:
+        if parsed.unresolved:
             parser.raise_error("expected ':' and the types of the operands")
         return
     types = parse_type_list(parser)
-    resolve(parser, mnemonic, parts, types)
+    resolve(parser, mnemonic, parsed, types)
 
 
 def parse_type_list(parser: Parser) -> FunctionType | list[Attribute]:
@@ -217,9 +217,9 @@ def parse_type_list(parser: Parser) -> FunctionType | list[Attribute]:
     return parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
 
 
-def resolve(parser: Parser, mnemonic: str, parts: Parts, types: FunctionType | list[Attribute]) -> None:
+def resolve(parser: Parser, mnemonic: str, parsed: ParsedOp, types: FunctionType | list[Attribute]) -> None:
     """Operands and result types as the types behind the colon say."""
-    count = len(parts.unresolved)
+    count = len(parsed.unresolved)
     if isinstance(types, FunctionType):
         inputs, outputs = list(types.inputs.data), list(types.outputs.data)
     elif mnemonic in _OF_ITS_OPERANDS:
@@ -232,5 +232,5 @@ def resolve(parser: Parser, mnemonic: str, parts: Parts, types: FunctionType | l
         inputs, outputs = [types[0]] * count, [types[0]]
     else:
         parser.raise_error(f"{len(types)} types for {count} operands")
-    parts.operands = parser.resolve_operands(parts.unresolved, inputs, parser.pos)
-    parts.results = outputs
+    parsed.operands = parser.resolve_operands(parsed.unresolved, inputs, parser.pos)
+    parsed.results = outputs

@@ -35,7 +35,7 @@ class _AttentionOp(IRDLOperation, ABC):
     OUTPUTS: ClassVar[int] = 1
 
     def verify_(self) -> None:
-        maps = [part.data for part in self.indexing_maps.data]
+        maps = [entry.data for entry in self.indexing_maps.data]
         if len(self.inputs) not in (4, 5) or len(self.outputs) != self.OUTPUTS or len(maps) != len(self.operands):
             raise VerifyException(
                 f"expected query, key, value, scale and perhaps a mask, {self.OUTPUTS} outputs, and a map for each of "

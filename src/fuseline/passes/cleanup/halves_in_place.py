@@ -58,7 +58,9 @@ def _comes_from(value: SSAValue, element: Attribute) -> bool:
     """Whether a half is widened, and then moved to `value`, for nobody else."""
     if _widened_from(value, element) is not None:
         return True
-    return _is_moved(value, element) and any(_comes_from(value.owner.operands[i], element) for i in _parts(value.owner))
+    return _is_moved(value, element) and any(
+        _comes_from(value.owner.operands[i], element) for i in _moved_operands(value.owner)
+    )
 
 
 def _widened_from(value: SSAValue, element: Attribute) -> SSAValue | None:
@@ -72,13 +74,13 @@ def _widened_from(value: SSAValue, element: Attribute) -> SSAValue | None:
 
 def _is_moved(value: SSAValue, element: Attribute) -> TypeGuard[OpResult]:
     """Whether `value` is made by an op that only moves data, for one reader, and could move halves as well."""
-    if not isinstance(value, OpResult) or not _parts(value.op):
+    if not isinstance(value, OpResult) or not _moved_operands(value.op):
         return False
     readers = [use for use in value.uses if not isinstance(use.operation, tensor.DimOp)]
     return len(readers) == 1 and (not isinstance(value.op, tensor.PadOp) or _padding(value.op, element) is not None)
 
 
-def _parts(op: Operation) -> Sequence[int]:
+def _moved_operands(op: Operation) -> Sequence[int]:
     """The operands whose elements `op` moves to its result; none where it does anything else."""
     if is_generic(op) and kind(op) not in _MOVES:
         return _chosen(op)
@@ -118,25 +120,25 @@ def _narrowed(value: SSAValue, element: Attribute, narrow: Narrow) -> SSAValue:
         return stored
     assert isinstance(value, OpResult)
     op = value.op
-    parts = _parts(op)
-    for index in parts:
-        part = operand_of(op, index)
-        moved = _comes_from(part, element)
-        set_operand(op, index, _narrowed(part, element, narrow) if moved else narrow(part, op))
+    indices = _moved_operands(op)
+    for index in indices:
+        operand = operand_of(op, index)
+        moved = _comes_from(operand, element)
+        set_operand(op, index, _narrowed(operand, element, narrow) if moved else narrow(operand, op))
     if isinstance(op, linalg.ops.GenericOp | linalg.ops.TransposeOp | linalg.ops.BroadcastOp):
-        _narrow_body(op, parts, element)
+        _narrow_body(op, indices, element)
     if isinstance(op, tensor.PadOp):
         _narrow_padding(op, element)
     set_type(value, attributes.tensor_type(element, shape_of(value)))
     return value
 
 
-def _narrow_body(op: Operation, parts: Sequence[int], element: Attribute) -> None:
+def _narrow_body(op: Operation, indices: Sequence[int], element: Attribute) -> None:
     """The body of a structured op that yields its input or chooses it, and the init, where that is no part."""
     init = len(op.operands) - 1
-    if init not in parts:
+    if init not in indices:
         set_operand(op, init, Emitter.before(op).empty_like(operand_of(op, init), element))
-    for index in {*parts, init}:
+    for index in {*indices, init}:
         set_type(body_of(op).args[index], element)
     for value in yielded(op) if is_generic(op) else ():
         set_type(value, element)

@@ -127,7 +127,7 @@ def _tightest(pair: Pair, counter: str, first: Dim, last: Dim) -> Sequence[Pair]
 def _slice_bounds(
     op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: Sequence[Dim], shapes: ShapeAnalysis
 ) -> Iterator[Pair]:
-    parts = (
+    bounds = (
         shapes.mixed(attributes.values(static), dynamic)
         for static, dynamic in (
             (op.static_offsets, op.offsets),
@@ -135,7 +135,7 @@ def _slice_bounds(
             (op.static_strides, op.strides),
         )
     )
-    for extent, offset, size, stride in zip(whole, *parts, strict=True):
+    for extent, offset, size, stride in zip(whole, *bounds, strict=True):
         last = d.add(offset, d.mul(d.sub(size, 1), stride))
         backwards = isinstance(stride, int) and stride < 0
         if not isinstance(stride, int):

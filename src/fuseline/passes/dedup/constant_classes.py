@@ -75,8 +75,8 @@ def sharing_for_free(variants: Sequence[ConstantVariant], price: SharingPrices) 
     """A class cut into those that may share code: a constant that costs time as an operand is the same in all of a
     part."""
     varying = differing(variants) if len(variants) > 1 else []
-    parts: dict[Hashable, list[ConstantVariant]] = {}
+    classes: dict[Hashable, list[ConstantVariant]] = {}
     for variant in variants:
         kept = [None if price(variant.entry, variant.constants[i]) is None else variant.values[i] for i in varying]
-        parts.setdefault(tuple(kept), []).append(variant)
-    return list(parts.values())
+        classes.setdefault(tuple(kept), []).append(variant)
+    return list(classes.values())

@@ -43,7 +43,7 @@ class ConstantsToOperandsPass(ModulePass):
         executables = [executable for executable in op.ops if isinstance(executable, flow.ExecutableOp)]
         found = classes(executables, extents=not contains(self.level, "shapes"))
         calls, arguments = calls_of(op), ScalarArguments()
-        for executable, groups in _fitting([part for part in found if len(part) > 1], ctx).items():
+        for executable, groups in _fitting([variants for variants in found if len(variants) > 1], ctx).items():
             for call in calls.get(executable.sym_name.data, ()):
                 arguments.append(call, [group[0].value for group in groups])
             add_operands(entry_of(executable), groups)
@@ -61,13 +61,13 @@ def _fitting(found: Sequence[Sequence[ConstantVariant]], ctx: CompilerContext) -
     too_many = [one for one, groups in operands.items() if not _fits(one, len(groups), ctx.target.binding_limit)]
     if not too_many:
         return operands
-    return _fitting([[one for one in part if one.executable not in too_many] for part in found], ctx)
+    return _fitting([[one for one in variants if one.executable not in too_many] for variants in found], ctx)
 
 
 def _shared(found: Sequence[Sequence[ConstantVariant]], price: SharingPrices) -> _Operands:
     operands: _Operands = {}
-    for part in (part for variants in found for part in sharing_for_free(variants, price)):
-        for variant, groups in _operands(part):
+    for variants in (free for each in found for free in sharing_for_free(each, price)):
+        for variant, groups in _operands(variants):
             operands.setdefault(variant.executable, []).extend(groups)
     return operands
 

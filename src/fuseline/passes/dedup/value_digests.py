@@ -72,5 +72,5 @@ def _form(type_: Attribute) -> str:
     return attributes.text(type_)
 
 
-def _digest(*parts: object) -> int:
-    return zlib.crc32(repr(parts).encode())
+def _digest(*values: object) -> int:
+    return zlib.crc32(repr(values).encode())

@@ -23,15 +23,19 @@ def too_long(dispatches: Sequence[DispatchRecord], kernels: Mapping[str, Compile
 
 def _too_long(dispatch: DispatchRecord, kernel: CompiledKernel) -> Iterator[tuple[str, ...]]:
     if kernel.arms and len(kernel.arms) == len(dispatch.arms):
-        yield from (arm.members for arm, part in zip(dispatch.arms, kernel.arms, strict=True) if part.kernel.too_long)
+        yield from (
+            arm.members
+            for arm, kernel_arm in zip(dispatch.arms, kernel.arms, strict=True)
+            if kernel_arm.kernel.too_long
+        )
     elif any(body.too_long for body in kernel.bodies):
         yield tuple(member.id for member in dispatch.members)
 
 
-def lowered(limits: Mapping[str, int], parts: Sequence[tuple[str, ...]], target_limit: int) -> dict[str, int]:
-    """The limits by member once each of `parts` has a lower one; `target_limit` holds for members without one."""
+def lowered(limits: Mapping[str, int], member_sets: Sequence[tuple[str, ...]], target_limit: int) -> dict[str, int]:
+    """The limits by member once each of `member_sets` has a lower one; `target_limit` holds for members without one."""
     out = dict(limits)
-    for members in parts:
+    for members in member_sets:
         limit = min(limits.get(member, target_limit) for member in members) // SHRUNK
         out |= {member: limit if limit * SHRUNK**3 > target_limit else 1 for member in members}
     return out

@@ -53,15 +53,15 @@ def _number_and_room(emit: Emitter, value: SSAValue) -> tuple[SSAValue, SSAValue
     return emit.scalar(number, element_of(value)), emit.empty(element_of(value), shape_of(value))
 
 
-def _materialize(value: SSAValue, parts: Callable[[Emitter], tuple[SSAValue, SSAValue]]) -> None:
-    """Have what leaves of a value that is one number everywhere computed; `parts`: the number, and an empty tensor like
-    the value."""
+def _materialize(value: SSAValue, number_and_room: Callable[[Emitter], tuple[SSAValue, SSAValue]]) -> None:
+    """Have what leaves of a value that is one number everywhere computed; `number_and_room`: the number, and an empty
+    tensor like the value."""
     leaving = [use for use in value.uses if _leaves(use)]
     if not leaving:
         return
     assert isinstance(value, OpResult)
     emit, rank = Emitter.after(value.op), len(shape_of(value))
-    number, room = parts(emit)
+    number, room = number_and_room(emit)
     filled = emit.generic([], [room], [identity_map(rank)], [PARALLEL] * rank, lambda body: [number]).results[0]
     for use in leaving:
         use.operation.operands[use.index] = filled

@@ -122,14 +122,14 @@ class _Code:
     @classmethod
     def of(cls, view: DispatchView, target: TargetDescription) -> _Code:
         """The facts of one executable's code."""
-        parts = subgrids(view)
+        grids = subgrids(view)
         members = [op for op in view.members if kind(op) is not Kind.RESHAPE]
         at = {op: i for i, op in enumerate(members)}
-        mine = [[op for op in part.members if op in at] for part in parts]
+        mine = [[op for op in subgrid.members if op in at] for subgrid in grids]
         roots = [root_of(ops) for ops in mine]
-        root = view.root if len(parts) == 1 else roots[0]  # the dearest arm's
+        root = view.root if len(grids) == 1 else roots[0]  # the dearest arm's
         extents = StructuredOp(root).loops(view.shapes) if is_generic(root) else ()
-        arms = [_arm(part, ops, at) for part, ops in zip(parts, mine, strict=True)] if len(parts) > 1 else []
+        arms = [_arm(subgrid, ops, at) for subgrid, ops in zip(grids, mine, strict=True)] if len(grids) > 1 else []
         return cls(
             kinds=tuple(kind(op).value for op in members),
             does=what_it_does(mine[0] if arms and root is not None else members, root),
@@ -143,9 +143,9 @@ class _Code:
         )
 
 
-def _arm(part: Subgrid, members: list[Operation], at: dict[Operation, int]) -> tuple[str, tuple[int, ...]]:
+def _arm(subgrid: Subgrid, members: list[Operation], at: dict[Operation, int]) -> tuple[str, tuple[int, ...]]:
     root = root_of(members)
-    stored = "fill" if splat_value(part.outputs[0].value) is not None else "copy"
+    stored = "fill" if splat_value(subgrid.outputs[0].value) is not None else "copy"
     return kind(root).value if root is not None else stored, tuple(at[op] for op in members)
 
 

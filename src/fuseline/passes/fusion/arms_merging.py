@@ -85,8 +85,8 @@ class ArmsMerging(SoftmaxMerging):
                 self.edge_words[read.producer, read.consumer] = outcome
 
     def _join(self, join: HorizontalMerge) -> None:
-        parts = list(dict.fromkeys(self.group_of[arm.members[0]] for arm in join.groups))
-        cycle = self._cycle(parts)
+        groups = list(dict.fromkeys(self.group_of[arm.members[0]] for arm in join.groups))
+        cycle = self._cycle(groups)
         if cycle is not None:
             self._tell(join.groups[-1], Outcome(join.rule, cycle))
             return
@@ -101,4 +101,4 @@ class ArmsMerging(SoftmaxMerging):
                     self.edge_words[read.producer, read.consumer] = outcome
         for arm in join.groups[1:]:
             self.side_by_side.append((join.rule, join.groups[0].root, arm.root))
-        self._replace(parts, group)
+        self._replace(groups, group)

@@ -160,6 +160,6 @@ def is_stored(read: Read, inside: Sequence[AbstractSet[Node]]) -> bool:
     if node.escapes:
         return True
     for other in node.readers:  # which may be thousands, the first of them outside
-        if other.value is read.value and not any([other.consumer in part for part in inside]):
+        if other.value is read.value and not any([other.consumer in members for members in inside]):
             return True
     return False

@@ -22,9 +22,9 @@ from fuseline.passes.fusion.node import Node, Read
 _CALL_NUMBER = re.compile(r"\.\d+$")
 
 
-def digest(*parts: str) -> str:
+def digest(*fields: str) -> str:
     """A short hash of texts."""
-    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=6).hexdigest()
+    return hashlib.blake2b("\x1f".join(fields).encode(), digest_size=6).hexdigest()
 
 
 class Texts:
@@ -50,17 +50,17 @@ def local_digest(node: Node, texts: Texts) -> str:
     """What a node is by itself: kind, loops, maps and body. Constants enter by type, symbols by their bounds and where
     they occur in the op."""
     names = _SymbolNames()
-    parts = [
+    fields = [
         node.kind.value,
         node.op.name,
         ",".join(names.text(dim) for dim in node.loops),
         ",".join(node.iterators),
         str(node.escapes),
     ]
-    parts += [",".join(map(str, axes)) for axes in node.written]
-    parts += [_read_text(read) + texts.of(read.value.type) for read in node.reads]
-    parts += _code(node.op, texts)
-    return digest(*parts)
+    fields += [",".join(map(str, axes)) for axes in node.written]
+    fields += [_read_text(read) + texts.of(read.value.type) for read in node.reads]
+    fields += _code(node.op, texts)
+    return digest(*fields)
 
 
 def _read_text(read: Read) -> str:

@@ -104,10 +104,10 @@ class PairMerging:
         fuel.spend("fusion", rule, tuple(node.name for node in nodes), tuple(names))
         return True
 
-    def _replace(self, parts: Sequence[Group], group: Group) -> None:
-        """`parts` are one group from now on."""
-        self.order.merge(parts, group)
-        self.alive.difference_update(parts)
+    def _replace(self, groups: Sequence[Group], group: Group) -> None:
+        """`groups` are one group from now on."""
+        self.order.merge(groups, group)
+        self.alive.difference_update(groups)
         self.alive.add(group)
         self.group_of.own(group, group.form())
 
@@ -206,9 +206,9 @@ class PairMerging:
         whole = next((group for group in (merge.producer, merge.consumer) if group in self.closed), None)
         return WhyNot("region", "it is a region of several arms already", whole.root.name) if whole else None
 
-    def _cycle(self, parts: Sequence[Group]) -> WhyNot | None:
+    def _cycle(self, groups: Sequence[Group]) -> WhyNot | None:
         """The refusal of groups with a node outside of them on a path between them."""
-        between = self.order.between(parts)
+        between = self.order.between(groups)
         return (
             WhyNot("cycle", f"{between.root.name} lies on a path between them", between.root.name)
             if between is not None

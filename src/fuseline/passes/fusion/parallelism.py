@@ -22,27 +22,27 @@ from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.node import node_operations
 
 
-def becomes_serial(group: Group, parts: Sequence[Group], target: TargetDescription) -> bool:
+def becomes_serial(group: Group, merged: Sequence[Group], target: TargetDescription) -> bool:
     """Whether a merge leaves fewer workgroups than threads where there were more.
 
     One thread counts as two: a root whose loops all lie inside a workgroup is cut for its caches no more.
     """
     left = _workgroups(group)
-    return left is not None and left < max(target.threads, 2) and left < max(_iterations(part) for part in parts)
+    return left is not None and left < max(target.threads, 2) and left < max(_iterations(former) for former in merged)
 
 
 def loses_parallelism(
-    group: Group, parts: Sequence[Group], graph: FusionGraph, target: TargetDescription
+    group: Group, merged: Sequence[Group], graph: FusionGraph, target: TargetDescription
 ) -> WhyNot | None:
     """The refusal of a merge that would leave a large dispatch with fewer workgroups than threads, None where it does
     not, or where what stays inside saves more than the other threads did."""
-    if not becomes_serial(group, parts, target) or _work(group) <= target.costs.serial_elements:
+    if not becomes_serial(group, merged, target) or _work(group) <= target.costs.serial_elements:
         return None
     left = _workgroups(group)
     assert left is not None
     numbers = {"parallel_iterations": float(left), "threads": float(target.threads)}
     if not group.heavy and not group.reads_elsewhere:
-        lost = elapsed_ns(group, graph, target) - sum(elapsed_ns(part, graph, target) for part in parts)
+        lost = elapsed_ns(group, graph, target) - sum(elapsed_ns(former, graph, target) for former in merged)
         if lost <= 0:
             return None
         numbers["predicted_loss_ns"] = float(round(lost))

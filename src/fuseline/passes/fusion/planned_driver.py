@@ -79,7 +79,7 @@ class PlannedDriver(Driver):
         return Outcome(PLAN, refusal) if refusal is not None else super()._judge_stream(candidate)
 
     def _stream_costs_time(self, candidate: Candidate, bytes_saved: int) -> WhyNot | None:
-        wanted = all(any(node in self.paid_for for node in part.members) for part in candidate.joined)
+        wanted = all(any(node in self.paid_for for node in merged.members) for merged in candidate.joined)
         return None if wanted else super()._stream_costs_time(candidate, bytes_saved)
 
     def _joinable(self) -> list[Group]:

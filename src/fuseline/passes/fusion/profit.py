@@ -56,9 +56,9 @@ def weigh(merge: Merge, graph: FusionGraph) -> Profit:
     return weigh_reads(merge.reads, (merge.producer, merge.consumer), graph)
 
 
-def weigh_reads(reads: Iterable[Read], parts: Sequence[Group], graph: FusionGraph) -> Profit:
-    """What it saves that `reads` of one of `parts` from another stay inside."""
-    inside = [part.member_set for part in parts]
+def weigh_reads(reads: Iterable[Read], merged: Sequence[Group], graph: FusionGraph) -> Profit:
+    """What it saves that `reads` of one of `merged` from another stay inside."""
+    inside = [former.member_set for former in merged]
     saved = 0
     for read in {id(read.value): read for read in reads}.values():
         size = assumed_size(graph.num_bytes(read.value))
@@ -79,13 +79,13 @@ def unprofitable(
     costs = merge.target.costs
     if not group.blocked and evaluated_ns <= bytes_saved / costs.stored_bytes_per_ns + costs.launch_ns:
         return None  # nothing is streamed
-    parts = (merge.producer, merge.consumer)
-    return costs_more(group, parts, graph, merge.target, bytes_saved, level, evaluated_ns, converts=converts)
+    merged = (merge.producer, merge.consumer)
+    return costs_more(group, merged, graph, merge.target, bytes_saved, level, evaluated_ns, converts=converts)
 
 
 def costs_more(
     group: Group,
-    parts: Sequence[Group],
+    merged: Sequence[Group],
     graph: FusionGraph,
     target: TargetDescription,
     bytes_saved: int,
@@ -94,14 +94,14 @@ def costs_more(
     *,
     converts: bool = False,
 ) -> WhyNot | None:
-    """The refusal of one group in place of `parts` that would work longer than it saves, None where it pays.
+    """The refusal of one group in place of `merged` that would work longer than it saves, None where it pays.
     `converts`: what it evaluates are conversions (`CONVERSION_SLACK`)."""
-    streamed = reread_ns(group, graph, target) - sum(reread_ns(part, graph, target) for part in parts)
-    direct = direct_ns(group, target) - sum(direct_ns(part, target) for part in parts)
-    sliding = sliding_ns(group, target) - sum(sliding_ns(part, target) for part in parts)
+    streamed = reread_ns(group, graph, target) - sum(reread_ns(former, graph, target) for former in merged)
+    direct = direct_ns(group, target) - sum(direct_ns(former, target) for former in merged)
+    sliding = sliding_ns(group, target) - sum(sliding_ns(former, target) for former in merged)
     more = streamed + evaluated_ns + direct + sliding
     stays = bytes_saved if not sliding else 0  # measured: blocks of an image are in a cache either way
-    saved = stays / target.costs.stored_bytes_per_ns + target.costs.launch_ns * (len(parts) - 1)
+    saved = stays / target.costs.stored_bytes_per_ns + target.costs.launch_ns * (len(merged) - 1)
     slack = max(SLACK[level], CONVERSION_SLACK if converts else 0.0)
     if more - saved <= slack * compute_ns(group, target):
         return None

@@ -48,14 +48,14 @@ class SoftmaxMerging(PairMerging):
 
     def _judge_stream(self, candidate: Candidate) -> Outcome:
         """Whether the parts of a softmax may be one group, and whether that pays."""
-        parts, group = candidate.joined, candidate.group
-        cycle = self._cycle(parts)
+        groups, group = candidate.joined, candidate.group
+        cycle = self._cycle(groups)
         if cycle is not None:
             return Outcome("structure", cycle)
-        banned = self.forbidding.together(parts)
+        banned = self.forbidding.together(groups)
         if banned is not None:
             return banned
-        saved = weigh_reads(candidate.reads, parts, self.graph).bytes_saved
+        saved = weigh_reads(candidate.reads, groups, self.graph).bytes_saved
         refusal = (
             illegal(candidate, self.target) or self.limits.refusal(group) or self._stream_costs_time(candidate, saved)
         )
@@ -69,6 +69,6 @@ class SoftmaxMerging(PairMerging):
         )
 
     def _stream_costs_time(self, candidate: Candidate, bytes_saved: int) -> WhyNot | None:
-        parts, group = candidate.joined, candidate.group
-        serial = loses_parallelism(group, parts, self.graph, self.target)
-        return serial or costs_more(group, parts, self.graph, self.target, bytes_saved, self.level)
+        groups, group = candidate.joined, candidate.group
+        serial = loses_parallelism(group, groups, self.graph, self.target)
+        return serial or costs_more(group, groups, self.graph, self.target, bytes_saved, self.level)

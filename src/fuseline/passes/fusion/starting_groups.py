@@ -48,8 +48,8 @@ def starting_group(
     has the ops as nodes (views aside)."""
     nodes = [graph.node_of(op) for op in ops]
     arms = [_arm(nodes, loops, arm, streams) for arm in range(len(loops.grids))]
-    parts = [part for arm in arms if arm.members for part in _apart(arm)]
-    return StartingGroup(tuple(sorted(parts, key=lambda group: group.members[0].position)))
+    groups = [group for arm in arms if arm.members for group in _apart(arm)]
+    return StartingGroup(tuple(sorted(groups, key=lambda group: group.members[0].position)))
 
 
 def _apart(arm: Group) -> Sequence[Group]:

@@ -31,9 +31,9 @@ def affine_body(op: linalg.ops.GenericOp, variables: Sequence[int], constants: d
     for inner in ops_of(block):
         if type(inner) is linalg.ops.YieldOp:
             return _operand(known, operand_of(inner, 0))
-        parts = [_operand(known, operand) for operand in operands_of(inner)]
+        forms = [_operand(known, operand) for operand in operands_of(inner)]
         rule = _RULES.get(type(inner))
-        made = rule(*parts) if rule is not None and None not in parts else _constant(inner)
+        made = rule(*forms) if rule is not None and None not in forms else _constant(inner)
         if made is None:
             return None
         known[result_of(inner)] = made
@@ -66,8 +66,8 @@ def _constant(op: Operation) -> Affine | None:
     return None
 
 
-def _is_constant(part: Affine) -> bool:
-    return part[0] is _ZERO
+def _is_constant(form: Affine) -> bool:
+    return form[0] is _ZERO
 
 
 def _add(a: Affine, b: Affine) -> Affine | None:

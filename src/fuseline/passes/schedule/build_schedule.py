@@ -101,5 +101,5 @@ def _with_refs(value: Any, place: Callable[[BufferRef], BufferRef]) -> Any:
         return place(value)
     if not isinstance(value, tuple):
         return value
-    parts = [_with_refs(part, place) for part in value]  # pyright: ignore[reportUnknownVariableType]
-    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    entries = [_with_refs(entry, place) for entry in value]  # pyright: ignore[reportUnknownVariableType]
+    return type(value)(*entries) if hasattr(value, "_fields") else tuple(entries)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

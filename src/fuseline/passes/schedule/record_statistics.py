@@ -140,9 +140,9 @@ def _complete(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledK
     dispatch.unshared = tuple(why for body in kernel.bodies for why in body.notes.get("unshared", ()))
     dispatch.sharing_loss = max((body.notes.get("lost", 0.0) for body in kernel.bodies), default=0.0)
     dispatch.fallback = _fallback(record, dispatch, kernel)
-    for arm, part in zip(dispatch.arms, kernel.arms, strict=False):
-        arm.family, arm.scratch_bytes = part.kernel.family, part.kernel.scratch_bytes
-        arm.workgroups = d.to_text(d.substitute(part.kernel.workgroups, dict(part.sizes)))
+    for arm, kernel_arm in zip(dispatch.arms, kernel.arms, strict=False):
+        arm.family, arm.scratch_bytes = kernel_arm.kernel.family, kernel_arm.kernel.scratch_bytes
+        arm.workgroups = d.to_text(d.substitute(kernel_arm.kernel.workgroups, dict(kernel_arm.sizes)))
 
 
 def _predict(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledKernel, costs: WorkCosts) -> None:

@@ -34,7 +34,7 @@ def _clusters(record: CompileRecord, ops: Sequence[Op]) -> Iterator[str]:
 
 def _op(op: Op) -> str:
     nodes = ", ".join(op.nodes[:3]) + (f", +{len(op.nodes) - 3}" if len(op.nodes) > 3 else "")
-    label = "\n".join(part for part in (f"{op.kind} {' x '.join(op.loops)}".strip(), nodes) if part)
+    label = "\n".join(line for line in (f"{op.kind} {' x '.join(op.loops)}".strip(), nodes) if line)
     return f"{_quoted(op.id)} [label={_quoted(label)}];"
 
 

@@ -74,8 +74,8 @@ def _at_fault(module: ModuleOp, ctx: CompilerContext, names: Sequence[str], comp
     """Those of the executables `names` with which alone the compiler fails."""
     if not names:
         return {}
-    part = _only(module, names)
-    program = flow_program(part, ctx)
+    excerpt = _only(module, names)
+    program = flow_program(excerpt, ctx)
     failures = compile_(program.text).failures
     if not failures:
         return {}

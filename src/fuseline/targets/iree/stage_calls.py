@@ -24,14 +24,14 @@ EXECUTOR = "iree"
 
 
 def complete_calls(
-    parts: StagedProgram, ctx: CompilerContext, code: bytes, parameters: Mapping[str, NDArray[Any]], device: str
+    stages: StagedProgram, ctx: CompilerContext, code: bytes, parameters: Mapping[str, NDArray[Any]], device: str
 ) -> None:
     """Give each call its first two operands, the module and the archive of its parameters, and declare what it
     calls."""
     archive = archive_in_memory(parameters)
     key = _digest(np.frombuffer(code, np.int8), archive)
     held = {"iree.module": np.frombuffer(code, np.int8), "iree.parameters": archive}
-    main = next(op for op in parts.host.ops if isinstance(op, FuncOp) and op.sym_name.data == "main")
+    main = next(op for op in stages.host.ops if isinstance(op, FuncOp) and op.sym_name.data == "main")
     block = main.body.block
     constants: list[SSAValue] = []
     for name, array in held.items():
@@ -40,11 +40,11 @@ def complete_calls(
         assert block.first_op is not None
         block.insert_op_before(constant, block.first_op)
         constants.append(constant.result)
-    for name, call in parts.calls.items():
+    for name, call in stages.calls.items():
         indices = [i for i, value in enumerate(call.arguments) if _is_index(value)]
         call.operands = [*constants, *call.arguments]
         node = {"function": name, "key": key, "device": device, "indices": indices}
-        parts.host.body.block.add_op(_declaration(call, json.dumps(node).encode()))
+        stages.host.body.block.add_op(_declaration(call, json.dumps(node).encode()))
 
 
 def _declaration(call: CallOp, node: bytes) -> FuncOp:

@@ -83,18 +83,18 @@ class IreeTarget(Target):
         be smaller first. Raises FuselineError: E0503 without the compiler, E0307 for what it does not compile in any
         form."""
         self._too_long = frozenset()
-        parts = staged(module.clone(), ctx)
-        if not parts.calls:
+        stages = staged(module.clone(), ctx)
+        if not stages.calls:
             return None
         known = launched(module)
-        built = self._built(parts.native, ctx, known, splits)
+        built = self._built(stages.native, ctx, known, splits)
         if built is None:
             return None
         self._remark(ctx, known)
         self.built, self.figures = built, built.compiled.figures
         device = self.backend.device(self.description.threads)
-        complete_calls(parts, ctx, built.compiled.code, built.program.parameters, device)
-        return parts.host
+        complete_calls(stages, ctx, built.compiled.code, built.program.parameters, device)
+        return stages.host
 
     def _built(
         self, native: ModuleOp, ctx: CompilerContext, known: Mapping[str, Launched], splits: bool

@@ -53,8 +53,8 @@ def solved(programs: Sequence[Classes], start: WorkCosts) -> Array:
         return np.concatenate([weights * (np.log(rows[:, seen] @ np.exp(costs)) - measured), PULL * (costs - at)])
 
     def slopes(costs: Array) -> Array:
-        parts = rows[:, seen] * np.exp(costs)
-        return np.concatenate([weights[:, None] * parts / parts.sum(axis=1, keepdims=True), PULL * np.eye(len(costs))])
+        terms = rows[:, seen] * np.exp(costs)
+        return np.concatenate([weights[:, None] * terms / terms.sum(axis=1, keepdims=True), PULL * np.eye(len(costs))])
 
     at = first[seen]
     span = np.log(SPAN)

@@ -57,10 +57,10 @@ def cross_validated(
     return rows
 
 
-def _row(model: str, threads: int, parts: Sequence[tuple[Classes, Array]], before: Array) -> LeftOut:
-    measured = np.concatenate([one.each(one.seconds) for one, _ in parts])
-    first = np.concatenate([one.each(one.predicted(before)) for one, _ in parts])
-    then = np.concatenate([one.each(after) for one, after in parts])
+def _row(model: str, threads: int, groups: Sequence[tuple[Classes, Array]], before: Array) -> LeftOut:
+    measured = np.concatenate([one.each(one.seconds) for one, _ in groups])
+    first = np.concatenate([one.each(one.predicted(before)) for one, _ in groups])
+    then = np.concatenate([one.each(after) for one, after in groups])
     return LeftOut(
         model=model, threads=threads, dispatches=len(measured), before=quality(first, measured),
         after=quality(then, measured),

@@ -149,7 +149,7 @@ def _note(row: DispatchCheck, found: Sequence[Agreement]) -> None:
         status = WRONG if one.problem else ROUNDING if one.rounding else row.status
         worse = status == WRONG and row.status != WRONG
         same = (status == WRONG) == (row.status == WRONG)
-        if worse or (same and (not row.dtype or _part(one.error, one.allowed) >= _part(row.error, row.allowed))):
+        if worse or (same and (not row.dtype or _ratio(one.error, one.allowed) >= _ratio(row.error, row.allowed))):
             row.dtype, row.error, row.ulps = one.dtype, one.error, one.ulps
             row.magnitude, row.allowed, row.detail = one.magnitude, one.allowed, one.problem
         row.status = WRONG if WRONG in (status, row.status) else status
@@ -161,5 +161,5 @@ def _note_proof(row: DispatchCheck, proof: Proof) -> None:
     row.left = row.left or proof.stayed is False
 
 
-def _part(error: float, allowed: float) -> float:
+def _ratio(error: float, allowed: float) -> float:
     return error / allowed if allowed else error

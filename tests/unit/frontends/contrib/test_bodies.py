@@ -82,7 +82,7 @@ def test_values_of_a_body() -> None:
 
     def rule(b: ContribBody) -> list[str | None]:
         x = b.input(0)
-        second, first = b.parts(x, (2, 3), 1)
+        second, first = b.split(x, (2, 3), 1)
         size = b.sized(x, 1)
         positions = b.positions(size, (0, 2))
         return [b.op("Add", x, b.like(2.0)), second, first, b.cast(positions, np.float32), b.ints(3, 4)]

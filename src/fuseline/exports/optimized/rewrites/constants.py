@@ -59,7 +59,7 @@ def _sizes(editor: Editor, node: ir.Node) -> list[Array] | None:
     if found is None and is_standard(node, "Gather", "Slice"):
         maker = node.inputs[0].producer() if node.inputs[0] is not None else None
         all_sizes = _shape(maker) if maker is not None else None
-        found = None if all_sizes is None else _part(editor, node, all_sizes)
+        found = None if all_sizes is None else _taken_sizes(editor, node, all_sizes)
     if found is None or any(not isinstance(size, int) for size in np.ravel(found)):
         return None
     return [np.asarray(found, np.int64)]
@@ -72,7 +72,7 @@ def _shape(node: ir.Node) -> Any:
     return np.array(dims, object)[attribute(node, "start", 0) : attribute(node, "end", None)]
 
 
-def _part(editor: Editor, node: ir.Node, all_sizes: Any) -> Any:
+def _taken_sizes(editor: Editor, node: ir.Node, all_sizes: Any) -> Any:
     if is_standard(node, "Gather"):
         places = editor.constant(operand(node, 1))
         inside = places is not None and (abs(places + 0.5) < len(all_sizes)).all()

@@ -162,8 +162,8 @@ def _cropped(places: Places, whole: Places) -> tuple[int, int] | None:
     if len(first) != 1:
         return None
     top, left = (int(place) for place in first[0])
-    part = whole[:, :, top : top + places.shape[2], left : left + places.shape[3]]
-    return (top, left) if np.array_equal(part, places) else None
+    window = whole[:, :, top : top + places.shape[2], left : left + places.shape[3]]
+    return (top, left) if np.array_equal(window, places) else None
 
 
 def _pads(node: ir.Node, source: Blocks, target: Blocks) -> list[int]:

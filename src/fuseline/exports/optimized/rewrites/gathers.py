@@ -1,6 +1,6 @@
-"""Parts of a reordered axis are taken from where it comes from.
+"""Sections of a reordered axis are taken from where it comes from.
 
-Gather -> Split (or Slices)      =>      a Gather, or a Slice, for each part
+Gather -> Split (or Slices)      =>      a Gather, or a Slice, for each section
 Gather -> Gather                 =>      one Gather
 """
 
@@ -42,20 +42,20 @@ def _axis(node: ir.Node, dims: int, default: int = 0) -> int:
 
 
 def _can_take(editor: Editor, user: ir.Node, node: ir.Node) -> bool:
-    """Whether `user` takes parts of a Gather, none of which is a Gather that is misread (`is_safe_gather`)."""
+    """Whether `user` takes sections of a Gather, none of which is a Gather that is misread (`is_safe_gather`)."""
     dims, source = sizes(node.outputs[0]), sizes(node.inputs[0])
     if dims is None or source is None:
         return False
     axis, order = _axis(node, len(dims)), _order(editor, node)
-    if order is None or not takes_part(editor, user, node.outputs[0], axis):
+    if order is None or not takes_sections(editor, user, node.outputs[0], axis):
         return False
     size = source[axis]
-    parts = _parts(editor, user, order, axis)
-    return all(isinstance(size, int) and (_in_a_row(part) or is_safe_gather(part, size)) for part in parts)
+    sections = _sections(editor, user, order, axis)
+    return all(isinstance(size, int) and (_in_a_row(section) or is_safe_gather(section, size)) for section in sections)
 
 
-def takes_part(editor: Editor, user: ir.Node, value: ir.Value, axis: int) -> bool:
-    """Whether `user` takes known parts of `value` along `axis`."""
+def takes_sections(editor: Editor, user: ir.Node, value: ir.Value, axis: int) -> bool:
+    """Whether `user` takes known sections of `value` along `axis`."""
     dims = sizes(value)
     if dims is None or user.graph is not editor.graph or user.inputs[0] is not value:
         return False
@@ -68,7 +68,7 @@ def takes_part(editor: Editor, user: ir.Node, value: ir.Value, axis: int) -> boo
 
 
 def _slices(editor: Editor, user: ir.Node, axis: int, rank: int) -> bool:
-    """Whether a Slice takes a known part along this axis alone, forwards."""
+    """Whether a Slice takes a known section along this axis alone, forwards."""
     if editor.numbers(user, 3, "axes") not in ([axis], [axis - rank]):
         return False
     steps = [1] if operand(user, 4) is None else editor.numbers(user, 4, "steps")
@@ -79,13 +79,13 @@ def _slices(editor: Editor, user: ir.Node, axis: int, rank: int) -> bool:
 def _rewrite(editor: Editor, user: ir.Node, node: ir.Node, order: Array) -> None:
     source, axis = node.inputs[0], _axis(node, len(sizes(node.outputs[0]) or ()))
     assert source is not None
-    for out, part in zip(user.outputs, _parts(editor, user, order, axis), strict=True):
-        new = _taken(editor, user, source, part, axis, out)
+    for out, section in zip(user.outputs, _sections(editor, user, order, axis), strict=True):
+        new = _taken(editor, user, source, section, axis, out)
         editor.replace(out, new, user)
     editor.remove_unused(user)
 
 
-def _parts(editor: Editor, user: ir.Node, order: Array, axis: int) -> list[Array]:
+def _sections(editor: Editor, user: ir.Node, order: Array, axis: int) -> list[Array]:
     if is_standard(user, "Gather"):
         places = editor.constant(user.inputs[1])
         assert places is not None
@@ -98,16 +98,16 @@ def _parts(editor: Editor, user: ir.Node, order: Array, axis: int) -> list[Array
     return list(np.split(order, ends[:-1]))
 
 
-def _in_a_row(part: Array) -> bool:
-    return bool(len(part)) and bool(np.array_equal(part, np.arange(part[0], part[0] + len(part))))
+def _in_a_row(section: Array) -> bool:
+    return bool(len(section)) and bool(np.array_equal(section, np.arange(section[0], section[0] + len(section))))
 
 
-def _taken(editor: Editor, at: ir.Node, source: ir.Value, part: Array, axis: int, out: ir.Value) -> ir.Value:
+def _taken(editor: Editor, at: ir.Node, source: ir.Value, section: Array, axis: int, out: ir.Value) -> ir.Value:
     shape = sizes(out)
-    if _in_a_row(part):
-        numbers = [np.array([number], np.int64) for number in (part[0], part[0] + len(part), axis)]
+    if _in_a_row(section):
+        numbers = [np.array([number], np.int64) for number in (section[0], section[0] + len(section), axis)]
         return editor.new_node(
             "Slice", [source, *(editor.new_constant(n, f"{at.name}/part") for n in numbers)], at, shape
         )
-    order = editor.new_constant(part, f"{at.name}/order")
+    order = editor.new_constant(section, f"{at.name}/order")
     return editor.new_node("Gather", [source, order], at, shape, {"axis": axis})

@@ -1,11 +1,11 @@
-"""Parts of a graph between Transposes run on axes in another order, where that leaves less to move.
+"""Components of a graph between Transposes run on axes in another order, where that leaves less to move.
 
     conv -> T(0,2,3,1) -> Mul -> Add -> Clip -> T(0,3,1,2) -> conv      =>      conv -> Mul -> Add -> Clip -> conv
 
-A part is what operators hang together that do not care for the order of axes (`layout_rules.py`). For each order that a
-Transpose at its border suggests the elements are counted that Transposes at the border would move then; the part takes
-the order that moves least, if that is less than now. So nothing moves between two matrix products of an attention,
-whose own Transposes other compilers recognize.
+A component is operators that hang together and do not care for the order of axes (`layout_rules.py`). For each order
+that a Transpose at its border suggests the elements are counted that Transposes at the border would move then; the
+component takes the order that moves least, if that is less than now. So nothing moves between two matrix products of an
+attention, whose own Transposes other compilers recognize.
 """
 
 from __future__ import annotations
@@ -31,30 +31,31 @@ NAME = "relayout"
 
 
 @dataclass
-class Part:
+class Component:
     """Nodes that take one order of axes."""
 
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
 
     def values(self, editor: Editor) -> list[ir.Value]:
-        """The values between and around the nodes, as they are now: turning another part may have replaced some."""
+        """The values between and around the nodes, as they are now: turning another component may have replaced
+        some."""
         return list(dict.fromkeys(value for node in self.nodes for value in movable(editor, node) or ()))
 
 
 def apply(editor: Editor) -> bool:
-    """Turn parts, until none gains; whether there was one."""
+    """Turn components, until none gains; whether there was one."""
     changed = False
-    for part in parts(editor):
-        perm = best(editor, part)
+    for component in components(editor):
+        perm = best(editor, component)
         if perm is not None:
-            turn(editor, part, perm)
+            turn(editor, component, perm)
             editor.summary.did(NAME)
             changed = True
     return changed
 
 
-def parts(editor: Editor) -> list[Part]:
-    """The parts that some Transpose borders on."""
+def components(editor: Editor) -> list[Component]:
+    """The components that some Transpose borders on."""
     leader: dict[ir.Value, ir.Value] = {}
 
     def find(value: ir.Value) -> ir.Value:
@@ -70,25 +71,25 @@ def parts(editor: Editor) -> list[Part]:
             members[node] = found
             for value in found[1:]:
                 leader[find(value)] = find(found[0])
-    grouped: dict[ir.Value, Part] = {}
+    grouped: dict[ir.Value, Component] = {}
     for node, values in members.items():
-        part = grouped.setdefault(find(values[0]), Part())
-        part.nodes.append(node)
+        component = grouped.setdefault(find(values[0]), Component())
+        component.nodes.append(node)
     return list(grouped.values())
 
 
-def best(editor: Editor, part: Part) -> Perm | None:
+def best(editor: Editor, component: Component) -> Perm | None:
     """The order that moves less than the present one; None where there is none."""
-    candidates = _candidates(editor, part)
-    now = _cost(editor, part, None) if candidates else 0
-    costs = {perm: _cost(editor, part, perm) for perm in candidates}
+    candidates = _candidates(editor, component)
+    now = _cost(editor, component, None) if candidates else 0
+    costs = {perm: _cost(editor, component, perm) for perm in candidates}
     found = min(candidates, key=lambda perm: costs[perm], default=None)
     return found if found is not None and costs[found] < now else None
 
 
-def _candidates(editor: Editor, part: Part) -> list[Perm]:
-    inside, found = set(part.nodes), dict[Perm, None]()
-    for value in part.values(editor):
+def _candidates(editor: Editor, component: Component) -> list[Perm]:
+    inside, found = set(component.nodes), dict[Perm, None]()
+    for value in component.values(editor):
         maker = value.producer()
         perm = perm_of(maker) if maker is not None and _is_transpose(editor, maker) else None
         if perm is not None:
@@ -97,7 +98,7 @@ def _candidates(editor: Editor, part: Part) -> list[Perm]:
             perm = perm_of(user) if user not in inside and _is_transpose(editor, user) else None
             if perm is not None:
                 found[perm] = None
-    known = {rank(value) for value in part.values(editor)}
+    known = {rank(value) for value in component.values(editor)}
     return [perm for perm in found if {len(perm)} == known and not identity(perm)]
 
 
@@ -105,16 +106,16 @@ def _is_transpose(editor: Editor, node: ir.Node) -> bool:
     return is_standard(node, "Transpose") and node.graph is editor.graph
 
 
-def _cost(editor: Editor, part: Part, perm: Perm | None) -> int:
-    """The elements that Transposes at the border move, where the part has its axes in the order `perm`."""
-    inside, total = set(part.nodes), 0
-    for value in part.values(editor):
+def _cost(editor: Editor, component: Component, perm: Perm | None) -> int:
+    """The elements that Transposes at the border move, where the component has its axes in the order `perm`."""
+    inside, total = set(component.nodes), 0
+    for value in component.values(editor):
         total += _producer_cost(editor, value, inside, perm) + _user_cost(editor, value, inside, perm)
-    return total + sum(_own_cost(editor, node, perm) for node in part.nodes)
+    return total + sum(_own_cost(editor, node, perm) for node in component.nodes)
 
 
 def _own_cost(editor: Editor, node: ir.Node, perm: Perm | None) -> int:
-    """A node of the part that cannot take the order needs its operand as it was."""
+    """A node of the component that cannot take the order needs its operand as it was."""
     if perm is None or change(editor, node, perm) is not None:
         return 0
     value = operand(node, 0)
@@ -156,11 +157,11 @@ def _turned_cost(value: ir.Value, both: Perm, perm: Perm | None) -> int:
 # -- the change --------------------------------------------------------------------------------------------------------
 
 
-def turn(editor: Editor, part: Part, perm: Perm) -> None:
-    """Let the part hold its values in the order `perm`; Transposes stand at its border."""
-    changes = {node: found for node in part.nodes if (found := change(editor, node, perm)) is not None}
+def turn(editor: Editor, component: Component, perm: Perm) -> None:
+    """Let the component hold its values in the order `perm`; Transposes stand at its border."""
+    changes = {node: found for node in component.nodes if (found := change(editor, node, perm)) is not None}
     inside = set(changes)
-    values = part.values(editor)
+    values = component.values(editor)
     for turn_node in changes.values():
         turn_node()
     made = [
@@ -173,7 +174,7 @@ def turn(editor: Editor, part: Part, perm: Perm) -> None:
 
 
 def _merged(editor: Editor, value: ir.Value) -> None:
-    """Merge a new Transpose with those around it at once: the next part's costs count what is left."""
+    """Merge a new Transpose with those around it at once: the next component's costs count what is left."""
     node = value.producer()
     assert node is not None
     for inner in [user for user in editor.users(value) if _is_transpose(editor, user)]:
@@ -183,7 +184,7 @@ def _merged(editor: Editor, value: ir.Value) -> None:
 
 
 def _enter(editor: Editor, value: ir.Value, inside: set[ir.Node], perm: Perm) -> ir.Value | None:
-    """The part reads a Transpose of a value from outside."""
+    """The component reads a Transpose of a value from outside."""
     users = [user for user in editor.users(value) if user in inside]
     if not users:
         return None
@@ -193,7 +194,7 @@ def _enter(editor: Editor, value: ir.Value, inside: set[ir.Node], perm: Perm) ->
 
 
 def _leave(editor: Editor, value: ir.Value, inside: set[ir.Node], perm: Perm) -> ir.Value | None:
-    """A value of the part is turned in its place; what reads it outside reads a Transpose of it."""
+    """A value of the component is turned in its place; what reads it outside reads a Transpose of it."""
     users = [user for user in editor.users(value) if user not in inside]
     was, maker = sizes(value), value.producer()
     value.shape = None if was is None else ir.Shape(_turned_sizes(value, perm) or [])

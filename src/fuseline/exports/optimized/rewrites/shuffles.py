@@ -4,8 +4,8 @@
     Slice, Slice -> Unsqueeze, Unsqueeze -> Concat -> Reshape     another one
 
 Filters take an order of channels up for nothing (`channel_orders.py`), those that read them or those that make them. A
-Gather is written where its parts are taken, or where all runtimes understand it; else a long spelling becomes the short
-one.
+Gather is written where its sections are taken, or where all runtimes understand it; else a long spelling becomes the
+short one.
 
 Where elements come from is read off numbers that are moved as the data would be (`movement.py`). The rows that move
 together must be long (`SHORTEST`): else a Gather copies little at a time.
@@ -27,7 +27,7 @@ from fuseline.exports.optimized.channel_orders import (
 )
 from fuseline.exports.optimized.editor import Array, Editor, is_standard, sizes, static_sizes
 from fuseline.exports.optimized.movement import PLACES_LIMIT, moves, traced
-from fuseline.exports.optimized.rewrites.gathers import takes_part
+from fuseline.exports.optimized.rewrites.gathers import takes_sections
 
 NAME = "shuffles"
 SHORTEST = 16
@@ -138,16 +138,18 @@ def _better(editor: Editor, node: ir.Node, found: Shuffle) -> ir.Value | None:
         if not out.is_graph_output() and reorder_makers(editor, found.value, found.order):
             return found.value
     safe = is_safe_gather(found.order, size) or (found.axis == 1 and ends_in_groups(editor, out))
-    if not safe and not _taken_in_parts(editor, out, found.axis):
+    if not safe and not _taken_in_sections(editor, out, found.axis):
         return None
     order = editor.new_constant(found.order, f"{node.name}/order")
     return editor.new_node("Gather", [found.value, order], node, sizes(out), {"axis": found.axis})
 
 
-def _taken_in_parts(editor: Editor, value: ir.Value, axis: int) -> bool:
+def _taken_in_sections(editor: Editor, value: ir.Value, axis: int) -> bool:
     """Whether a Gather of it would be taken apart at once (`gathers.py`)."""
     users = editor.users(value)
-    return bool(users) and not value.is_graph_output() and all(takes_part(editor, user, value, axis) for user in users)
+    return (
+        bool(users) and not value.is_graph_output() and all(takes_sections(editor, user, value, axis) for user in users)
+    )
 
 
 def _as_grid(editor: Editor, node: ir.Node, found: Shuffle, inside: list[ir.Node]) -> ir.Value | None:

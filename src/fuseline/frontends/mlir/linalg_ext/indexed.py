@@ -40,12 +40,12 @@ def _index(b: Body, op: GatherOp | ScatterOp, indices: SSAValue, batch: Sequence
     """The leading places that the indices at `batch` name, in the order of the dimensions."""
     at = [loop(b, i) for i in batch]
     single = len(shape_of(indices)) == len(batch)
-    parts = [
+    coordinates = [
         b.op(tensor.ExtractOp, indices, at if single else [*at, b.constant(number, INDEX)], element_of(indices))
         for number in range(op.depth)
     ]
     order = op.numbers("dimension_map")
-    return [_as_index(b, parts[order.index(axis)]) for axis in range(op.depth)]
+    return [_as_index(b, coordinates[order.index(axis)]) for axis in range(op.depth)]
 
 
 def _as_index(b: Body, value: SSAValue) -> SSAValue:

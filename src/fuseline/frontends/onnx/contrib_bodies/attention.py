@@ -46,7 +46,8 @@ def self_attention(b: ContribBody, joined: str, width: int, *, mask: int, past: 
     if sum(sizes) != width or any(size % b.heads() for size in sizes):
         b.refuse("unsupported-size", f"hidden sizes {sizes} of {width} in {b.heads()} heads")
     q, k, v = (
-        heads_first(b, part, size // b.heads()) for part, size in zip(b.parts(joined, sizes, 2), sizes, strict=True)
+        heads_first(b, section, size // b.heads())
+        for section, size in zip(b.split(joined, sizes, 2), sizes, strict=True)
     )
     batch, rows = b.dims(0)[:2]
     before: Dim = b.dims(past, 5)[3] if b.input(past) else 0
@@ -59,7 +60,7 @@ def self_attention(b: ContribBody, joined: str, width: int, *, mask: int, past: 
     out = rows_of(b, attended(b, q, k, v, added, sizes[0] // b.heads())[0], sizes[2])
     if not b.wanted(1):
         return [out]
-    stacked = [b.op("Unsqueeze", part, b.ints(0)) for part in (k, v)]
+    stacked = [b.op("Unsqueeze", section, b.ints(0)) for section in (k, v)]
     return [out, b.op("Concat", *stacked, axis=0)]
 
 

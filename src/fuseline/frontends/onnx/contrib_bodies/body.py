@@ -142,7 +142,7 @@ class ContribBody(Spelling):
         line = self.op("Range", self.array(0, np.int64), count, self.array(1, np.int64))
         return self.op("Unsqueeze", line, self.ints(*axes)) if axes else line
 
-    def parts(self, value: str, sizes: Sequence[int], axis: int) -> list[str]:
+    def split(self, value: str, sizes: Sequence[int], axis: int) -> list[str]:
         """`value` cut along `axis`."""
         edges = np.cumsum([0, *sizes])
         return [

@@ -43,16 +43,16 @@ def _at_positions(b: ContribBody, x: str) -> tuple[str, str]:
 def rotated(b: ContribBody, x: str, depth: int, cos: str, sin: str, half: int) -> str:
     """The first 2 * half of `x` [B, N, S, depth] turned, the rest as it is; pairs lie side by side where
     `interleaved`."""
-    whole, rest = b.parts(x, (2 * half, depth - 2 * half), 3) if depth > 2 * half else (x, "")
+    whole, rest = b.split(x, (2 * half, depth - 2 * half), 3) if depth > 2 * half else (x, "")
     if b.integer("interleaved"):
         paired = b.op("Reshape", whole, b.ints(0, 0, 0, half, 2))
-        first, second = (b.op("Squeeze", part, b.ints(4)) for part in b.parts(paired, (1, 1), 4))
+        first, second = (b.op("Squeeze", section, b.ints(4)) for section in b.split(paired, (1, 1), 4))
     else:
-        first, second = b.parts(whole, (half, half), 3)
+        first, second = b.split(whole, (half, half), 3)
     low = b.op("Sub", b.op("Mul", first, cos), b.op("Mul", second, sin))
     high = b.op("Add", b.op("Mul", first, sin), b.op("Mul", second, cos))
     if b.integer("interleaved"):
-        pairs = b.op("Concat", *(b.op("Unsqueeze", part, b.ints(4)) for part in (low, high)), axis=4)
+        pairs = b.op("Concat", *(b.op("Unsqueeze", section, b.ints(4)) for section in (low, high)), axis=4)
         out = b.op("Reshape", pairs, b.ints(0, 0, 0, 2 * half))
     else:
         out = b.op("Concat", low, high, axis=3)

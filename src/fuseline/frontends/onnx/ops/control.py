@@ -126,24 +126,24 @@ def _call(node: OnnxNode, body: ir.Graph, arguments: Sequence[Tensor]) -> list[T
     return _inlined(replace(node, scope={**node.scope, **bound}), body)
 
 
-def _stacked(node: OnnxNode, parts: Sequence[Tensor]) -> Tensor:
+def _stacked(node: OnnxNode, tensors: Sequence[Tensor]) -> Tensor:
     from xdsl.dialects.tensor import ConcatOp
 
     from fuseline.frontends.onnx.dtypes import mlir_element
     from fuseline.frontends.onnx.emission import reshape, result
     from fuseline.ir.build import tensor_type
 
-    if not parts or any(t.dims != parts[0].dims for t in parts):
+    if not tensors or any(t.dims != tensors[0].dims for t in tensors):
         raise NoNativeLowering("runtime-loop", "scan outputs differ in shape or are none")
-    dims = (len(parts), *parts[0].dims)
-    rows = [node.ssa(reshape(node, t, (1, *t.dims))) for t in parts]
+    dims = (len(tensors), *tensors[0].dims)
+    rows = [node.ssa(reshape(node, t, (1, *t.dims))) for t in tensors]
     if len(rows) == 1:
-        return result(rows[0], dims, parts[0].dtype)
-    type_ = tensor_type(mlir_element(parts[0].dtype), dims)
+        return result(rows[0], dims, tensors[0].dtype)
+    type_ = tensor_type(mlir_element(tensors[0].dtype), dims)
     from xdsl.dialects.builtin import IntegerAttr, i64
 
     op = ConcatOp.create(operands=rows, result_types=[type_], properties={"dim": IntegerAttr(0, i64)})
-    return result(node.emit.add(op).result, dims, parts[0].dtype)
+    return result(node.emit.add(op).result, dims, tensors[0].dtype)
 
 
 @onnx_op("Scan", since=9)

@@ -168,14 +168,14 @@ def of_equal_depth(nodes: Nodes) -> list[Nodes]:
     best, least = [order], _steps(depths, [order]) * WORTH_A_GROUP
     for count in range(2, MOST_GROUPS + 1):
         size = -(-len(order) // (count * LANES)) * LANES
-        parts = [order[first : first + size] for first in range(0, len(order), size)]
-        if _steps(depths, parts) < least:
-            best, least = parts, _steps(depths, parts) * WORTH_A_GROUP
-    return [replace(nodes, roots=nodes.roots[np.sort(part)]) for part in best]
+        groups = [order[first : first + size] for first in range(0, len(order), size)]
+        if _steps(depths, groups) < least:
+            best, least = groups, _steps(depths, groups) * WORTH_A_GROUP
+    return [replace(nodes, roots=nodes.roots[np.sort(group)]) for group in best]
 
 
-def _steps(depths: Array, parts: Sequence[Array]) -> int:
-    return sum(-(-len(part) // LANES) * LANES * (int(depths[part].max()) + 1) for part in parts)
+def _steps(depths: Array, groups: Sequence[Array]) -> int:
+    return sum(-(-len(group) // LANES) * LANES * (int(depths[group].max()) + 1) for group in groups)
 
 
 def _tests(nodes: Nodes) -> _Tests:

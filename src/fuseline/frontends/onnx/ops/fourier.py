@@ -45,13 +45,13 @@ def dft_of_attribute(node: OnnxNode) -> Tensor:
 
 @onnx_op("STFT", since=17)
 def stft(node: OnnxNode) -> Tensor:
-    """Transforms of overlapping frames of the signals `[batch, samples, parts]`: a convolution whose filters are the
-    matrix, times the window. Raises FuselineError: E0105 for a frame or step below 1, E0107 for frames longer than the
-    signal."""
+    """Transforms of overlapping frames of the signals `[batch, samples, components]`: a convolution whose filters are
+    the matrix, times the window. Raises FuselineError: E0105 for a frame or step below 1, E0107 for frames longer than
+    the signal."""
     x, step, window = node[0], int(node[1].numbers().reshape(-1)[0]), node.get(2)
-    given, parts = node.get(3), static_size(x.dims[2])
-    if not is_float(x.dtype) or parts not in (1, 2) or (window is None and given is None):
-        raise NoNativeLowering("dft-form", f"frames of {parts} parts of {x.dtype.name}")
+    given, components = node.get(3), static_size(x.dims[2])
+    if not is_float(x.dtype) or components not in (1, 2) or (window is None and given is None):
+        raise NoNativeLowering("dft-form", f"frames of {components} parts of {x.dtype.name}")
     weights = np.ones(1) if window is None else window.numbers().astype(np.float64)
     length = int(given.numbers().reshape(-1)[0]) if given is not None else weights.size
     if length < 1 or step < 1:
@@ -61,12 +61,12 @@ def stft(node: OnnxNode) -> Tensor:
     if weights.size not in (1, length):
         raise NoNativeLowering("dft-form", f"a window of {weights.size} for frames of {length}")
     dtype = accumulator(x.dtype)
-    matrix = _matrix(node, length, length, parts, False, bool(node.integer("onesided", 1))) * weights.reshape(
+    matrix = _matrix(node, length, length, components, False, bool(node.integer("onesided", 1))) * weights.reshape(
         -1, 1, 1, 1
     )
     bins = matrix.shape[2]
     filters = known(
-        np.ascontiguousarray(matrix.transpose(2, 3, 1, 0)).reshape(2 * bins, parts, length).astype(dtype),
+        np.ascontiguousarray(matrix.transpose(2, 3, 1, 0)).reshape(2 * bins, components, length).astype(dtype),
         name=folded_name("stft_filters"),
     )
     if isinstance(x.dims[1], int) and x.dims[1] < length:
@@ -80,9 +80,9 @@ def stft(node: OnnxNode) -> Tensor:
 
 def _transformed(node: OnnxNode, axis: int) -> Tensor:
     """`x`, whose last axis holds real and imaginary parts (or only the former), transformed along another one."""
-    x, at, parts = node[0], normal_axis(axis, node[0].rank), static_size(node[0].dims[-1])
-    if not is_float(x.dtype) or at == x.rank - 1 or parts not in (1, 2):
-        raise NoNativeLowering("dft-form", f"{parts} parts of {x.dtype.name} along axis {at}")
+    x, at, components = node[0], normal_axis(axis, node[0].rank), static_size(node[0].dims[-1])
+    if not is_float(x.dtype) or at == x.rank - 1 or components not in (1, 2):
+        raise NoNativeLowering("dft-form", f"{components} parts of {x.dtype.name} along axis {at}")
     if x.dims[at] == 0 and node.get(1) is None and not node.integer("onesided"):
         empty = (*x.dims[:-1], 2)
         return result(node.program.empty(empty, x.dtype, node.emit), empty, x.dtype)
@@ -90,7 +90,7 @@ def _transformed(node: OnnxNode, axis: int) -> Tensor:
     length, given = _length(node, static_size(x.dims[at]), real_result), static_size(x.dims[at])
     used = min(given, length // 2 + 1 if real_result else length)
     dtype = np.dtype(np.float64)
-    matrix = _matrix(node, used, length, parts, real_result, bool(node.integer("onesided")))
+    matrix = _matrix(node, used, length, components, real_result, bool(node.integer("onesided")))
     if used < given:
         x = slice_of(node, x, [0] * x.rank, [used if i == at else size for i, size in enumerate(x.dims)], [1] * x.rank)
     weights = known(matrix.astype(dtype), name=folded_name("dft_matrix"))
@@ -99,7 +99,7 @@ def _transformed(node: OnnxNode, axis: int) -> Tensor:
         *(matrix.shape[2] if i == at else size for i, size in enumerate(x.dims[:-1])),
         matrix.shape[3],
         used,
-        parts,
+        components,
     ]
     spelled = [rank if i == at else i for i in range(rank - 1)]
     product = contract(
@@ -122,17 +122,17 @@ def _length(node: OnnxNode, size: int, real_result: bool) -> int:
     return length
 
 
-def _matrix(node: OnnxNode, used: int, length: int, parts: int, real_result: bool, onesided: bool) -> NDArray[Any]:
-    """`[used, parts, results, result parts]` in float64."""
+def _matrix(node: OnnxNode, used: int, length: int, components: int, real_result: bool, onesided: bool) -> NDArray[Any]:
+    """`[used, components, results, result components]` in float64."""
     inverse = bool(node.integer("inverse"))
     results = length // 2 + 1 if onesided and not inverse else length
-    entries = used * parts * results * 2
+    entries = used * components * results * 2
     if entries > MOST_ENTRIES or not node.program.may_make(entries, np.dtype(np.float64)):
         raise NoNativeLowering("dft-length", f"{length} places")
     turns = np.outer(np.arange(used), np.arange(results)) % length * (2 * np.pi / length)
     cosine, sine = np.cos(turns), np.sin(turns) * (1 if inverse else -1)
     matrix = np.stack([np.stack([cosine, sine], -1), np.stack([-sine, cosine], -1)], 1)[
-        :, :parts
+        :, :components
     ]  # 1 and i, times cosine + i sine
     if inverse:
         matrix = matrix / length

@@ -84,7 +84,7 @@ def grid_sample(node: OnnxNode) -> Tensor:
     ]
     loops = [0, *range(2, 2 + spatial)]
     columns = [column(node, grid, spatial - 1 - axis) for axis in range(spatial)]  # a grid names the last axis first
-    positions = [(cast(node, part, sampler.dtype), loops) for part in columns]
+    positions = [(cast(node, column, sampler.dtype), loops) for column in columns]
 
     def body(b: Body, *elements: SSAValue) -> SSAValue:
         taps = [_taps(sampler, b, e, axis) for e, axis in zip(elements, axes, strict=True)]

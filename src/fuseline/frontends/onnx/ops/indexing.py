@@ -137,7 +137,7 @@ def gather_nd(node: OnnxNode) -> Tensor:
         node.program.require_equal(size, count, node.label)
     lead = indices.rank - 1
     dims = (*indices.dims[:-1], *data.dims[batch + depth :])
-    parts = [column(node, indices, i) for i in range(depth)]
+    columns = [column(node, indices, i) for i in range(depth)]
     loops = list(range(lead))
 
     def coordinates(b: Body, *elements: SSAValue) -> list[SSAValue]:
@@ -148,7 +148,7 @@ def gather_nd(node: OnnxNode) -> Tensor:
             *(s.loop_index(b, i) for i in range(lead, len(dims))),
         ]
 
-    return gather_at(node, data, [(part, loops) for part in parts], dims, coordinates)
+    return gather_at(node, data, [(positions, loops) for positions in columns], dims, coordinates)
 
 
 def column(node: OnnxNode, indices: Tensor, i: int) -> Tensor:

@@ -159,10 +159,10 @@ def one_hot_encoder(node: OnnxNode) -> Tensor:
 def feature_vectorizer(node: OnnxNode) -> Tensor:
     """`[rows, features]`: all inputs side by side in f32, each cut or filled with zeros to its declared width; one
     without a batch is one row. Raises FuselineError: E0105 for other than one width per input, and negative ones."""
-    parts, widths = node.present(), node.integers("inputdimensions")
-    if len(widths) != len(parts) or not widths or min(widths) < 0:
-        raise FuselineError("E0105", f"inputdimensions {widths} for {len(parts)} inputs", node=node.label)
-    columns = [_of_width(node, x, width) for x, width in zip(parts, widths, strict=True)]
+    inputs, widths = node.present(), node.integers("inputdimensions")
+    if len(widths) != len(inputs) or not widths or min(widths) < 0:
+        raise FuselineError("E0105", f"inputdimensions {widths} for {len(inputs)} inputs", node=node.label)
+    columns = [_of_width(node, x, width) for x, width in zip(inputs, widths, strict=True)]
     for other in columns[1:]:
         node.program.require_equal(columns[0].dims[0], other.dims[0], node.label)
     return concat(node, columns, 1)

@@ -94,10 +94,10 @@ def _require_fit(node: OnnxNode, vectors: Sequence[int]) -> None:
 def _weights(weights: Array, vectors: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Array:
     """`[vectors, pairs]`: ONNX lists a vector's weight against the other classes in their order, its own left out."""
     ends = np.cumsum(vectors)
-    parts = [slice(end - count, end) for end, count in zip(ends, vectors, strict=True)]
+    ranges = [slice(end - count, end) for end, count in zip(ends, vectors, strict=True)]
     table = np.zeros((weights.shape[1], len(pairs)), np.float32)
     for column, (i, j) in zip(table.T, pairs, strict=True):
-        column[parts[i]], column[parts[j]] = weights[j - 1, parts[i]], weights[i, parts[j]]
+        column[ranges[i]], column[ranges[j]] = weights[j - 1, ranges[i]], weights[i, ranges[j]]
     return table
 
 

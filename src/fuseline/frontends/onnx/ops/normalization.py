@@ -180,14 +180,14 @@ def _affine(node: OnnxNode, x: Tensor, a: Tensor, c: Tensor) -> Tensor:
     return mapped(node, [(x, list(range(x.rank))), (a, [1]), (c, [1])], x.dims, x.dtype, body)
 
 
-def _batch_norm_of(node: OnnxNode, x: Tensor, parts: Sequence[Tensor], epsilon: float) -> Tensor:
+def _batch_norm_of(node: OnnxNode, x: Tensor, parameters: Sequence[Tensor], epsilon: float) -> Tensor:
     element = mlir_element(x.dtype)
 
     def body(b: Body, e: SSAValue, g: SSAValue, h: SSAValue, m: SSAValue, v: SSAValue) -> SSAValue:
         root = b.op(math.SqrtOp, b.op(arith.AddfOp, v, b.constant(epsilon, element)))
         return b.op(arith.AddfOp, b.op(arith.MulfOp, b.op(arith.DivfOp, b.op(arith.SubfOp, e, m), root), g), h)
 
-    operands = [(cast(node, t, x.dtype), [1]) for t in parts]
+    operands = [(cast(node, t, x.dtype), [1]) for t in parameters]
     return mapped(node, [(x, list(range(x.rank))), *operands], x.dims, x.dtype, body)
 
 

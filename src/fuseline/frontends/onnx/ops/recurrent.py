@@ -15,7 +15,7 @@ from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import elementwise
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.recurrent_layer import Step, run_layer
-from fuseline.frontends.onnx.ops.recurrent_slices import concat, part, sum_of_biases, times, total
+from fuseline.frontends.onnx.ops.recurrent_slices import concat, section, sum_of_biases, times, total
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import Body
@@ -71,9 +71,9 @@ def gru(node: OnnxNode) -> list[Tensor]:
     def biases(node: OnnxNode, both: Tensor) -> tuple[Tensor, Tensor | None]:
         if not after:
             return sum_of_biases(node, both)
-        gates = total(node, part(node, both, 0, 0, 2 * hidden), part(node, both, 0, 3 * hidden, 2 * hidden))
-        merged = concat(node, [gates, part(node, both, 0, 2 * hidden, hidden)], 0)
-        return merged, part(node, both, 0, 5 * hidden, hidden)
+        gates = total(node, section(node, both, 0, 0, 2 * hidden), section(node, both, 0, 3 * hidden, 2 * hidden))
+        merged = concat(node, [gates, section(node, both, 0, 2 * hidden, hidden)], 0)
+        return merged, section(node, both, 0, 5 * hidden, hidden)
 
     def cell(step: Step, projected: Sequence[Tensor], state: Sequence[Tensor]) -> Sequence[Tensor]:
         return [_gru_cell(step, projected, state[0], after)]

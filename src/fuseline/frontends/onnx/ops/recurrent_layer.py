@@ -22,7 +22,7 @@ from fuseline.frontends.onnx.loops import CountedLoop, Rows, Stack, StackRow, St
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.activations import sigmoid
 from fuseline.frontends.onnx.ops.recurrent_sizes import check_sizes
-from fuseline.frontends.onnx.ops.recurrent_slices import concat, entry, gates_of, part
+from fuseline.frontends.onnx.ops.recurrent_slices import concat, entry, gates_of, section
 from fuseline.frontends.onnx.ops.shape import transposed
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known, static_size
@@ -154,9 +154,9 @@ def _direction(node: OnnxNode, x: Tensor, number: int, backwards: bool, states: 
     given, peepholes = node.get(3), node.get(7)
     first, second = biases(node, entry(node, given, number)) if given is not None else (None, None)
     own = entry(node, peepholes, number) if peepholes is not None else None
-    parts = [part(node, own, 0, k * hidden, hidden) for k in range(3)] if own is not None else []
+    peepholes = [section(node, own, 0, k * hidden, hidden) for k in range(3)] if own is not None else []
     gates = gates_of(node, entry(node, node[2], number), 0, hidden)
-    weights = (*gates, *([second] if second is not None else []), *parts)
+    weights = (*gates, *([second] if second is not None else []), *peepholes)
     projected = _project(node, x, entry(node, node[1], number), first)
     initial = tuple(_initial(node, node.get(5 + i), number, batch, hidden, x.dtype) for i in range(states))
     return _Direction(
@@ -198,7 +198,7 @@ class _Layer:
         rows = [Rows(of.projected, of.backwards) for of in self.directions]
         rows += [Rows(self.active, of.backwards) for of in self.directions] if self.active is not None else []
         wholes, states = (
-            [t for of in self.directions for t in part(of)] for part in (lambda of: of.weights, lambda of: of.states)
+            [t for of in self.directions for t in kept(of)] for kept in (lambda of: of.weights, lambda of: of.states)
         )
         stack = Stack((len(self.directions), batch, self.hidden), dtype)
         stacks, last = CountedLoop(steps, rows, wholes, states, [stack]).emit(self.node, self._step)
@@ -270,7 +270,7 @@ def _initial(
         return broadcast_to(known(np.zeros((), dtype)), (batch, hidden))
     if not node.integer("layout"):
         return _of_batch(node, entry(node, given, direction), batch)
-    return _of_batch(node, reshape(node, part(node, given, 1, direction, 1), (given.dims[0], hidden)), batch)
+    return _of_batch(node, reshape(node, section(node, given, 1, direction, 1), (given.dims[0], hidden)), batch)
 
 
 def _of_batch(node: OnnxNode, t: Tensor, batch: Dim) -> Tensor:

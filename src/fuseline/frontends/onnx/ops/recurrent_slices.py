@@ -17,7 +17,7 @@ from fuseline.ir.build import tensor_type
 from fuseline.ir.dim import Dim
 
 
-def part(node: OnnxNode, x: Tensor, axis: int, offset: int, size: Dim) -> Tensor:
+def section(node: OnnxNode, x: Tensor, axis: int, offset: int, size: Dim) -> Tensor:
     """`size` elements along `axis` from `offset` on; constants are cut at once."""
     if x.array is not None:
         cut = tuple(slice(offset, offset + static_size(size)) if i == axis else slice(None) for i in range(x.rank))
@@ -27,13 +27,13 @@ def part(node: OnnxNode, x: Tensor, axis: int, offset: int, size: Dim) -> Tensor
 
 
 def gates_of(node: OnnxNode, x: Tensor, axis: int, hidden: int) -> tuple[Tensor, ...]:
-    """The part of each gate along `axis`."""
-    return tuple(part(node, x, axis, k * hidden, hidden) for k in range(static_size(x.dims[axis]) // hidden))
+    """The section of each gate along `axis`."""
+    return tuple(section(node, x, axis, k * hidden, hidden) for k in range(static_size(x.dims[axis]) // hidden))
 
 
 def entry(node: OnnxNode, x: Tensor, index: int) -> Tensor:
     """Entry `index` of the first axis."""
-    return reshape(node, part(node, x, 0, index, 1), x.dims[1:])
+    return reshape(node, section(node, x, 0, index, 1), x.dims[1:])
 
 
 def concat(node: OnnxNode, parts: Sequence[Tensor], axis: int) -> Tensor:
@@ -66,4 +66,4 @@ def times(node: OnnxNode, h: Tensor, r: Tensor) -> Tensor:
 def sum_of_biases(node: OnnxNode, both: Tensor) -> tuple[Tensor, None]:
     """The biases of input and state `[2 * gates * hidden]` added: the cell needs no more than their sum."""
     half = static_size(both.dims[0]) // 2
-    return total(node, part(node, both, 0, 0, half), part(node, both, 0, half, half)), None
+    return total(node, section(node, both, 0, 0, half), section(node, both, 0, half, half)), None

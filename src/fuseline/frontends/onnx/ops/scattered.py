@@ -60,10 +60,10 @@ def scattered(
     flat = Tensor(w.dtype, tuple(columns.shape), array=columns, name=w.name)
     wide = accumulator(x.dtype)
     y = contract(node, (x, [0, n + 2, *range(1, n + 1)]), (flat, [n + 2, n + 1]), loops, list(range(n + 2)), wide)
-    parts = _overlapped(node, reshape(node, y, (x.dims[0], *image, *taps, *strides, filters)), taps)
+    overlapped = _overlapped(node, reshape(node, y, (x.dims[0], *image, *taps, *strides, filters)), taps)
     positions = [(size + t - 1) * s for size, t, s in zip(image, taps, strides, strict=True)]
     joined = reshape(
-        node, transposed(node, parts, [0, 2 * n + 1, *range(1, 2 * n + 1)]), (x.dims[0], filters, *positions)
+        node, transposed(node, overlapped, [0, 2 * n + 1, *range(1, 2 * n + 1)]), (x.dims[0], filters, *positions)
     )
     return (
         joined

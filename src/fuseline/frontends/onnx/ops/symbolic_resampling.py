@@ -26,7 +26,7 @@ from fuseline.ir.dim import Dim, floor_div, mul
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 COORDINATES = ("asymmetric", "half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners")
-MOST_PARTS = 64
+LARGEST_DENOMINATOR = 64
 """Scales are taken for fractions with at most this denominator."""
 
 Value = Callable[[Body], SSAValue]
@@ -39,7 +39,7 @@ def scaled_size(size: Dim, scale: float) -> Dim:
     >>> to_text(scaled_size(symbol("h"), 0.5))
     '((h) // (2))'
     """
-    fraction = Fraction(scale).limit_denominator(MOST_PARTS)
+    fraction = Fraction(scale).limit_denominator(LARGEST_DENOMINATOR)
     # What is stored may be a little more than the fraction, which floor does not see; a little less would show.
     if fraction <= 0 or np.float32(fraction) != np.float32(scale) or Fraction(scale) < fraction:
         raise NoNativeLowering("symbolic-resize", f"a symbolic size {scale:g} times")

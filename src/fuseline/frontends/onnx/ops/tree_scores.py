@@ -188,13 +188,13 @@ def _summed(node: OnnxNode, x: Tensor, nodes: Nodes, table: Array, combine: str)
     start, scalar = REDUCTIONS[combine]
     if not len(nodes.roots):
         return [result(filled(node, start(x.dtype), x.dims[:1], x.dtype), x.dims[:1], x.dtype) for _ in table.T]
-    readers = [_reader(node, x, forest_of(part)) for part in of_equal_depth(nodes)]
-    parts = [_sums(node, x, reader, table[reader.forest.source], combine) for reader in readers]
+    readers = [_reader(node, x, forest_of(group)) for group in of_equal_depth(nodes)]
+    sums = [_sums(node, x, reader, table[reader.forest.source], combine) for reader in readers]
     return [
         total
         if not others
         else elementwise(node, [total, *others], x.dtype, lambda b, *e: fold(lambda p, q: scalar(b, x.dtype, p, q), e))
-        for total, *others in zip(*parts, strict=True)
+        for total, *others in zip(*sums, strict=True)
     ]
 
 

@@ -202,7 +202,7 @@ def _members(node: OnnxNode, dtype: DType) -> list[Array]:
         return []
     values = _tensor(node, "membership_values").astype(dtype)
     ends = np.flatnonzero(np.isnan(values))
-    return [part[~np.isnan(part)] for part in np.split(values, ends)[: len(ends)]]
+    return [group[~np.isnan(group)] for group in np.split(values, ends)[: len(ends)]]
 
 
 def _checked(weights: Weights) -> Weights:

@@ -148,7 +148,7 @@ class Unique(Node):
             order = np.argsort(first, kind="stable")
             rank = np.argsort(order, kind="stable")
             values, first, inverse, counts = values.take(order, axis or 0), first[order], rank[inverse], counts[order]
-        return (values, *(part.astype(np.int64) for part in (first, inverse, counts)))[
+        return (values, *(found.astype(np.int64) for found in (first, inverse, counts)))[
             : max(len(self.onnx_node.output), 1)
         ]
 

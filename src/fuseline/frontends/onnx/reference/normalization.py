@@ -42,7 +42,7 @@ def _wide(x: Any) -> Any:
 
 def _normalized(x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float) -> Any:
     scale, bias, mean, var = (
-        part.astype(_wide(x)).reshape(-1, *[1] * (x.ndim - 2)) for part in (scale, bias, mean, var)
+        vector.astype(_wide(x)).reshape(-1, *[1] * (x.ndim - 2)) for vector in (scale, bias, mean, var)
     )
     return ((x.astype(_wide(x)) - mean) / np.sqrt(var + np.asarray(epsilon, _wide(x))) * scale + bias).astype(x.dtype)
 

@@ -100,8 +100,8 @@ class _Layer(Node):
         hidden = r.shape[-1]
         biases = np.zeros((2, self.gates, hidden)) if b is None else _wide(b).reshape(2, self.gates, hidden)
         sights = np.zeros((3, hidden)) if peepholes is None else _wide(peepholes).reshape(3, hidden)
-        parts = (_wide(w).reshape(self.gates, hidden, -1), _wide(r).reshape(self.gates, hidden, hidden))
-        return _Weights(*parts, biases[0], biases[1], sights, functions, options)
+        matrices = (_wide(w).reshape(self.gates, hidden, -1), _wide(r).reshape(self.gates, hidden, hidden))
+        return _Weights(*matrices, biases[0], biases[1], sights, functions, options)
 
     def _run_steps(
         self, p: _Weights, x: Any, lengths: Any, state: Sequence[Any], backwards: bool

@@ -75,10 +75,10 @@ def _axes(x: Any, scales: Any, sizes: Any, roi: Any, options: dict[str, Any]) ->
     wanted = None if sizes is None else _wanted([x.shape[axis] for axis in chosen], sizes, options)
     for i, axis in enumerate(chosen):
         size = x.shape[axis]
-        part = (float(roi[i]), float(roi[len(chosen) + i])) if crop and roi is not None else (0.0, 1.0)
+        interval = (float(roi[i]), float(roi[len(chosen) + i])) if crop and roi is not None else (0.0, 1.0)
         scale = float(scales[i]) if wanted is None else wanted[1][i]
-        out = floor(size * (part[1] - part[0]) * scale) if wanted is None else wanted[0][i]
-        found[axis] = _Axis(size, out, scale, part)
+        out = floor(size * (interval[1] - interval[0]) * scale) if wanted is None else wanted[0][i]
+        found[axis] = _Axis(size, out, scale, interval)
     return found
 
 

@@ -64,15 +64,15 @@ class Col2Im(Node):
         )
         padded = [size + pads[i] + pads[rank + i] for i, size in enumerate(image)]
         counts = [(padded[i] - (block[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(rank)]
-        parts = columns.reshape(columns.shape[0], -1, *block, *counts)
-        out = np.zeros((*parts.shape[:2], *padded), columns.dtype)
+        blocks = columns.reshape(columns.shape[0], -1, *block, *counts)
+        out = np.zeros((*blocks.shape[:2], *padded), columns.dtype)
         for position in product(*map(range, block)):
             starts = [at * step for at, step in zip(position, dilations, strict=True)]
             where = tuple(
                 slice(start, start + (n - 1) * step + 1, step)
                 for start, n, step in zip(starts, counts, strides, strict=True)
             )
-            out[(slice(None), slice(None), *where)] += parts[(slice(None), slice(None), *position)]
+            out[(slice(None), slice(None), *where)] += blocks[(slice(None), slice(None), *position)]
         inside = tuple(slice(pads[i], pads[i] + size) for i, size in enumerate(image))
         return (out[(slice(None), slice(None), *inside)],)
 

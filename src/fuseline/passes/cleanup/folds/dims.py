@@ -63,7 +63,7 @@ def computed_size(op: Operation, axis: int) -> list[Operation]:
         return _reduced(arith.AddiOp, [_asked_of(part, axis) for part in op.inputs])
     if type(op) is tensor.CollapseShapeOp:
         group = [i.value.data for i in op.reassociation.data[axis].data]  # pyright: ignore[reportAttributeAccessIssue]
-        return _reduced(arith.MuliOp, [_asked_of(op.src, part) for part in group])
+        return _reduced(arith.MuliOp, [_asked_of(op.src, dim) for dim in group])
     return []
 
 

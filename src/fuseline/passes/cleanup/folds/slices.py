@@ -52,15 +52,15 @@ def fold_extract_of_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
     inner = op.source.op if type(op.source) is OpResult else None
     if type(inner) is not tensor.ExtractSliceOp or len(shape_of(inner.source)) != len(shape_of(op.source)):
         return False
-    parts = [
+    bounds = [
         o.get_values()
         for o in (op.static_offsets, op.static_strides, op.static_sizes, inner.static_offsets, inner.static_strides)
     ]
-    if not all(_static(part) for part in parts):
+    if not all(_static(numbers) for numbers in bounds):
         return False
-    offsets = [base + stride * offset for base, stride, offset in zip(parts[3], parts[4], parts[0], strict=True)]
-    strides = [a * b for a, b in zip(parts[1], parts[4], strict=True)]
-    work.replace(op, [tensor.ExtractSliceOp(inner.source, offsets, list(parts[2]), strides, op.result.type)])
+    offsets = [base + stride * offset for base, stride, offset in zip(bounds[3], bounds[4], bounds[0], strict=True)]
+    strides = [a * b for a, b in zip(bounds[1], bounds[4], strict=True)]
+    work.replace(op, [tensor.ExtractSliceOp(inner.source, offsets, list(bounds[2]), strides, op.result.type)])
     return True
 
 

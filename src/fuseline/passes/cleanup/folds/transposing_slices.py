@@ -47,7 +47,7 @@ def _slice(value: SSAValue, axis: int) -> tensor.ExtractSliceOp | None:
     op = value.op if type(value) is OpResult else None
     if type(op) is not tensor.ExtractSliceOp or len(shape_of(value)) != len(shape_of(op.source)):
         return None
-    numbers = [part.get_values()[axis] for part in (op.static_offsets, op.static_sizes, op.static_strides)]
+    numbers = [values.get_values()[axis] for values in (op.static_offsets, op.static_sizes, op.static_strides)]
     if DYNAMIC_INDEX in (*numbers, shape_of(op.source)[axis]):
         return None
     others = [i for i in range(len(shape_of(value))) if i != axis]
@@ -75,7 +75,7 @@ def _positions(slices: Sequence[tensor.ExtractSliceOp], sources: Sequence[SSAVal
     found: list[int] = []
     for op in slices:
         offset, size, stride = (
-            part.get_values()[axis] for part in (op.static_offsets, op.static_sizes, op.static_strides)
+            values.get_values()[axis] for values in (op.static_offsets, op.static_sizes, op.static_strides)
         )
         found += [starts[op.source] + offset + i * stride for i in range(size)]
     return found

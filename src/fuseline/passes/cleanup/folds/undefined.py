@@ -30,8 +30,8 @@ def fold_slice_of_undefined(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
 
 def _leaves(op: tensor.ExtractSliceOp) -> bool:
     """Whether the slice lies outside of its source along an axis that is known."""
-    parts = (op.static_offsets.get_values(), op.static_sizes.get_values(), op.static_strides.get_values())
-    for whole, offset, size, stride in zip(shape_of(op.source), *parts, strict=True):
+    bounds = (op.static_offsets.get_values(), op.static_sizes.get_values(), op.static_strides.get_values())
+    for whole, offset, size, stride in zip(shape_of(op.source), *bounds, strict=True):
         if DYNAMIC_INDEX in (whole, offset, size, stride):
             continue
         ends = offset, offset + (size - 1) * stride
@@ -54,7 +54,7 @@ def fold_collapsed_undefined(op: tensor.CollapseShapeOp, work: Worklist) -> bool
         return False
     sizes = [computed_size(op, axis) for axis, size in enumerate(shape_of(op.result)) if size == DYNAMIC_INDEX]
     empty = tensor.EmptyOp([size[-1].results[0] for size in sizes], op.result.type)
-    work.replace(op, [*(part for size in sizes for part in size), empty])
+    work.replace(op, [*(made for size in sizes for made in size), empty])
     return True
 
 

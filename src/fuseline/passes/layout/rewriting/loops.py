@@ -51,8 +51,8 @@ def expanded_dims(scope: Scope, value: SSAValue, map_: AffineMap, splits: Mappin
     """The sizes of an operand after the loops that walk it are split."""
     out: list[Dim] = []
     for size, expr in zip(scope.dims(value), map_.results, strict=True):
-        parts = splits.get(expr.position) if type(expr) is AffineDimExpr else None
-        out.extend(parts if parts is not None else [size])
+        factors = splits.get(expr.position) if type(expr) is AffineDimExpr else None
+        out.extend(factors if factors is not None else [size])
     return out
 
 

@@ -82,10 +82,10 @@ def plan_of(shapes: ShapeAnalysis, op: linalg.ops.GenericOp) -> UnitPlan | None:
 
 
 @by_identities
-def _static_plan(parts: tuple[Any, ...]) -> UnitPlan | None:
+def _static_plan(signature: tuple[Any, ...]) -> UnitPlan | None:
     """The plan of a generic whose sizes are all numbers: they stand in the types of its operands (the layers of a model
     are much alike)."""
-    maps, iterators, inputs, starts, *types = parts
+    maps, iterators, inputs, starts, *types = signature
     sizes = tuple([attributes.shape(type_) for type_ in types])
     return _plan(_Loops(maps_in(maps), iterators_in(iterators), inputs, starts, sizes))
 

@@ -24,7 +24,7 @@ from fuseline.passes.layout.rewriting.unit_loop_plan import UnitPlan, plan_of, s
 def drop_unit_loops(scope: Scope, squeezer: Squeezer, op: linalg.ops.GenericOp) -> None:
     """Let one without its unit loops stand for `op`; nothing happens where there are none."""
     inner = ops_inside(op)
-    if any([type(part) is tensor.ExtractOp for part in inner]):
+    if any([type(nested) is tensor.ExtractOp for nested in inner]):
         _squeeze_captured(squeezer, op)
     plan = plan_of(scope.shapes, op)
     if plan is not None:

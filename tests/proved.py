@@ -58,8 +58,8 @@ class _Launch(NamedTuple):
 class _Kept(CpuTarget):
     """The CPU; it keeps the kernel IR of what it compiles."""
 
-    def __init__(self) -> None:
-        super().__init__(threads=1)
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads=threads)
         self.by_code: dict[tuple[str, bytes], list[Kernel]] = {}
         self.compiled: list[_Compiled] = []
 
@@ -88,11 +88,13 @@ class _Kept(CpuTarget):
 
 
 class ProvedProgram:
-    """`model` compiled for the CPU, on one thread, with dead memory overwritten. Raises what compiling raises."""
+    """`model` compiled for the CPU, for `threads`, with dead memory overwritten. Raises what compiling raises."""
 
-    def __init__(self, model: Any, shapes: Mapping[str, Any] | None = None, **options_: Any) -> None:
-        options = CompileOptions(target="cpu", threads=1, poison=True, shapes=shapes, **options_)
-        self._target = _Kept()
+    def __init__(
+        self, model: Any, shapes: Mapping[str, Any] | None = None, *, threads: int = 1, **options_: Any
+    ) -> None:
+        options = CompileOptions(target="cpu", threads=threads, poison=True, shapes=shapes, **options_)
+        self._target = _Kept(threads)
         in_this_process = mock.patch.object(cpu_target, "PARALLEL_THRESHOLD", 1 << 30)
         branches = mock.patch.object(targets, "create_target", lambda *_: self._target)
         with in_this_process, branches, mock.patch.object(cpu_target, "_compiled", self._target.note):
@@ -101,6 +103,11 @@ class ProvedProgram:
             artifact = lower(module, ctx, options, self._target)
         self._session = Session(artifact)
         self.inputs, self.host_ops = artifact.program.inputs, ctx.records.host_ops
+
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        """The kernel IR of all code."""
+        return [kernel for kernels in self._target.by_code.values() for kernel in kernels]
 
     def run(self, feeds: Mapping[str, Any]) -> list[NDArray[Any]]:
         """The results. Raises AssertionError for an access that cannot be shown to stay inside, and what running

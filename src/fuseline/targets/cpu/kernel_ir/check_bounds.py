@@ -1,8 +1,8 @@
 """Static bounds: every access of a kernel proved to stay inside its buffer, for given sizes and a given grid.
 
 An index is an affine form over the values that are not affine themselves (loop indices, quotients, minima, what is
-loaded), which `index_bounds.py` bounds with the help of the conditions of enclosing branches. What cannot be proved is
-a `Problem`.
+loaded), which `index_bounds.py` bounds with the help of the conditions of enclosing branches. What cannot be proved of
+all iterations of an outermost loop is looked at by cases (`index_cases.py`), and what is left is a `Problem`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from fuseline.targets.cpu.kernel_ir.affine import Affine, Fact, text
 from fuseline.targets.cpu.kernel_ir.contents import Range
 from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
+from fuseline.targets.cpu.kernel_ir.index_cases import CaseBounds, is_shown, whole_case
 from fuseline.targets.cpu.kernel_ir.types import (
     Address,
     Block,
@@ -37,6 +39,8 @@ class Problem:
     detail: str
 
 
+Operation: TypeAlias = Value | Loop | While | When
+
 _ACCESSES = ("load", "store", "gather", "scatter", "atomic_load", "atomic")
 
 
@@ -53,8 +57,21 @@ def check_bounds(
         contents: what lies in constants, by binding position: places that are loaded from there are known to lie
         between the two.
     """
-    checker = _Checker(IndexBounds(kernel, sizes, workgroups, contents or {}))
-    checker.block(kernel.body)
+    known = IndexBounds(kernel, sizes, workgroups, contents or {})
+    return [problem for op in kernel.body.ops for problem in _problems(known, op)]
+
+
+def _problems(known: IndexBounds, op: Operation) -> Sequence[Problem]:
+    """Those of an operation that stands in no loop."""
+    found = _of_all(known, op)
+    case = whole_case(known, op) if found and isinstance(op, Loop) else None
+    shown = case is not None and is_shown(case, lambda one: not _of_all(CaseBounds(known, one), one.loop))
+    return () if shown else found
+
+
+def _of_all(known: IndexBounds, op: Operation) -> list[Problem]:
+    checker = _Checker(known)
+    checker.operation(op)
     return checker.problems
 
 
@@ -65,23 +82,24 @@ class _Checker:
 
     def block(self, block: Block) -> None:
         for op in block.ops:
-            if isinstance(op, Loop):
-                if not self.known.at_most(
-                    self.known.form(op.hi).plus(self.known.form(op.lo), -1), 0
-                ):  # else it never runs
-                    self.block(op.body)
-            elif isinstance(op, When):
-                for side, holds in ((op.then, True), (op.otherwise, False)):
-                    with self._under(self.known.facts_of(op.condition, holds)) as possible:
-                        if possible:
-                            self.block(side)
-            elif isinstance(op, While):
-                self.block(op.test)
-                with self._under([] if op.condition is None else self.known.facts_of(op.condition, True)) as possible:
+            self.operation(op)
+
+    def operation(self, op: Operation) -> None:
+        if isinstance(op, Loop):
+            if not self.known.at_most(self.known.form(op.hi).plus(self.known.form(op.lo), -1), 0):  # else it never runs
+                self.block(op.body)
+        elif isinstance(op, When):
+            for side, holds in ((op.then, True), (op.otherwise, False)):
+                with self._under(self.known.facts_of(op.condition, holds)) as possible:
                     if possible:
-                        self.block(op.body)
-            elif op.op in _ACCESSES:
-                self._access(op)
+                        self.block(side)
+        elif isinstance(op, While):
+            self.block(op.test)
+            with self._under([] if op.condition is None else self.known.facts_of(op.condition, True)) as possible:
+                if possible:
+                    self.block(op.body)
+        elif op.op in _ACCESSES:
+            self._access(op)
 
     @contextmanager
     def _under(self, facts: Iterable[Fact]) -> Generator[bool]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fuseline.targets.cpu.kernel_ir.affine import Affine
+from fuseline.targets.cpu.kernel_ir.decided import side_of
 from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
 from fuseline.targets.cpu.kernel_ir.types import I64, Kernel, Loop, Value
 
@@ -72,7 +73,7 @@ class IterationBounds(IndexBounds):
             step = self.iteration(value.attr)
             return form if step is value else self.form(value.attr.lo).plus(Affine(0, {step: value.attr.step}))
         if value.op in ("min", "max"):
-            return self._side(value) or form
+            return side_of(self, value) or form
         return self._undivided(value) or form if value.op in ("udiv", "urem") else form
 
     def _undivided(self, division: Value) -> Affine | None:
@@ -84,16 +85,6 @@ class IterationBounds(IndexBounds):
             return None
         most = self.most(operand.plus(divisor, -1))
         return None if most is None or most >= 0 else operand if division.op == "urem" else Affine()
-
-    def _side(self, extreme: Value) -> Affine | None:
-        """The side that a minimum or maximum always is."""
-        sides = [self.form(arg) for arg in extreme.args]
-        for side, other in (sides, sides[::-1]):
-            above = side.plus(other, -1) if extreme.op == "min" else other.plus(side, -1)
-            most = self.most(above)
-            if most is not None and most <= 0:
-                return side
-        return None
 
     def _bounds(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
         if atom.op == "iteration":

@@ -175,7 +175,9 @@ def test_a_quotient_times_something_else_is_only_bounded():
     ],
 )
 def test_what_no_rule_bounds_from_above(index: Index):
-    assert "lies before" in problems(ONE, index, 10**6)[0].detail
+    """In a loop inside: an outermost one is looked at by cases, and each of its numbers gives one."""
+    inside = loops((0, 2, 1), (0, 30, 1))
+    assert "lies before" in problems(inside, lambda o, _, i: index(o, i), 10**6)[0].detail
 
 
 @pytest.mark.parametrize("predicate", ["lt", "le", "gt", "ge", "eq", "ne", "ult"])

@@ -98,7 +98,7 @@ def _extracted(op: Operation) -> tensor.ExtractOp | None:
 
 
 def _axis(index: SSAValue, extents: Sequence[int], size: int) -> BorderedAxis | None:
-    """How an index walks a dimension of `size`; None where it is no border of one loop."""
+    """How an index traverses a dimension of `size`; None where it is no border of one loop."""
     ops: dict[Operation, None] = {}
     loops: set[int] = set()
     if not _collect(index, ops, loops) or len(loops) != 1:

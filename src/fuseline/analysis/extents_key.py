@@ -43,7 +43,7 @@ def extents_key(entry: FuncOp, numbers: AttributeNumbers) -> Hashable:
 
 
 def key_around(root: Operation, entry: FuncOp, numbers: AttributeNumbers) -> Hashable:
-    """The key of an entry function but for how `root` walks its operands, which its maps and their ranks say."""
+    """The key of an entry function but for how `root` traverses its operands, which its maps and their ranks say."""
     return _Around(numbers, root).key(entry)
 
 

@@ -12,7 +12,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic
 
 
-def walks_lines(root: StructuredOp, segment: Segment, shapes: ShapeAnalysis) -> bool:
+def runs_along_lines(root: StructuredOp, segment: Segment, shapes: ShapeAnalysis) -> bool:
     """Whether a window of known sizes goes over lines of pixels that are neighbours, its lines copied one by one."""
     extents = root.loops(shapes)
     window = [loop for loop in root.reduction if extents[loop] != 1]

@@ -36,7 +36,7 @@ from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, u
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.packings import MOST_BLOCKS, block_of, block_steps, extent_of, packings
-from fuseline.analysis.pixel_lines import walks_lines
+from fuseline.analysis.pixel_lines import runs_along_lines
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts, assumed_size
@@ -61,7 +61,7 @@ class Prologue:
         kind: None where reading through them is not cheap; `reason` then says why. recompute: how often each element is
         evaluated in all, at most, at the sizes that are assumed; 1 where nothing is evaluated. beside_packed: the same
         where the other operand is packed, too. operations: arithmetic operations per evaluation. pieces: how many
-        stored tensors the operand is read from, as segments. gathered: whether rows are walked across memory, an
+        stored tensors the operand is read from, as segments. gathered: whether rows are traversed across memory, an
         element at a time.
     """
 
@@ -224,14 +224,14 @@ def _packed(
             f"scratch",
         )
     often, total = packings(root, position, shapes, block_uses), sum(operations(op) for op in chain)
-    return Prologue("packed", *often, total, gathered=_walks_across(root, position, shapes))
+    return Prologue("packed", *often, total, gathered=_reads_across_memory(root, position, shapes))
 
 
 def _reduces(chain: Sequence[Operation]) -> bool:
     return any(is_generic(op) and StructuredOp(op).reduction for op in chain)
 
 
-def _walks_across(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
+def _reads_across_memory(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
     """Whether rows lie along another loop than the innermost of the reduction, which they are packed along: panels of
     columns are turned in registers, rows are not."""
     if _runs_along_columns(root, position, shapes):
@@ -252,7 +252,7 @@ def _of_window(root: StructuredOp, found: Sequence[Segment], shapes: ShapeAnalys
     channels = [
         loop for loop in root.parallel if extents[loop] != 1 and all(_is_lane(segment, loop) for segment in found)
     ]
-    if not channels and len(found) == 1 and found[0].access.borders and walks_lines(root, found[0], shapes):
+    if not channels and len(found) == 1 and found[0].access.borders and runs_along_lines(root, found[0], shapes):
         return Prologue("addressed")
     if not channels or any(segment.access.floordiv_terms for segment in found):
         return Prologue(None, reason="no loop walks the image element by element")

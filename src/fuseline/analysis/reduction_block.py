@@ -1,4 +1,4 @@
-"""Reductions too long to lie in scratch are walked in blocks: some steps of one loop at a time, the others whole."""
+"""Reductions too long to lie in scratch are traversed in blocks: some steps of one loop at a time, the others whole."""
 
 from __future__ import annotations
 

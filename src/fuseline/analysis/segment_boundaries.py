@@ -1,7 +1,8 @@
 """What an operand that is computed is made of: the stored tensors it reads, and where along a loop that changes.
 
 A loop that is run piece by piece between the borders of concats and pads meets no border inside a piece, so what is
-evaluated there needs no conditions. The loop that walks the stored tensors element by element is the one for the lanes.
+evaluated there needs no conditions. The loop that traverses the stored tensors element by element is the one for the
+lanes.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ class MachineCosts:
         packing_ns: one element of it; gathering_ns: of rows that lie across memory (measured 0.8 to 1.1, f16 and bf16).
         block_uses: columns or rows of f32, at least, that a packed element serves where the other operand has so many:
         four panels of two vectors. memory_bytes_per_ns: what lies in no cache. cached_bytes: what stays in a core's
-        caches until it is walked again, whatever the order (measured: rows of 1.5 MB walked down their columns .7, of
-        5 MB 1.2 of the time of separate dispatches). launch_ns: a dispatch beside its
+        caches until it is traversed again, whatever the order (measured: rows of 1.5 MB traversed down their columns
+        .7, of 5 MB 1.2 of the time of separate dispatches). launch_ns: a dispatch beside its
         work: its launch and its barrier. split_above_ns: work from which on it pays to share a wave among threads (a
         barrier costs 60 to 100 ns and data changes caches). serial_below_ns: programs below this stay on the calling
         thread: waking a sleeping worker costs 28 to 50 us, a spinning one under 1 us. serial_elements: up to so many

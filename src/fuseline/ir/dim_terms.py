@@ -18,7 +18,7 @@ LONGEST_TEXT = 160
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Keyed:
-    """What is told apart, ordered and hashed by its key, made once: a size that is made of sizes is not walked again
+    """What is told apart, ordered and hashed by its key, made once: a size that is made of sizes is not traversed again
     and again."""
 
     key: str = field(init=False, default="")

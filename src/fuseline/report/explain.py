@@ -257,7 +257,7 @@ def _path(record: CompileRecord, start: frozenset[str], goal: frozenset[str]) ->
     while queue:
         node = queue.popleft()
         if node in goal:
-            return _walked_back(came, node)
+            return _path_back(came, node)
         for decision in after[node]:
             if decision.consumer not in came:
                 came[decision.consumer] = decision
@@ -265,7 +265,7 @@ def _path(record: CompileRecord, start: frozenset[str], goal: frozenset[str]) ->
     return []
 
 
-def _walked_back(came: dict[str, Decision | None], node: str) -> list[Decision]:
+def _path_back(came: dict[str, Decision | None], node: str) -> list[Decision]:
     path: list[Decision] = []
     while (decision := came[node]) is not None:
         path.insert(0, decision)

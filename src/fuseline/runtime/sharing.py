@@ -116,7 +116,7 @@ class _Table:
             participants = min(most, command.max_threads or most)
             taking = range(most) if participants == most else sorted(_least(loads, range(most), participants))
             grids = [self._grid(arm) for arm in command.arms]
-            dearest_first = sorted(range(len(grids)), key=lambda i: -grids[i].unit_ns)
+            dearest_first = sorted(range(len(grids)), key=lambda i: -grids[i].workgroup_ns)
             shared = {arm: _share(grids[arm], taking, loads) for arm in dearest_first}
             yield from (shared[arm] for arm in range(len(shared)))
 
@@ -143,7 +143,7 @@ class _Grid(NamedTuple):
     """The grid of an arm, and what one workgroup of it costs."""
 
     workgroups: int
-    unit_ns: float
+    workgroup_ns: float
 
 
 def _share(grid: _Grid, taking: Sequence[int], loads: list[float]) -> list[int]:
@@ -158,7 +158,7 @@ def _share(grid: _Grid, taking: Sequence[int], loads: list[float]) -> list[int]:
     for thread in taking:
         count = quotient + (thread in extra)
         ranges[2 * thread : 2 * thread + 2] = at, at + count
-        loads[thread] += count * grid.unit_ns
+        loads[thread] += count * grid.workgroup_ns
         at += count
     return ranges
 

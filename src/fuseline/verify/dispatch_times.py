@@ -124,7 +124,7 @@ def _traced(session: Session, feeds: Mapping[str, Any]) -> dict[int, tuple[str, 
 
 def _alone(step: Step) -> Iterator[tuple[Step, str, Size]]:
     """Each command of a step as a step of its own, its label, and how often a run launches it. Inside a loop it keeps
-    its walks."""
+    its trips."""
     if isinstance(step, Loop):
         for command in step.commands:
             yield Loop(1, (command,), barrier=True), command.label, step.trips

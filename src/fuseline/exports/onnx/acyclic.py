@@ -1,4 +1,4 @@
-"""Order in a graph of units that read each other: what lies on cycles, and an order to run in."""
+"""Order in a graph of nodes that read each other: what lies on cycles, and an order to run in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def components(sources: Mapping[T, Set[T]]) -> list[list[T]]:
-    """The sets of units that all need each other, by what each reads (Tarjan's strongly connected components)."""
+    """The sets of nodes that all need each other, by what each reads (Tarjan's strongly connected components)."""
     found: list[list[T]] = []
     number: dict[T, int] = {}
     low: dict[T, int] = {}
@@ -24,17 +24,17 @@ def components(sources: Mapping[T, Set[T]]) -> list[list[T]]:
         stack.append(start)
         on_stack.add(start)
         while work:
-            unit, rest = work[-1]
+            node, rest = work[-1]
             following = next((other for other in rest if other not in number or other in on_stack), None)
             if following is None:
                 work.pop()
                 if work:
                     above = work[-1][0]
-                    low[above] = min(low[above], low[unit])
-                if low[unit] == number[unit]:
-                    found.append(_popped(stack, on_stack, unit))
+                    low[above] = min(low[above], low[node])
+                if low[node] == number[node]:
+                    found.append(_popped(stack, on_stack, node))
             elif following in number:
-                low[unit] = min(low[unit], number[following])
+                low[node] = min(low[node], number[following])
             else:
                 number[following] = low[following] = len(number)
                 stack.append(following)
@@ -53,24 +53,24 @@ def _popped(stack: list[T], on_stack: set[T], last: T) -> list[T]:
 
 
 def in_order(sources: Mapping[T, Set[T]], place: Mapping[T, int]) -> list[T]:
-    """The units so that each comes behind what it reads, and among those that may run the one with the least
+    """The nodes so that each comes behind what it reads, and among those that may run the one with the least
     `place` first. There must be no cycle."""
-    readers: dict[T, list[T]] = {unit: [] for unit in sources}
-    for unit, needed in sources.items():
+    readers: dict[T, list[T]] = {node: [] for node in sources}
+    for node, needed in sources.items():
         for other in needed:
-            readers[other].append(unit)
-    missing = {unit: len(needed) for unit, needed in sources.items()}
-    units = list(sources)
-    at = {unit: number for number, unit in enumerate(units)}
-    ready = [(place[unit], at[unit]) for unit in units if not missing[unit]]
+            readers[other].append(node)
+    missing = {node: len(needed) for node, needed in sources.items()}
+    nodes = list(sources)
+    at = {node: number for number, node in enumerate(nodes)}
+    ready = [(place[node], at[node]) for node in nodes if not missing[node]]
     heapq.heapify(ready)
     ordered: list[T] = []
     while ready:
-        unit = units[heapq.heappop(ready)[1]]
-        ordered.append(unit)
-        for reader in readers[unit]:
+        node = nodes[heapq.heappop(ready)[1]]
+        ordered.append(node)
+        for reader in readers[node]:
             missing[reader] -= 1
             if not missing[reader]:
                 heapq.heappush(ready, (place[reader], at[reader]))
-    assert len(ordered) == len(units), "a cycle"
+    assert len(ordered) == len(nodes), "a cycle"
     return ordered

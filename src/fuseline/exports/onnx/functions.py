@@ -33,14 +33,14 @@ def fused_model(
     dispatch."""
     taken = {function.name for function in proto.functions if function.domain == DOMAIN}
     names = _function_names(graph, placement, record, taken)
-    calls = {graph.nodes[number].name for what, number in placement.units if what == "node"}
+    calls = {graph.nodes[number].name for what, number in placement.main_nodes if what == "node"}
     reasons = Reasons(record.decisions)
     infos = {info.name: info for info in proto.graph.value_info}
     nodes = [_copy(graph.nodes[number], number) for number in range(len(graph.nodes))]
     imports = [*proto.opset_import]
     opsets = {standard_domain(item.domain): item.version for item in imports}
     main: list[onnx.NodeProto] = []
-    for what, number in placement.units:
+    for what, number in placement.main_nodes:
         if what == "node":
             put(nodes[number], {"role": roles.get(number, "")})
             main.append(nodes[number])

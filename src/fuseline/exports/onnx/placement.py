@@ -21,19 +21,19 @@ from fuseline.ir.rounds import rounds
 _MOST_ROUNDS = 1 << 20
 _SIZES = frozenset(("Shape", "Size"))
 
-Unit = tuple[str, int]
+MainNode = tuple[str, int]
 """What the new main graph has as one node: `("function", its first dispatch)` or `("node", number)`."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """`functions`: the nodes of each, in order, by its first dispatch; `dispatches`: those that it stands for; `units`:
-    the new main graph in order; `exporter`: the function that hands out a value; `repeated`: nodes in several
-    functions; `live`: the functions of each node, none for one of the main graph."""
+    """`functions`: the nodes of each, in order, by its first dispatch; `dispatches`: those that it stands for;
+    `main_nodes`: the new main graph in order; `exporter`: the function that hands out a value; `repeated`: nodes in
+    several functions; `live`: the functions of each node, none for one of the main graph."""
 
     functions: dict[int, list[int]]
     dispatches: dict[int, list[int]]
-    units: list[Unit]
+    main_nodes: list[MainNode]
     exporter: dict[str, int]
     repeated: list[int]
     live: dict[int, list[int]]
@@ -167,29 +167,32 @@ class _Placing:
 
     # -- cycles --------------------------------------------------------------------------------------------------------
 
-    def _units(self) -> dict[Unit, list[int]]:
-        found: dict[Unit, list[int]] = {}
+    def _main_nodes(self) -> dict[MainNode, list[int]]:
+        found: dict[MainNode, list[int]] = {}
         for node in range(len(self.graph.nodes)):
-            for unit in [("function", one) for one in self._live[node]] or [("node", node)]:
-                found.setdefault(unit, []).append(node)
+            for main_node in [("function", one) for one in self._live[node]] or [("node", node)]:
+                found.setdefault(main_node, []).append(node)
         return found
 
-    def _edges(self, units: Mapping[Unit, Sequence[int]]) -> dict[Unit, set[Unit]]:
-        """The units whose results each unit reads."""
-        return {unit: {other for node in nodes for other in self._sources(unit, node)} for unit, nodes in units.items()}
+    def _edges(self, main_nodes: Mapping[MainNode, Sequence[int]]) -> dict[MainNode, set[MainNode]]:
+        """The main nodes whose results each one reads."""
+        return {
+            main_node: {other for node in nodes for other in self._sources(main_node, node)}
+            for main_node, nodes in main_nodes.items()
+        }
 
-    def _sources(self, unit: Unit, node: int) -> set[Unit]:
-        found: set[Unit] = set()
+    def _sources(self, main_node: MainNode, node: int) -> set[MainNode]:
+        found: set[MainNode] = set()
         for name in self.graph.reads[node]:
             maker = self.graph.maker.get(name)
-            if maker is not None and not (unit[0] == "function" and unit[1] in self._live[maker]):
+            if maker is not None and not (main_node[0] == "function" and main_node[1] in self._live[maker]):
                 found.add(("function", self._exporter[name]) if self._live[maker] else ("node", maker))
-        return found - {unit}
+        return found - {main_node}
 
     def join_cycles(self) -> bool:
         """Make one function of those that need each other; answers whether there were any."""
-        units = self._units()
-        cycles = [cycle for cycle in components(self._edges(units)) if len(cycle) > 1]
+        main_nodes = self._main_nodes()
+        cycles = [cycle for cycle in components(self._edges(main_nodes)) if len(cycle) > 1]
         for cycle in cycles:
             outside = {number for what, number in cycle if what == "node"} & {*self.apart}
             functions = sorted(number for what, number in cycle if what == "function")
@@ -214,15 +217,15 @@ class _Placing:
 
     def placement(self) -> Placement:
         """The functions as they stand, once there are no cycles."""
-        units = self._units()
-        functions = {number: nodes for (what, number), nodes in units.items() if what == "function"}
+        main_nodes = self._main_nodes()
+        functions = {number: nodes for (what, number), nodes in main_nodes.items() if what == "function"}
         dispatches: dict[int, set[int]] = {}
         for number in sorted({number for numbers in self.homes.values() for number in numbers}):
             dispatches.setdefault(self._sets.of(number), set()).add(number)
         return Placement(
             functions,
             {number: sorted(dispatches.get(number, {number})) for number in functions},
-            in_order(self._edges(units), {unit: nodes[0] for unit, nodes in units.items()}),
+            in_order(self._edges(main_nodes), {main_node: nodes[0] for main_node, nodes in main_nodes.items()}),
             self._exporter,
             sorted(node for node, own in self._live.items() if len(own) > 1),
             self._live,

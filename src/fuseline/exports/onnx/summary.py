@@ -43,7 +43,7 @@ def summary_of(
     """The counts of a placement."""
     labels = [dispatch.label for dispatch in record.dispatches]
     shown = {number for numbers in placement.dispatches.values() for number in numbers}
-    main = [number for what, number in placement.units if what == "node"]
+    main = [number for what, number in placement.main_nodes if what == "node"]
     kinds = [roles.get(number, "") for number in main]
     return FusedSummary(
         plan=plan_id(record),

@@ -1,6 +1,6 @@
 """What torch-mlir puts around tensor programs: assertions about sizes, and globals of `ml_program`.
 
-%ok = arith.cmpi eq, %dim, %dim_0 : index        =>        a note: ops that walk both sizes with one loop check that
+%ok = arith.cmpi eq, %dim, %dim_0 : index        =>        a note: ops that traverse both sizes with one loop check that
 cf.assert %ok, "mismatched size for broadcast"             they are equal in every run
 """
 

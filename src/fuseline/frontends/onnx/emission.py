@@ -216,15 +216,15 @@ def contract(
             )  # the tensor itself spells what its view or its base leaves out
     dims = [loops[axis] for axis in out_loops]
     maps = [*(map_ for _, map_ in sides), dims_map(rank, list(out_loops))]
-    walked = [
+    run_axes = [
         axis for axis in range(rank) if any(axis in _followed(map_) for map_ in maps)
     ]  # a sum over one element is no loop
-    iterators = [PARALLEL if axis in out_loops else REDUCTION for axis in walked]
+    iterators = [PARALLEL if axis in out_loops else REDUCTION for axis in run_axes]
     body = _multiply_add(lhs[0].dtype, rhs[0].dtype, wide)
     op = emit.generic(
         [value for value, _ in sides],
         [filled(node, 0, dims, wide)],
-        [_renumbered(map_, walked) for map_ in maps],
+        [_renumbered(map_, run_axes) for map_ in maps],
         iterators,
         body,
     )

@@ -87,7 +87,7 @@ class ConstantFolder:
     def _foldable(self, op: Operation) -> bool:
         if type(op) is arith.ConstantOp or type(op) in _SHAPES_AND_SPLATS or len(op.results) == 0:
             return False
-        for value in operands_of(op):  # before what takes a walk through the body
+        for value in operands_of(op):  # before what takes a traversal through the body
             if not self.is_constant(value):
                 return False
         if not is_evaluable(op) or not all(attributes.is_static(result.type) for result in op.results):

@@ -1,10 +1,10 @@
 """Pass `require-equal-sizes`: what the ops take for granted about symbolic sizes is written down, so that a run can
 check it.
 
-A structured op reads its operands in one iteration space: the sizes that one loop walks must be equal, as must those
-beside a concat and the products on both sides of a reshape; and a slice must lie inside of what it is a slice of. Where
-that does not follow from the symbols alone, it becomes a requirement of the program; feeds that break one are refused
-(E0203) before anything is read out of bounds.
+A structured op reads its operands in one iteration space: the sizes that one loop traverses must be equal, as must
+those beside a concat and the products on both sides of a reshape; and a slice must lie inside of what it is a slice of.
+Where that does not follow from the symbols alone, it becomes a requirement of the program; feeds that break one are
+refused (E0203) before anything is read out of bounds.
 
     add(x[h], y[2 * ceil(h / 2)])      requires h == 2 * ceil(h / 2)
 """

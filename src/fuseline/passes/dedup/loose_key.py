@@ -32,10 +32,10 @@ def loose_key(
     Args:
         erased: readers, as operations and operand numbers, of whose constants only the type counts.
     """
-    return _Walk(numbers, erased).body(entry)
+    return _KeyOfBody(numbers, erased).body(entry)
 
 
-class _Walk:
+class _KeyOfBody:
     def __init__(self, numbers: AttributeNumbers, erased: Collection[tuple[Operation, int]]) -> None:
         self.numbers, self.erased = numbers, erased
         self.values: dict[int, int] = {}

@@ -1,14 +1,14 @@
 """Whether a row that becomes serial lies well in memory.
 
-    softmax over the last axis      r ──>  . . . .     one workgroup walks one row, along memory
+    softmax over the last axis      r ──>  . . . .     one workgroup traverses one row, along memory
                                     r'──>  . . . .
 
-    softmax over the first axis     c c' c" ..         one workgroup walks a block of columns side by side, lane by
+    softmax over the first axis     c c' c" ..         one workgroup traverses a block of columns side by side, lane by
                                     |  |  |            lane, down all rows
                                     v  v  v
 
 The second way reads every line of memory that it touches as a whole. It pays while the rows stay in the cache until
-they are walked again, and while there are enough columns for all threads.
+they are traversed again, and while there are enough columns for all threads.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node
 
 LINE_BYTES = 64
-"""A line of memory: rows no longer than this are walked along memory whatever the order."""
+"""A line of memory: rows no longer than this are traversed along memory whatever the order."""
 
 COLUMNS = 128
-"""Columns that a workgroup walks side by side."""
+"""Columns that a workgroup traverses side by side."""
 
 
 def strided_rows(group: Group, demoted: frozenset[int], graph: FusionGraph, target: TargetDescription) -> WhyNot | None:

@@ -4,8 +4,8 @@
 
 Loops merge only where all ops that exchange the tensors can see the dimensions as one, so that a reshape is left at
 arguments, constants and results alone, where it is free, or cancels one that was there. A function in which no reshape
-keeps two ops apart is left as it is, unless the pass is told otherwise: fewer loops to walk and to match are worth less
-there than looking for them takes.
+keeps two ops apart is left as it is, unless the pass is told otherwise: fewer loops to traverse and to match are worth
+less there than looking for them takes.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def uses_input(op: linalg.ops.GenericOp, index: int) -> bool:
 
 
 def _transpose_input(scope: Scope, op: linalg.ops.GenericOp, index: int, roles: Sequence[int]) -> None:
-    """Order the dimensions of input `index` as the loops in `roles` come that walk them; constant coordinates go
+    """Order the dimensions of input `index` as the loops in `roles` come that traverse them; constant coordinates go
     first."""
     map_ = StructuredOp(op).maps[index]
     permutation = _order_by(map_, tuple(roles))

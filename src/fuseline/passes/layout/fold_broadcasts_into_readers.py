@@ -64,7 +64,7 @@ def _fold_into(op: linalg.ops.GenericOp) -> None:
 
 
 def _keeps_loops(view: StructuredOp, index: int, map_: AffineMap) -> bool:
-    """Whether another operand still spells every loop that the operand no longer walks, and no summed loop is among
+    """Whether another operand still spells every loop that the operand no longer traverses, and no summed loop is among
     them."""
     gone = dims_in(view.maps[index]) - dims_in(map_)
     others = {loop for i, other in enumerate(view.maps) if i != index for loop in dims_in(other)}

@@ -185,7 +185,7 @@ def _array_of(ctx: CompilerContext, value: SSAValue) -> Array:
 
 
 def _channel_axes(root: linalg.ops.GenericOp, weight: int) -> list[int]:
-    """The dimensions of the result that walk the weight's channels: in the weight's map as plain loops."""
+    """The dimensions of the result that traverse the weight's channels: in the weight's map as plain loops."""
     view = StructuredOp(root)
     plain = plain_loops(view.input_maps[weight]) or []
     written = plain_loops(view.output_maps[0]) or []
@@ -203,11 +203,12 @@ def _scale_weight(ctx: CompilerContext, root: linalg.ops.GenericOp, weight: int,
     written = plain_loops(view.output_maps[0]) or []
     axis_of = {loop: axis for axis, loop in enumerate(written)}
     if scale.ndim:
-        walked = [axis_of.get(loop) for loop in plain_loops(map_) or []]
+        weight_axes = [axis_of.get(loop) for loop in plain_loops(map_) or []]
         moved = scale.transpose(
-            [axis for axis in walked if axis is not None] + [axis for axis in range(scale.ndim) if axis not in walked]
+            [axis for axis in weight_axes if axis is not None]
+            + [axis for axis in range(scale.ndim) if axis not in weight_axes]
         )
-        shape = [1 if axis is None else scale.shape[axis] for axis in walked]
+        shape = [1 if axis is None else scale.shape[axis] for axis in weight_axes]
         scale = moved.reshape(shape)
     array = _array_of(ctx, value)
     at = Emitter.before(root)

@@ -7,7 +7,7 @@ program.
 Going down, a generic reads a transposed operand where it lies, then takes the loop order of the operand that leads and
 hands the transpose on below itself; pads, slices, reshapes and concats swap with it. What is stuck then (at a return, a
 host call, a reshape that takes the dimensions apart) goes up into the map with which a generic writes its result. One
-walk each way.
+traversal each way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""refine-dims: two ops that see one buffer in different shapes walk it in sizes that fit both.
+"""refine-dims: two ops that see one buffer in different shapes traverse it in sizes that fit both.
 
     x + b over (4, 6) ── reshape ──> y * c over (12, 2)      =>      both over (4, 3, 2)
 
@@ -26,7 +26,7 @@ from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.splits_together import SplitsTogether
 
 VECTOR = 8
-"""Elements of a row below which it is walked one by one: measured 1.8 ns an element, in vectors .3."""
+"""Elements of a row below which it is traversed one by one: measured 1.8 ns an element, in vectors .3."""
 
 FEW = 256
 """Elements that one by one cost no more than the launch that is saved."""
@@ -49,7 +49,7 @@ class RefineDimsPass(ScopedPass):
 
 
 def _slows(scope: Scope, together: SplitsTogether) -> bool:
-    """Whether an op of many elements in long rows would be walked in the short rows of another."""
+    """Whether an op of many elements in long rows would be traversed in the short rows of another."""
     views = [StructuredOp(op) for op in together.splits]
     rows = [_row(scope, view) for view in views]
     elements = max(prod(map(assumed_size, view.loops(scope.shapes))) for view in views)

@@ -63,7 +63,7 @@ def _sink_into(scope: Scope, op: linalg.ops.GenericOp) -> None:
 
 
 def _wanted(scope: Scope, view: StructuredOp) -> Splits:
-    """The loops that walk a collapsed dimension, with the sizes it was collapsed from; the first operand in order
+    """The loops that traverse a collapsed dimension, with the sizes it was collapsed from; the first operand in order
     decides."""
     what = kind(view.op)
     found: Splits = {}

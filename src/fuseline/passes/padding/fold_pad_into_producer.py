@@ -7,7 +7,7 @@ tensor.
 The dispatch of the root writes its result where it lies in the padded tensor, and the border besides (`concat-slices`);
 it is never a fill of the whole and a copy. Where the interior has other readers, elementwise ones, they run in that
 dispatch too. Left alone: what a window reads in place (`fold-pad-into-consumer` goes first), and a pad of what no root
-makes, which is one walk over the padded tensor already.
+makes, which is one traversal over the padded tensor already.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class _Grower:
 
     def _is_read_as_it_is(self, view: StructuredOp, exprs: Sequence[AffineExpr]) -> bool:
         """Whether the op may read anything in the grown part of an operand, whose coordinates are `exprs`: no summed
-        loop walks it."""
+        loop traverses it."""
         return all(view.iterators[loop] == "parallel" for expr in exprs for loop in dims_of(expr))
 
     def _longer(self, at: Emitter, value: SSAValue, shape: Shape, anything: bool) -> SSAValue:

@@ -15,8 +15,8 @@ ClassMultiples = Mapping[str, Mapping[str, int]]
 
 
 def tile_loops(view: StructuredOp) -> dict[str, int]:
-    """The loop of each role; of several loops in one role the last, which is the one that walks memory fastest. Empty
-    for any other op."""
+    """The loop of each role; of several loops in one role the last, which is the one that traverses memory fastest.
+    Empty for any other op."""
     what = kind(view.op)
     if what is Kind.CONTRACTION:
         return _contraction_loops(view)

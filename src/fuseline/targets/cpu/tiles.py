@@ -224,9 +224,9 @@ def choose_blocks(work: BlockedWork, machine: Machine) -> Blocks:
     total = max(p.outer * p.lines * p.tiles * p.panels * p.tile_flops, FLOPS_PER_BYTE * (p.lhs_bytes + p.rhs_bytes))
     wanted = 1 if p.serial else -(-min(MAX_WORKGROUPS, max(1, total // WORKGROUP_FLOPS)) // p.outer)
     columns_outer = p.panels > 1 and (p.repacks_rhs or (p.rhs_bytes > p.lhs_bytes and not p.repacks_lhs))
-    units = p.lines * p.tiles
-    cache_groups = _cache_groups(p, units, machine) if p.panels > 1 and not p.repacks_rhs else 1
-    most = max(1, units // TILES_PER_PACKING) if p.repacks_rhs else units
+    line_tiles = p.lines * p.tiles
+    cache_groups = _cache_groups(p, line_tiles, machine) if p.panels > 1 and not p.repacks_rhs else 1
+    most = max(1, line_tiles // TILES_PER_PACKING) if p.repacks_rhs else line_tiles
     most_columns = max(1, p.panels // PANELS_PER_PACKING) if p.repacks_lhs else p.panels
     if columns_outer:
         column_groups = min(most_columns, wanted)
@@ -239,11 +239,11 @@ def choose_blocks(work: BlockedWork, machine: Machine) -> Blocks:
     return Blocks(-(-p.lines // line_groups), -(-p.tiles // tile_groups), -(-p.panels // column_groups), columns_outer)
 
 
-def _cache_groups(work: BlockedWork, units: int, machine: Machine) -> int:
+def _cache_groups(work: BlockedWork, line_tiles: int, machine: Machine) -> int:
     """In how many groups rows stay in the second-level cache; where such groups are too small for a panel, in the cache
     that cores share."""
     groups = -(-2 * work.lhs_bytes // machine.l2_bytes)
-    return groups if units >= groups * TILES_PER_PANEL else -(-2 * work.lhs_bytes // SHARED_CACHE_BYTES)
+    return groups if line_tiles >= groups * TILES_PER_PANEL else -(-2 * work.lhs_bytes // SHARED_CACHE_BYTES)
 
 
 def shared_out(count: int, most: int) -> int:

@@ -35,7 +35,7 @@ def _placed(
 def _check(graph: Graph, found: Placement) -> None:
     """Every value is there before it is read, in the function itself or from one that hands it out."""
     done: set[str] = set()
-    for what, number in found.units:
+    for what, number in found.main_nodes:
         nodes = found.functions[number] if what == "function" else [number]
         inside: set[str] = set()
         for node in nodes:
@@ -51,7 +51,7 @@ CHAIN = "(float[4] x) => (float[4] d) { a = Exp(x)  b = Neg(a)  c = Abs(b)  d = 
 
 def test_each_dispatch_is_a_function():
     found = _placed(_graph(CHAIN), {0: [0], 1: [0], 2: [1], 3: [1]})
-    assert found.functions == {0: [0, 1], 1: [2, 3]} and found.units == [("function", 0), ("function", 1)]
+    assert found.functions == {0: [0, 1], 1: [2, 3]} and found.main_nodes == [("function", 0), ("function", 1)]
 
 
 def test_a_split_node_joins_its_dispatches():
@@ -97,7 +97,7 @@ def test_a_node_that_may_be_in_no_function_parts_what_is_around_it():
 
 def test_a_fixed_node_stays_outside():
     found = _placed(_graph(CHAIN), {0: [0], 2: [1], 3: [1]}, fixed=[1])
-    assert found.units == [("function", 0), ("node", 1), ("function", 1)]
+    assert found.main_nodes == [("function", 0), ("node", 1), ("function", 1)]
 
 
 def test_a_view_goes_to_its_only_reader():
@@ -114,7 +114,7 @@ def test_a_size_of_several_readers_stays_outside():
     graph = _graph(
         "(float[4] x) => (float[4] c, float[4] d) { a = Exp(x)  b = Shape(a)  c = Expand(x, b)  d = Expand(a, b) }"
     )
-    assert ("node", 1) in _placed(graph, {0: [0], 2: [1], 3: [2]}).units
+    assert ("node", 1) in _placed(graph, {0: [0], 2: [1], 3: [2]}).main_nodes
 
 
 @pytest.mark.parametrize("small", [True, False])

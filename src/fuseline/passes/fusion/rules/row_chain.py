@@ -14,8 +14,8 @@ class RowChain(FusionRule):
     max(r) ──> exp(r, c) ──> sum(r) ──> div(r, c)      =>      for r: the row c lives in scratch
 
     The shared loops stay parallel, the row's loops become inner loops of a workgroup. A broadcast producer is computed
-    once per shared point, so nothing is computed twice. Rows must be contiguous or few enough to be walked down side by
-    side (`strided_rows.py`), fit the scratch limit, and leave parallelism to the target.
+    once per shared point, so nothing is computed twice. Rows must be contiguous or few enough to be traversed down side
+    by side (`strided_rows.py`), fit the scratch limit, and leave parallelism to the target.
     """
 
     name = "row-chain"

@@ -158,8 +158,8 @@ def _weight(value: SSAValue) -> int:
 
 
 def _gathered_order(view: StructuredOp) -> Permutation | None:
-    """The loop order in which a gather walks the tensor it extracts from, where each coordinate depends on one loop of
-    its own."""
+    """The loop order in which a gather traverses the tensor it extracts from, where each coordinate depends on one loop
+    of its own."""
     for value in captured_tensors(view.op):
         if is_constant(value):
             continue

@@ -48,7 +48,7 @@ def common_refinement(before: Sequence[Dim], after: Sequence[Dim]) -> tuple[Fact
 
 
 class _Side:
-    """One shape, walked from its outermost dimension; dimensions of size 1 are passed by as they come."""
+    """One shape, traversed from its outermost dimension; dimensions of size 1 are passed by as they come."""
 
     def __init__(self, dims: Sequence[Dim], factors: Factors) -> None:
         self.rest = list(reversed(dims))

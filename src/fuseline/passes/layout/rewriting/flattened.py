@@ -2,7 +2,7 @@
 
     contract(collapse(transpose(x)), w)      =>      contract(collapse(x), collapse(transpose(expand(w))))
 
-The summed loop walks the same products in another order, so nothing is moved at run time where `w` is a constant.
+The summed loop traverses the same products in another order, so nothing is moved at run time where `w` is a constant.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _permute(scope: Scope, op: linalg.ops.GenericOp, index: int) -> bool:
 def _one_group(
     scope: Scope, op: linalg.ops.GenericOp, index: int, flat: tensor.CollapseShapeOp, permutation: Permutation
 ) -> tuple[list[int], int] | None:
-    """The only group of dimensions inside which `permutation` moves anything, and the summed loop that walks it
+    """The only group of dimensions inside which `permutation` moves anything, and the summed loop that traverses it
     collapsed."""
     view = StructuredOp(op)
     groups = groups_of(flat)

@@ -20,7 +20,7 @@ _APART_ANYWAY = (*ROOTS, Kind.RESHAPE, Kind.OTHER)
 
 def reshapes_between(scope: Scope) -> Iterator[ReshapeOp]:
     """Every reshape of what a generic makes that an op reads which could share a dispatch with its maker. Reshapes may
-    vanish while they are walked."""
+    vanish while they are traversed."""
     for op in ops_of(scope.block):
         if is_reshape(op) and op.parent is not None and _keeps_apart(op):
             yield op

@@ -48,7 +48,7 @@ def dims_in(map_: AffineMap) -> set[int]:
 
 
 def expanded_dims(scope: Scope, value: SSAValue, map_: AffineMap, splits: Mapping[int, Sequence[Dim]]) -> list[Dim]:
-    """The sizes of an operand after the loops that walk it are split."""
+    """The sizes of an operand after the loops that traverse it are split."""
     out: list[Dim] = []
     for size, expr in zip(scope.dims(value), map_.results, strict=True):
         factors = splits.get(expr.position) if type(expr) is AffineDimExpr else None

@@ -52,7 +52,7 @@ class LoopsTogether:
             yield from (other for other in around if is_generic(other) and other in self.views and other is not op)
 
     def _agreed(self, op: linalg.ops.GenericOp, loop: int) -> bool:
-        """Whether whoever else sees the dimensions that the loops walk can see them as one."""
+        """Whether whoever else sees the dimensions that the loops traverse can see them as one."""
         view = self.views[op]
         for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
             axis = _axis(map_, loop)
@@ -98,14 +98,14 @@ def _is_returned(op: Operation) -> bool:
 
 
 def _axis(map_: AffineMap, loop: int) -> int | None:
-    """The dimension that `loop` walks, None where it walks none."""
+    """The dimension that `loop` traverses, None where it traverses none."""
     return next(
         (axis for axis, expr in enumerate(map_.results) if type(expr) is AffineDimExpr and expr.position == loop), None
     )
 
 
 def _named_by_pair(map_: AffineMap, axis: int, pairs: set[int]) -> bool:
-    """Whether the dimensions `axis` and `axis + 1` are walked by a pair of loops that can be one."""
+    """Whether the dimensions `axis` and `axis + 1` are traversed by a pair of loops that can be one."""
     first, second = map_.results[axis], map_.results[axis + 1]
     return (
         type(first) is AffineDimExpr

@@ -33,7 +33,7 @@ class UnitPlan:
     """`loops`: the loops that stay; `maps`: operand maps over them, and `axes` the dimensions that stay, one entry per
     operand.
 
-    `scalars`: the inputs that no loop walks any more. `emptied`: whether all loops of a reduction go.
+    `scalars`: the inputs that no loop traverses any more. `emptied`: whether all loops of a reduction go.
     """
 
     loops: tuple[int, ...]
@@ -124,8 +124,8 @@ def _droppable(loops: _Loops, extents: Dims) -> set[int]:
 
 
 def _stays_plain(expr: AffineExpr, dropped: set[int], size: Dim, extents: Dims) -> bool:
-    """Whether `expr` without the loops in `dropped` is still a window, or one loop that walks the whole dimension of
-    `size`."""
+    """Whether `expr` without the loops in `dropped` is still a window, or one loop that traverses the whole dimension
+    of `size`."""
     if type(expr) is AffineDimExpr or type(expr) is AffineConstantExpr or not dims_of(expr) & dropped:
         return True
     linear = linear_terms(expr)

@@ -1,4 +1,4 @@
-"""The loops of size 1 dropped from a generic, with the dimensions that they walk."""
+"""The loops of size 1 dropped from a generic, with the dimensions that they traverse."""
 
 from __future__ import annotations
 

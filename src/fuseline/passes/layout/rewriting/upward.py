@@ -15,7 +15,7 @@ from fuseline.passes.layout.rewriting.permutation import users_of
 from fuseline.passes.layout.rewriting.reshapes import segments
 from fuseline.passes.layout.rewriting.scope import Scope
 
-# Ops through whose parallel loops an expand climbs. A window's loops are walked with an offset, so it stops there.
+# Ops through whose parallel loops an expand climbs. A window's loops are traversed with an offset, so it stops there.
 _CLIMBABLE = (Kind.ELEMENTWISE, Kind.COPY, Kind.BROADCAST, Kind.REDUCTION, Kind.CONTRACTION, Kind.GATHER)
 # How many ops one climb may cross: far more than lie between two reshapes of a model, few enough that a pass stays
 # linear.

@@ -5,7 +5,7 @@ It is functions of kernel IR, for x86-64 and AArch64, compiled into every image;
 `syscall`, `sched_yield` and `sched_getcpu` lie in the team state, so that an image stays position-independent and
 closed.
 
-Every thread of a run walks the same rows (SPMD) and takes its range of each grid; those of a loop again and again, with
+Every thread of a run runs the same rows (SPMD) and takes its range of each grid; those of a loop again and again, with
 bindings that each thread works out for itself. A flag barrier (one line per thread, no read-modify-write) stands only
 where the table says so. Waiting spins shortly, pauses, yields, then sleeps in a futex. A run on one thread touches no
 atomics. Layouts: `fuseline.runtime.abi`.
@@ -25,7 +25,7 @@ from fuseline.targets.cpu.kernel_ir.types import I32, I64, PTR, Function, Kernel
 from fuseline.targets.cpu.link.built_in_kernels import built_in_kernels
 from fuseline.targets.cpu.link.compile import compile_texts
 from fuseline.targets.cpu.link.scheduler_barrier import LINE_WORDS, TEAM_WORDS, WORD, barrier_functions
-from fuseline.targets.cpu.link.scheduler_rows import bindings_of, walk_rows
+from fuseline.targets.cpu.link.scheduler_rows import bindings_of, run_rows
 
 RUN_SYMBOL = "fuseline_run"
 WORKER_SYMBOL = "fuseline_worker"
@@ -41,7 +41,7 @@ def scheduler_functions(machine: Machine) -> list[Function | Kernel]:
     name = machine.triple.split("-")[0]
     if name not in _FUTEX_CALLS:
         raise FuselineError("E0501", f"no scheduler for machine {name!r}", hint=f"use one of {', '.join(_FUTEX_CALLS)}")
-    rows = [bindings_of(), walk_rows(alone=True), walk_rows(alone=False)]
+    rows = [bindings_of(), run_rows(alone=True), run_rows(alone=False)]
     functions = [_patch(), _place_of_caller(), _summon(), _run(), _worker()]
     return [*barrier_functions(_FUTEX_CALLS[name]), *rows, *functions, *built_in_kernels(machine)]
 
@@ -128,25 +128,25 @@ def _run() -> Function:
         state = f.words(team, TEAM_WORDS)
         f.set_word(context, abi.CONTEXT_GENERATION, f.word(state, abi.TEAM_GENERATION))
         f.call("summon", (team, context_pointer, threads))
-        end = _walk(f, team, context_pointer, 0)
+        end = _run_rows(f, team, context_pointer, 0)
         f.call("await_all", (team, threads, end))
         f.set_word(state, abi.TEAM_GENERATION, end)
 
     def alone() -> None:
         first, last = f.word(context, abi.CONTEXT_FIRST), f.word(context, abi.CONTEXT_LAST)
-        f.call("walk_rows_alone", (team, context_pointer, 0, first, last, 0, 0), I64)
+        f.call("run_rows_alone", (team, context_pointer, 0, first, last, 0, 0), I64)
 
     f.when(f.compare("le", threads, 1), alone, share)
     return f.finish()
 
 
-def _walk(f: FunctionBuilder, team: Value, pointer: Value, thread: Operand) -> Value:
+def _run_rows(f: FunctionBuilder, team: Value, pointer: Value, thread: Operand) -> Value:
     """All rows as one thread of several, and its arrival at the end, whose generation is the answer."""
     context = f.words(pointer, CONTEXT_WORDS)
     first, last, generation = (
         f.word(context, at) for at in (abi.CONTEXT_FIRST, abi.CONTEXT_LAST, abi.CONTEXT_GENERATION)
     )
-    reached = f.call("walk_rows", (team, pointer, thread, first, last, generation, 0), I64)
+    reached = f.call("run_rows", (team, pointer, thread, first, last, generation, 0), I64)
     end = f.add(reached, 1)
     f.call("arrive", (team, thread, end))
     return end
@@ -165,7 +165,7 @@ def _worker() -> Function:
         return f.not_null(f.pointer(worker, abi.WORKER_CONTEXT))
 
     def join_run(go: Value) -> Sequence[Operand]:
-        _walk(f, team, f.pointer(worker, abi.WORKER_CONTEXT), f.word(worker, abi.WORKER_THREAD))
+        _run_rows(f, team, f.pointer(worker, abi.WORKER_CONTEXT), f.word(worker, abi.WORKER_THREAD))
         return (f.add(go, 1),)
 
     f.while_(is_summoned, join_run, (1,))

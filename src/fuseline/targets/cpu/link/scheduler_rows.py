@@ -1,4 +1,4 @@
-"""How the scheduler walks the rows of a command table."""
+"""How the scheduler runs the rows of a command table."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def bindings_of() -> Function:
     return f.finish(f.when(f.not_null(moves), place_all, lambda: (f.pointer(row, abi.ROW_BINDINGS),))[0])
 
 
-def walk_rows(*, alone: bool) -> Function:
-    """`walk_rows(team, context, thread, first, last, generation, trip)`: rows `first` up to `last` in iteration `trip`
+def run_rows(*, alone: bool) -> Function:
+    """`run_rows(team, context, thread, first, last, generation, trip)`: rows `first` up to `last` in iteration `trip`
     of the loop that they stand in; answers the generation of the last barrier passed.
 
-    `walk_rows_alone` runs whole grids, in order, and has no barriers.
+    `run_rows_alone` runs whole grids, in order, and has no barriers.
     """
-    return _RowWalk(alone).function()
+    return _RowRunner(alone).function()
 
 
-class _RowWalk:
+class _RowRunner:
     def __init__(self, alone: bool) -> None:
         self.alone = alone
-        self.f = f = FunctionBuilder("walk_rows_alone" if alone else "walk_rows", (PTR, PTR, *[I64] * 5))
+        self.f = f = FunctionBuilder("run_rows_alone" if alone else "run_rows", (PTR, PTR, *[I64] * 5))
         self.team, self.context_pointer, self.thread, self.first, self.last, self.generation, self.trip = f.parameters
         self.context = f.words(self.context_pointer, abi.CONTEXT_BYTES // WORD)
         self.rows = f.pointer(self.context, abi.CONTEXT_ROWS)

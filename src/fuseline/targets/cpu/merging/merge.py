@@ -3,10 +3,10 @@
     for i in 0 .. 8:  load b0[64 * i]            for i in 0 .. n0:  load b0[n1 * i]       n0, n1 = 8, 64
     for i in 0 .. 4:  load b0[128 * i + 2]   =>  (and + n2)                               n0, n1, n2 = 4, 128, 2
 
-What is walked side by side, op by op, are the effects, the control flow and the arithmetic on data; they must agree in
-everything but numbers. Index arithmetic is not: `64 * i` is `i` where the number is 1, and folded into something else
-where it is 0. It is compared as what it computes, a sum of multiples (`forms.py`), and written anew where it is used.
-So the merged kernel does for each set of numbers what the kernel of those numbers did, and is proved by the same
+What is traversed side by side, op by op, are the effects, the control flow and the arithmetic on data; they must agree
+in everything but numbers. Index arithmetic is not: `64 * i` is `i` where the number is 1, and folded into something
+else where it is 0. It is compared as what it computes, a sum of multiples (`forms.py`), and written anew where it is
+used. So the merged kernel does for each set of numbers what the kernel of those numbers did, and is proved by the same
 argument.
 """
 

@@ -21,7 +21,7 @@ def is_index_work(value: Value) -> bool:
 
 
 class Step(NamedTuple):
-    """An op that is walked side by side with others, and the divisions before it."""
+    """An op that is traversed side by side with others, and the divisions before it."""
 
     op: Any
     divisions: Sequence[Value]

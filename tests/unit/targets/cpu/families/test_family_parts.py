@@ -33,7 +33,7 @@ from fuseline.targets.cpu.families.contraction.access import (
 )
 from fuseline.targets.cpu.families.contraction.columns import column_strides, reduction_cuts
 from fuseline.targets.cpu.families.contraction.loops import Axis, ContractionLoops, contraction_loops
-from fuseline.targets.cpu.families.contraction.pairs import reads_as_stored, takes_pairs, walks_across
+from fuseline.targets.cpu.families.contraction.pairs import reads_across_memory, reads_as_stored, takes_pairs
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
 from fuseline.targets.cpu.families.contraction.results import Joined, result_paths
 from fuseline.targets.cpu.families.directions import Direction, direction
@@ -194,13 +194,17 @@ def _narrow(m: int = 16, k: int = 12, n: int = 32, *, turned: bool = False) -> C
 def test_which_reductions_go_in_pairs():
     straight, turned = _narrow(), _narrow(turned=True)
     assert straight.narrow and reads_as_stored(straight)
-    assert not walks_across(straight) and walks_across(turned) and not walks_across(_narrow(k=1, turned=True))
+    assert (
+        not reads_across_memory(straight)
+        and reads_across_memory(turned)
+        and not reads_across_memory(_narrow(k=1, turned=True))
+    )
     assert takes_pairs(straight, "linear", "constant") and takes_pairs(straight, "linear", "packed")
     assert not takes_pairs(straight, "linear", "direct") and not takes_pairs(straight, "pulled", "constant")
     assert not takes_pairs(turned, "linear", "constant") and takes_pairs(turned, "packed", "constant")
     p = Program((16, 12), (12, 32))
     floats = _loops(p.dispatch(p.matmul(p.x[0], p.x[1])))
-    assert not takes_pairs(floats, "packed", "packed") and not walks_across(floats) and reads_as_stored(floats)
+    assert not takes_pairs(floats, "packed", "packed") and not reads_across_memory(floats) and reads_as_stored(floats)
 
 
 def _plan(p: Program, value: SSAValue) -> ContractionPlan:

@@ -6,11 +6,11 @@ import pytest
 
 from fuseline.runtime import abi
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
-from fuseline.targets.cpu.link.scheduler_rows import bindings_of, walk_rows
+from fuseline.targets.cpu.link.scheduler_rows import bindings_of, run_rows
 from tests.kernel_ir.evaluate_functions import AddressSpace, call_function
 
 WORD = 8
-FUNCTIONS = {function.symbol: function for function in (bindings_of(), walk_rows(alone=True), walk_rows(alone=False))}
+FUNCTIONS = {function.symbol: function for function in (bindings_of(), run_rows(alone=True), run_rows(alone=False))}
 
 
 def _words(space: AddressSpace, numbers: dict[int, int], size: int) -> int:
@@ -58,7 +58,7 @@ def _walked(rows: list[dict[int, int]], first: int, last: int) -> tuple[list[tup
     context = _words(
         space, {abi.CONTEXT_ROWS: table, abi.CONTEXT_SCRATCH: scratch, abi.CONTEXT_STRIDE: 16}, abi.CONTEXT_BYTES
     )
-    answer = call_function(FUNCTIONS, "walk_rows_alone", [0, context, 0, first, last, 40, 0], space)
+    answer = call_function(FUNCTIONS, "run_rows_alone", [0, context, 0, first, last, 40, 0], space)
     assert all(launch[-1] == scratch for launch in seen)
     return [launch[:-1] for launch in seen], answer
 

@@ -106,5 +106,5 @@ class Table:
 
     def walk(self, thread: int | None, rows: int) -> int:
         """All rows as one thread of several, or alone (None)."""
-        symbol = "walk_rows_alone" if thread is None else "walk_rows"
+        symbol = "run_rows_alone" if thread is None else "run_rows"
         return self.team.call(symbol, self.address, thread or 0, 0, rows, 40, 0)

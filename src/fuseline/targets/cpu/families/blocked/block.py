@@ -68,8 +68,8 @@ AS_CHEAP = 1.02
 """Prices that are closer than this say nothing: of such blocks the one that keeps least in scratch is taken."""
 
 VALUES_NEAR, IMAGES_NEAR = 1 / 2, 1 / 8
-"""The share of the second-level cache that values between sub-kernels may take and stay there; and where a window walks
-over them, beside what it reads and writes (measured with 56 x 56 pixels, 200 KB: 196 us, 600 KB: 362 us)."""
+"""The share of the second-level cache that values between sub-kernels may take and stay there; and where a window
+traverses over them, beside what it reads and writes (measured with 56 x 56 pixels, 200 KB: 196 us, 600 KB: 362 us)."""
 
 UNBALANCED = 0.1
 """The share of a thread's work that may wait for the others with one block per thread, less with more."""

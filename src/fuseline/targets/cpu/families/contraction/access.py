@@ -71,7 +71,7 @@ def value_boundaries(view: DispatchView, value: SSAValue, axis: int, start: int,
 
 
 def contiguous_reads(view: DispatchView, value: SSAValue, map_: AffineMap, loop: int, extents: Sequence[Dim]) -> int:
-    """How many of the tensors that `value` is made of are walked element by element by `loop`."""
+    """How many of the tensors that `value` is made of are traversed element by element by `loop`."""
     return stored_strides(view.shapes, value, map_, loop, extents, is_binding).count(1)
 
 

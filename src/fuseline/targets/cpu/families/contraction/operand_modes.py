@@ -9,7 +9,7 @@ from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
 from fuseline.targets.cpu.families.contraction.constant_slice import constant_slice
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, Operand, RhsMode
-from fuseline.targets.cpu.families.contraction.pairs import reads_as_stored, walks_across
+from fuseline.targets.cpu.families.contraction.pairs import reads_across_memory, reads_as_stored
 from fuseline.targets.cpu.families.contraction.prefetch import row_tiles
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import Tile
@@ -30,7 +30,7 @@ PACKING_REUSE = 4
 def lhs_mode_of(loops: ContractionLoops, tile: Tile, padding_row: int | None) -> LhsMode:
     """How rows are read; `padding_row`: elements of the padding row, None where addresses cannot be chosen per tile."""
     linear = padding_row is not None and reads_as_stored(loops)
-    if linear and not walks_across(loops):
+    if linear and not reads_across_memory(loops):
         return "linear"
     if loops.box is not None:
         return "boxed"

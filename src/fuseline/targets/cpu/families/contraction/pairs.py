@@ -1,4 +1,4 @@
-"""Narrow integers in pairs: which reductions can be walked two steps at a time.
+"""Narrow integers in pairs: which reductions can be traversed two steps at a time.
 
 A pair of neighbouring i16 is broadcast as one element of 32 bits, multiplied by pairs of two columns' lanes, and both
 products are added to the sum in i32. A step of one element broadcasts it beside a zero; it takes as long and does half
@@ -17,7 +17,7 @@ def reads_as_stored(loops: ContractionLoops) -> bool:
     return all(dtype_of(segment.access.source.type) == loops.elements[0] for segment in loops.segments)
 
 
-def walks_across(loops: ContractionLoops) -> bool:
+def reads_across_memory(loops: ContractionLoops) -> bool:
     """Whether pairs along the innermost axis are no neighbours where they lie, but would be in scratch."""
     if not loops.narrow or not loops.reduction or loops.reduction[-1].extent == 1:
         return False
@@ -25,8 +25,8 @@ def walks_across(loops: ContractionLoops) -> bool:
 
 
 def takes_pairs(loops: ContractionLoops, lhs_mode: LhsMode, rhs_mode: RhsMode) -> bool:
-    """Whether the innermost axis is walked in pairs: they are neighbours on the left, and the columns are laid out for
-    it."""
+    """Whether the innermost axis is traversed in pairs: they are neighbours on the left, and the columns are laid out
+    for it."""
     if not loops.narrow or not loops.reduction or rhs_mode not in ("constant", "packed") or lhs_mode == "pulled":
         return False
     if not isinstance(loops.reduction[-1].extent, int):

@@ -71,7 +71,7 @@ class ContractionPlan(Plan):
 
     `pairs`: two steps of the innermost reduction axis are one step of the kernel, and their columns lie side by side.
     `form`: what it has in common with kernels that are the same code; `partial_steps`: the steps of a partial sum then.
-    `cut`: the blocks that the reduction is walked in; None: whole.
+    `cut`: the blocks that the reduction is traversed in; None: whole.
     """
 
     loops: ContractionLoops

@@ -1,5 +1,5 @@
-"""A reduction walked in blocks, where an operand is computed and too long to be packed whole: its rows and columns are
-packed a block at a time, and the sums of a workgroup's tiles wait in scratch.
+"""A reduction traversed in blocks, where an operand is computed and too long to be packed whole: its rows and columns
+are packed a block at a time, and the sums of a workgroup's tiles wait in scratch.
 
 for each block of k:    pack its rows;  for each panel:  pack its columns;  for each tile:  sums += rows x columns
 for each tile:          the epilogue on its sums

@@ -1,4 +1,4 @@
-"""The sums of all tiles of a workgroup, in scratch while the reduction is walked block by block."""
+"""The sums of all tiles of a workgroup, in scratch while the reduction is traversed block by block."""
 
 from __future__ import annotations
 

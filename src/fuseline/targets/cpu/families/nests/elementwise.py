@@ -1,4 +1,5 @@
-"""Dispatches that only move and transform elements: no reduction is made, so every result is one walk over memory."""
+"""Dispatches that only move and transform elements: no reduction is made, so every result is one traversal over
+memory."""
 
 from __future__ import annotations
 

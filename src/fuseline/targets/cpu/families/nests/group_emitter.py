@@ -153,7 +153,7 @@ class GroupEmitter:
         self.workgroup.keep(value, index, result, active, stage.destinations.get(value, []))
 
     def _loops(self, stage: Stage, point: Coordinates) -> list[AnyIndex]:
-        """The point as loops of the stage's op; reduction loops that the group does not walk are at 0."""
+        """The point as loops of the stage's op; reduction loops that the group does not traverse are at 0."""
         assert stage.op is not None
         view = StructuredOp(stage.op)
         axes = self.workgroup.axes.of_op(stage.op)

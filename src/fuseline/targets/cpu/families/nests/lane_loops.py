@@ -13,7 +13,7 @@ Body = Callable[[list[Operand], int, Operand | None, tuple[Value, ...]], Sequenc
 
 
 class LaneLoop:
-    """How an axis is walked.
+    """How an axis is traversed.
 
     Args:
         lanes: elements per vector (1: a scalar loop).
@@ -25,7 +25,7 @@ class LaneLoop:
         self.kernel, self.lanes, self.unroll, self.masked = kernel, lanes, unroll, masked
 
     def run(self, lo: Operand, hi: Operand, body: Body, carried: Sequence[Value] = ()) -> tuple[Any, ...]:
-        """Walk `lo` to `hi`."""
+        """Traverse `lo` to `hi`."""
         if self.lanes == 1:
             return self._steps(lo, hi, 1, 1, body, tuple(carried))
         at, state = lo, tuple(carried)

@@ -30,7 +30,8 @@ UNROLL_LIMIT = 12
 def reduce_points(
     e: BodyEmitter, view: StructuredOp, points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None
 ) -> list[list[Value]]:
-    """The results at several points of the parallel loops, each `lanes` wide, in one walk over the reduction loops."""
+    """The results at several points of the parallel loops, each `lanes` wide, in one traversal over the reduction
+    loops."""
     extents = [e.buffers.operand(size) for size in view.loops(e.view.shapes)]
     inits = [
         widened(e.kernel, e.value_at(init, e.through(map_, point, lanes), lanes, active))

@@ -32,8 +32,8 @@ class RegisterTranspose:
         self.destinations = {value: where for stage in stages for value, where in stage.destinations.items()}
 
     def emit(self, axis: LoopRef, at: Coordinates, lo: Operand, hi: Operand) -> None:
-        """Squares of whole vectors along the tiled run, then one of what remains; each walks all of `lo` to `hi` along
-        `axis`."""
+        """Squares of whole vectors along the tiled run, then one of what remains; each traverses all of `lo` to `hi`
+        along `axis`."""
         kernel, lanes = self.kernel, self.lane_loop.lanes
         first, last = self.workgroup.tile_span
         whole = kernel.add(first, kernel.mul(kernel.div(kernel.sub(last, first), lanes), lanes))

@@ -37,10 +37,10 @@ WORKGROUP_WORK = 32 * 1024
 class Schedule:
     """Everything that emission needs.
 
-    `collapsed_loops` are the grid's axes, outermost first, each a run of adjacent axes that are walked as one;
+    `collapsed_loops` are the grid's axes, outermost first, each a run of adjacent axes that are traversed as one;
     `chunked` is the lane axis when it is cut into chunks of `chunk`, `vector_loops` the axes that it stands for (itself
-    last). `tiled_loops` is a run walked in blocks of `tile` rows; `transposed`: values are made with lanes along it and
-    transposed before they are written. `interleaved`: the extent of a short last axis of `vector_loops` along which
+    last). `tiled_loops` is a run traversed in blocks of `tile` rows; `transposed`: values are made with lanes along it
+    and transposed before they are written. `interleaved`: the extent of a short last axis of `vector_loops` along which
     vectors made along the axis before are interleaved (0: none).
     """
 
@@ -110,7 +110,7 @@ def _settled_grid(staging: Staging) -> list[LoopRef]:
 
 
 def _choose_tiles(schedule: Schedule) -> None:
-    """Walk a run of the grid in square tiles with the lanes, where an operand lies across them and nothing is
+    """Traverse a run of the grid in square tiles with the lanes, where an operand lies across them and nothing is
     reduced."""
     groups = schedule.groups
     if schedule.chunked is None or len(groups) != 1 or any(stage.op is not None for stage in groups[0].stages):

@@ -100,7 +100,7 @@ class Staging:
 
     def _fits(self, value: SSAValue) -> bool:
         """Whether what a workgroup could need of it is surely small enough: its longest dimension, at the least, is
-        walked inside."""
+        traversed inside."""
         bounds = [static_upper_bound([size]) for size in self.view.shapes.dims(value)]
         if not bounds:
             return True

@@ -25,7 +25,7 @@ Coordinates = dict[LoopRef, AnyIndex]
 
 @dataclass
 class Storage:
-    """Where a stored value lies for later readers: a scratch buffer over the axes that are walked inside a
+    """Where a stored value lies for later readers: a scratch buffer over the axes that are traversed inside a
     workgroup."""
 
     memory: MemRef

@@ -205,7 +205,7 @@ class ImageReader:
 
 
 def int_stride(access: LinearAccess, axis: Axis | None) -> int:
-    """Elements between two steps of an axis that is walked by numbers known now; 0 without an axis."""
+    """Elements between two steps of an axis that is traversed by numbers known now; 0 without an axis."""
     stride = access.stride(axis.inner) if axis is not None else 0
     assert isinstance(stride, int)
     return stride

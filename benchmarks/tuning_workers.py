@@ -15,8 +15,9 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from distributed import Client, LocalCluster
+from distributed import Client
 
+from fuseline.cluster.connect import local_cluster
 from fuseline.cluster.evaluator import ClusterEvaluator
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.space import search_space
@@ -30,13 +31,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of measuring per trial, at most")
     asked = parser.parse_args()
-    setting = search_space(asked.model, {"threads": 1}, ("plan", "passes", "dedup", "kernels")).setting
-    trials = _trials(setting, asked.trials, asked.budget)
-    print(f"{asked.model.name}: {len(trials)} trials, {len(os.sched_getaffinity(0))} processors")
+    print(f"{asked.model.name}: {asked.trials} trials, {len(os.sched_getaffinity(0))} processors")
     rates: dict[int, list[float]] = {1: [], 2: []}
     for repeat in range(asked.repeats):
         for workers in (1, 2) if repeat % 2 == 0 else (2, 1):
-            rates[workers].append(_rate(setting, trials, workers))
+            rates[workers].append(_rate(asked, workers))
             print(
                 f"{workers} workers: {rates[workers][-1]:.2f} trials per minute, load {os.getloadavg()[0]:.1f}",
                 flush=True,
@@ -57,13 +56,15 @@ def _trials(setting: SearchSetting, count: int, budget: float) -> list[Trial]:
     ]
 
 
-def _rate(setting: SearchSetting, trials: list[Trial], workers: int) -> float:
-    """Trials per minute from the first submission to the last outcome, with processes that are already there."""
-    nothing = {"dashboard_address": "127.0.0.1:0", "memory_limit": None}
+def _rate(asked: argparse.Namespace, workers: int) -> float:
+    """Trials per minute from the first submission to the last outcome, with workers that are there. As in any search,
+    the default was compiled before, for the space."""
     with TemporaryDirectory() as cache:
         os.environ["FUSELINE_CACHE_DIR"] = cache
+        setting = search_space(asked.model, {"threads": 1}, ("plan", "passes", "dedup", "kernels")).setting
+        trials = _trials(setting, asked.trials, asked.budget)
         with (
-            LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", **nothing) as cluster,  # pyright: ignore
+            local_cluster(workers) as cluster,
             Client(cluster, set_as_default=False) as client,
             ClusterEvaluator(setting, client) as evaluator,
         ):

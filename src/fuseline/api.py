@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fuseline.arguments import key_list, path_option, thread_count, wrong
 from fuseline.border import border
 from fuseline.cache.folder import disabled
+from fuseline.cache.in_flight import in_flight
 from fuseline.cache.key import model_name, program_key
 from fuseline.cache.programs import Found, find, keep
 from fuseline.compiled_model import CompiledModel
@@ -339,13 +340,28 @@ def _program(source: Path | bytes | onnx.ModelProto, options: CompileOptions) ->
     found = None if key is None else find(key, folder)
     if found is not None:
         return _called(found, model_name(source)), True
+    if key is None:
+        return _compiled(source, options, None, folder), False
+    with in_flight(key) as by_another:
+        if not by_another:
+            return _compiled(source, options, key, folder), False
+    found = find(key, folder)
+    if found is not None:
+        return _called(found, model_name(source)), True
+    return _compiled(source, options, key, folder), False  # what cannot be kept is not waited for twice
+
+
+def _compiled(
+    source: Path | bytes | onnx.ModelProto, options: CompileOptions, key: str | None, folder: Path | None
+) -> Any:
+    """The program of `source`, kept under `key`."""
     from fuseline.compilation import compile_program
 
     since = time.time()
     program: Any = compile_program(source, options)
     if key is not None and not _installed_rules():
         keep(key, program, model_name(source), folder, program.metadata.get("external_files", ()), since=since)
-    return program, False
+    return program
 
 
 def _called(found: Found, model: str) -> Artifact:

@@ -45,10 +45,10 @@ def program_key(source: Any, options: CompileOptions) -> str | None:
     try:
         fields = {
             "format": [_FORMAT, FORMAT_VERSION, sys.version_info[:2], _sources(), _packages(tuple(sys.path))],
-            "machine": [machine_name(), sorted(machine_features()), len(allowed_processors())],
+            "machine": [machine_name(), sorted(machine_features())],
             "model": _model(source),
             "target": [options.target, *_target_files(variant)],
-            "threads": options.threads,
+            "threads": [options.threads, len(allowed_processors()) if options.threads is None else None],
             "shapes": sorted((options.shapes or {}).items()),
             "choices": [options.dedup, options.fusion, options.numerics, options.plan_strict, options.weights],
             "kernels": _kernels(options),

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from dask import config as dask_config
 from distributed import Client, LocalCluster, Security
 from distributed.comm.core import connect
 
@@ -24,6 +25,15 @@ LOCAL = "local"
 CONNECT_SECONDS = 10.0
 _START_SECONDS = 120.0
 """What the processes of a local cluster may take to start: they import, on a machine that may be busy."""
+
+
+_UNWATCHED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
+"""Dask's configuration of a local cluster: nobody looks at what it would sample 100 times a second on the cores that
+measure."""
 
 
 @contextmanager
@@ -41,7 +51,8 @@ def connected(scheduler: str, *, cores: int = 1, timeout: float = CONNECT_SECOND
             with _client(scheduler, timeout) as client:
                 yield client
             return
-        with _local(cores) as cluster, Client(cluster, timeout=_START_SECONDS, set_as_default=False) as client:
+        workers = max(1, len(physical_cores()) // cores)
+        with local_cluster(workers) as cluster, Client(cluster, timeout=_START_SECONDS, set_as_default=False) as client:
             yield client
 
 
@@ -72,21 +83,27 @@ def _require_answer(address: str, timeout: float) -> None:
         thread.submit(asyncio.run, greet()).result()
 
 
-def _local(cores: int) -> LocalCluster:
-    """One thread per worker: a thread holds one piece of work. No limit of memory: Dask would end workers at it, and
-    the system does where it must. A lost worker comes back (nanny). No port is fixed, no dashboard is served."""
+def local_cluster(workers: int) -> LocalCluster:
+    """A scheduler in this process and `workers` processes beside it, which leave the cores to what they measure.
+
+    One thread per worker: a thread holds one piece of work. No limit of memory: Dask would end workers at it, and the
+    system does where it must. A lost worker comes back (nanny). No port is fixed, no dashboard is served.
+
+    Raises FuselineError: E1101 where the processes do not start.
+    """
     try:
-        return LocalCluster(
-            n_workers=max(1, len(physical_cores()) // cores),
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=None,
-            dashboard_address="127.0.0.1:0",  # of its pages of facts, which cannot be left out; None means 8787
-            scheduler_kwargs={"dashboard": False},
-            host="127.0.0.1",
-            scheduler_port=0,
-            silence_logs=logging.CRITICAL,
-        )
+        with dask_config.set(_UNWATCHED):
+            return LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                memory_limit=None,
+                dashboard_address="127.0.0.1:0",  # of its pages of facts, which cannot be left out; None means 8787
+                scheduler_kwargs={"dashboard": False},
+                host="127.0.0.1",
+                scheduler_port=0,
+                silence_logs=logging.CRITICAL,
+            )
     except (OSError, RuntimeError) as problem:
         raise FuselineError(
             "E1101", f"the processes of a local cluster do not start: {_first_line(problem)}", node=LOCAL

@@ -17,8 +17,9 @@ from fuseline.cluster.sending import send
 from fuseline.cluster.shipment import model_shipment
 from fuseline.cluster.shipped_options import shipped_options
 from fuseline.cluster.team import ANSWER_SECONDS, Team
-from fuseline.cluster.trial_work import Run, TrialWork, end_search, run_trial
+from fuseline.cluster.trial_work import Run, TrialWork, end_search, run_trial, start_early
 from fuseline.errors import FuselineError
+from fuseline.tuning.error_texts import error_texts
 from fuseline.tuning.setting import SearchSetting
 from fuseline.tuning.trial import Trial, TrialOutcome
 
@@ -99,13 +100,16 @@ class ClusterEvaluator:
         error = done.error or FuselineError(
             "E1102", "it was measured on another kind of machine", node=done.result.machine if done.result else None
         )
-        texts = {name: str(value) for name, value in error.to_json().items() if value is not None}
-        return TrialOutcome(number=done.number, state="failed", error=texts, machine=self.kind, worker=done.worker)
+        return TrialOutcome(
+            number=done.number, state="failed", error=error_texts(error), machine=self.kind, worker=done.worker
+        )
 
     def _prepare(self, address: str) -> None:
-        """Send a worker what it lacks."""
+        """Send a worker what it lacks, and have it start the process of its trials meanwhile."""
         for sent in (self._work.model, *self._work.options.shipments()):
             send(sent, self._team.caller(address))
+        if self._run is run_trial:
+            self._team.caller(address)(start_early, self._work)
 
     def _end(self) -> None:
         self._jobs.cancel()

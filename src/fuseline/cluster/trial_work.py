@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
 
 from fuseline.cluster.cores import held_cores, pinned
+from fuseline.cluster.jobs import NotPreparedError
 from fuseline.cluster.shipment import Shipment
 from fuseline.cluster.shipped_options import ShippedOptions, here
 from fuseline.errors import FuselineError
@@ -80,6 +82,25 @@ def run_trial(work: TrialWork, trial: Trial) -> TrialOutcome:
         search.trials += 1
     _end_when_idle(search, search.trials)
     return outcome
+
+
+def start_early(work: TrialWork) -> None:
+    """Have the process of a search get ready for its trials, beside whoever called; the first trial waits for it."""
+    search = _searches.setdefault(work.search, _Search())
+    threading.Thread(target=_got_ready, args=(work, search), daemon=True).start()
+
+
+def _got_ready(work: TrialWork, search: _Search) -> None:
+    with suppress(FuselineError, NotPreparedError), search.lock:  # the first trial says what is wrong
+        if search.evaluator is not None or search.over.is_set():
+            return
+        setting = work.here()
+        with held_cores(work.cores, given_up=search.over.is_set) as processors, pinned(processors):
+            search.processors, search.evaluator = processors, LocalEvaluator(setting)
+            search.evaluator.get_ready(search.over.is_set)
+        if search.over.is_set():
+            search.end()
+    _end_when_idle(search, search.trials)
 
 
 def _outcome(search: _Search, evaluator: LocalEvaluator, trial: Trial) -> TrialOutcome:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fuseline.errors import FuselineError
+from fuseline.tuning.error_texts import error_texts
 from fuseline.tuning.machine_kind import machine_kind
-from fuseline.tuning.realize import realized
-from fuseline.tuning.runner import Realize, error_texts
-from fuseline.tuning.setting import SearchSetting
+from fuseline.tuning.setting import Realize, SearchSetting
 from fuseline.tuning.trial import Trial, TrialOutcome
 from fuseline.tuning.trial_process import TrialProcess
 
@@ -19,6 +19,7 @@ LIMIT_SECONDS = 600.0
 """Of one trial, compiles and measuring together, beyond its budget."""
 
 _STEP_SECONDS = 3600.0
+_LOOK_SECONDS = 1.0
 
 
 class LocalEvaluator:
@@ -26,7 +27,7 @@ class LocalEvaluator:
     hanging."""
 
     def __init__(
-        self, setting: SearchSetting, realize: Realize = realized, *, limit_seconds: float = LIMIT_SECONDS
+        self, setting: SearchSetting, realize: Realize | None = None, *, limit_seconds: float = LIMIT_SECONDS
     ) -> None:
         self._setting, self._realize, self._limit = setting, realize, limit_seconds
         self._folder = TemporaryDirectory(prefix="fuseline-tune-")
@@ -38,6 +39,22 @@ class LocalEvaluator:
     def capacity(self) -> int:
         """One: trials would disturb each other's times."""
         return 1
+
+    def get_ready(self, given_up: Callable[[], bool] = lambda: False) -> None:
+        """Start the process and have it make what all trials share, before the first of them. Whoever `given_up` is
+        asked of (once a second) may end it."""
+        if self._process is not None:
+            return
+        process = self._process = TrialProcess(self._setting, self._realize, Path(self._folder.name))
+        process.request("get_ready")
+        while not process.ready(_LOOK_SECONDS):
+            if given_up() or process.asked_for > self._limit:
+                self._end_process()
+                return
+        try:
+            process.answer("the default")
+        except FuselineError:  # the first trial says what is wrong
+            self._end_process()
 
     def submit(self, trial: Trial) -> None:
         """Run `trial` when those before it are done."""

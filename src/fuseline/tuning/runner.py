@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ from fuseline.runtime import Artifact, Session
 from fuseline.runtime.feed_files import Feeds
 from fuseline.tuning.agreement import Agreement
 from fuseline.tuning.attribution import TimedProgram, attributed, launches
+from fuseline.tuning.error_texts import error_texts
 from fuseline.tuning.machine_kind import machine_kind
 from fuseline.tuning.objectives import arena_bytes, objectives
 from fuseline.tuning.others_load import BUSY_SHARE, OthersLoad
@@ -30,14 +32,11 @@ from fuseline.tuning.paired_rounds import Limits, PairedTimes, paired_rounds
 from fuseline.tuning.realize import realized
 from fuseline.tuning.same_program import same_program
 from fuseline.tuning.sampler import Clock, MachineClock, Sampler, ThreadClock
-from fuseline.tuning.setting import SearchSetting
+from fuseline.tuning.setting import Realize, SearchSetting
 from fuseline.tuning.shared_weights import on_level_ground
 from fuseline.tuning.trial import Interval, Trial, TrialOutcome
 from fuseline.verify.dispatch_times import DispatchTimer, program_run
 from fuseline.verify.model_feeds import model_hints
-
-Realize = Callable[[SearchSetting, Mapping[str, str], Path], dict[str, Any]]
-"""A configuration as arguments of `fuseline.compile`, the model aside; files that they name are in the folder."""
 
 ATTRIBUTION_SHARE = 0.5
 """Of a trial's budget, what may be spent on single dispatches besides."""
@@ -50,12 +49,12 @@ class TrialRunner:
     """Runs trials of one search one after the other, and keeps the incumbent's program between them.
 
     Args:
-        setting: the search. realize: makes arguments of a configuration; importable by its name, where the runner is
-        for another process. folder: for files that arguments name; one of its own if left out, which `close` removes.
+        setting: the search. realize: makes arguments of a configuration (`realized` if left out). folder: for files
+        that arguments name; one of its own if left out, which `close` removes.
     """
 
-    def __init__(self, setting: SearchSetting, realize: Realize = realized, folder: Path | None = None) -> None:
-        self.setting, self._realize = setting, realize
+    def __init__(self, setting: SearchSetting, realize: Realize | None = None, folder: Path | None = None) -> None:
+        self.setting, self._realize = setting, realize or realized
         self._kept: _Kept | None = None
         self._own = TemporaryDirectory(prefix="fuseline-trial-") if folder is None else None
         self._folder = folder or Path(self._own.name if self._own else "")
@@ -69,6 +68,11 @@ class TrialRunner:
             error = coded(problem, f"trial {trial.number}")
             state = "wrong" if error.code == "E0601" else "failed"
             return TrialOutcome(**about, state=state, error=error_texts(error))
+
+    def get_ready(self) -> None:
+        """Make what all trials share, before the first asks for it; what goes wrong is for that one to say."""
+        with suppress(Exception):
+            _ = self._agreement
 
     def close(self) -> None:
         """Forget the programs and the files behind them."""
@@ -233,8 +237,3 @@ def renewed(program: CompiledModel) -> CompiledModel:
 def worker_name() -> str:
     """Which process this is, for people: host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def error_texts(error: FuselineError) -> dict[str, str]:
-    """The error as an outcome has it: its parts that are not empty."""
-    return {name: str(value) for name, value in error.to_json().items() if value is not None}

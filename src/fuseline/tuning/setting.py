@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -26,3 +28,7 @@ class SearchSetting(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     rounds: int = 60
     attribution: bool = True
+
+
+Realize: TypeAlias = Callable[[SearchSetting, Mapping[str, str], Path], dict[str, Any]]
+"""A configuration as arguments of `fuseline.compile`, the model aside; files that they name are in the folder."""

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fuseline.errors import FuselineError
-from fuseline.tuning.runner import Realize
-from fuseline.tuning.setting import SearchSetting
+from fuseline.tuning.setting import Realize, SearchSetting
 
 _PROGRAM = "import sys; sys.path[:] = {}; from fuseline.tuning.trial_server import serve; serve({})"
 
@@ -37,9 +36,10 @@ _GRACE_SECONDS = 5.0
 
 
 class TrialProcess:
-    """One process with a `TrialRunner`. Files that trials need are in `folder`."""
+    """One process with a `TrialRunner`. Files that trials need are in `folder`; `realize` is importable by its name, or
+    None for the usual one, which only that process imports: the compiler comes with it."""
 
-    def __init__(self, setting: SearchSetting, realize: Realize, folder: Path) -> None:
+    def __init__(self, setting: SearchSetting, realize: Realize | None, folder: Path) -> None:
         self._complaints: IO[bytes] = tempfile.TemporaryFile()
         first = ForkingPickler.dumps((setting, realize, str(folder)))
         ours, theirs = socket.socketpair()

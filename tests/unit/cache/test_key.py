@@ -108,3 +108,9 @@ def test_packages_sources_and_the_machine_count(tmp_path: Path, monkeypatch: pyt
 def test_programs_for_iree_are_kept() -> None:
     keys = {_key(target=target) for target in ("cpu", "iree", "iree:vmvx")}
     assert None not in keys and len(keys) == 3
+
+
+def test_processors_count_where_they_say_how_many_threads_alone(monkeypatch: pytest.MonkeyPatch):
+    before = _key(threads=1), _key()
+    monkeypatch.setattr(key, "allowed_processors", lambda: range(17))
+    assert _key(threads=1) == before[0] and _key() != before[1]

@@ -11,7 +11,7 @@ import pytest
 from fuseline.cluster import cores, trial_work
 from fuseline.cluster.shipment import model_shipment
 from fuseline.cluster.shipped_options import shipped_options
-from fuseline.cluster.trial_work import TrialWork, end_search, run_trial
+from fuseline.cluster.trial_work import TrialWork, end_search, run_trial, start_early
 from fuseline.cluster.worker_facts import worker_facts
 from fuseline.errors import FuselineError
 from fuseline.tuning.setting import SearchSetting
@@ -46,4 +46,23 @@ def test_trials_share_a_process_while_the_search_goes_on(work: TrialWork, monkey
     assert raised.value.code == "E1103"
     end_search("search")
     end_search("nobody's")
+    assert not trial_work._searches  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_process_that_starts_early_is_that_of_the_first_trial(work: TrialWork):
+    start_early(work)
+    search = trial_work._searches["search"]  # pyright: ignore[reportPrivateUsage]
+    wait_until(lambda: search.evaluator is not None)
+    process = search.evaluator._process  # pyright: ignore
+    found = run_trial(work, Trial(number=0, configuration={}, incumbent={}))
+    assert found.state == "complete" and found.worker.endswith(f":{process.pid}")  # pyright: ignore
+    end_search("search")
+    wait_until(lambda: search.evaluator is None)
+
+
+def test_a_search_that_ends_while_its_process_gets_ready_leaves_none(work: TrialWork):
+    start_early(work)
+    search = trial_work._searches["search"]  # pyright: ignore[reportPrivateUsage]
+    end_search("search")
+    wait_until(lambda: not search.lock.locked() and search.evaluator is None)
     assert not trial_work._searches  # pyright: ignore[reportPrivateUsage]

@@ -113,3 +113,26 @@ def test_an_interrupt_reaches_the_search_alone(model: Path):
     with _evaluator(model) as evaluator:
         evaluator.submit(_trial(1))
         assert os.getsid(_process_of(_outcome(evaluator))) != os.getsid(0)
+
+
+def test_its_process_is_ready_before_the_first_trial(model: Path):
+    with _evaluator(model) as evaluator:
+        evaluator.get_ready()
+        evaluator.get_ready()
+        process = evaluator._process  # pyright: ignore[reportPrivateUsage]
+        assert process is not None and evaluator.outcome(0.0) is None
+        evaluator.submit(_trial(0))
+        found = _outcome(evaluator)
+        assert found.state == "complete" and _process_of(found) == process.pid
+
+
+def test_getting_ready_may_fail_and_be_given_up(model: Path):
+    setting = SearchSetting(model=str(model.parent / "none.onnx"), options={"target": "interpreter"}, knobs=())
+    with LocalEvaluator(setting, harmful) as evaluator:
+        evaluator.get_ready()
+        evaluator.submit(_trial(0))
+        assert (_outcome(evaluator).error or {})["code"] == "E0101"
+    with _evaluator(model) as evaluator:
+        evaluator.get_ready(lambda: True)
+        evaluator.submit(_trial(0))
+        assert _outcome(evaluator).state == "complete"

@@ -1,7 +1,7 @@
 """What changed between two compiles: statistics, dispatches that appeared, vanished or changed, and the decisions that
 did it.
 
-Ops are matched by structural id where both sides are of one graph (or mostly), else by kind and source nodes.
+Ops are matched by structural id, by kind and source nodes, and by structure (`matched_ops.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from fuseline.report.explain import decision_line
+from fuseline.report.matched_ops import bare, matched_ops
 from fuseline.report.records import CompileRecord, Decision, DispatchRecord, MemberRecord, TunedChange
 from fuseline.report.statistics import statistics_json
 
@@ -62,15 +63,20 @@ def difference(before: CompileRecord, after: CompileRecord) -> Difference:
     known = bool(before.dispatches) and bool(after.dispatches)
     old, new = (sides.dispatches(before), sides.dispatches(after)) if known else ([], [])
     pairs, vanished, appeared = _matched(old, new)
-    flips = sides.flipped()
+    flipped = sides.flipped()
     return Difference(
         statistics=_changed_statistics(before, after),
         appeared=sorted(sides.label(new[i]) for i in appeared),
         vanished=sorted(sides.label(old[i]) for i in vanished),
-        changed=[sides.change(old[i], new[j], flips) for i, j in pairs],
-        decisions=[line for flip in flips for line in flip.lines],
+        changed=[sides.change(old[i], new[j], flipped) for i, j in pairs],
+        decisions=[line for flip in flipped for line in flip.lines],
         tuned=_tuned(before, after),
     )
+
+
+def flips(before: CompileRecord, after: CompileRecord) -> list[Flip]:
+    """The decisions that one side has and the other has not, or has with another verdict, rule or reason."""
+    return _Sides(before, after).flipped()
 
 
 def _tuned(before: CompileRecord, after: CompileRecord) -> list[str]:
@@ -126,11 +132,18 @@ class _Dispatch(msgspec.Struct, frozen=True):
     members: Members
 
 
-class _Flip(msgspec.Struct, frozen=True):
-    """A decision that differs: the ends of its edge, and the lines that show it."""
+class Flip(msgspec.Struct, frozen=True):
+    """A decision that differs: the ends of its edge, what it was and what it is (None: there is none)."""
 
     ends: Members
-    lines: tuple[str, ...]
+    was: Decision | None
+    now: Decision | None
+
+    @property
+    def lines(self) -> list[str]:
+        """What it was, then what it is."""
+        sides = ("-", self.was), ("+", self.now)
+        return [f"{sign} {decision_line(decision)}" for sign, decision in sides if decision is not None]
 
 
 class _Sides:
@@ -138,19 +151,19 @@ class _Sides:
 
     def __init__(self, before: CompileRecord, after: CompileRecord) -> None:
         self.before, self.after = before, after
-        self.by_id = _same_graph(before, after)
+        self._matched = matched_ops(before, after)
         self.known: dict[Key, MemberRecord] = {}
         for record in (before, after):
             for member in (member for dispatch in record.dispatches for member in dispatch.members):
-                known = self.known.setdefault(self.key(member.id, member.kind, member.nodes), member)
+                known = self.known.setdefault(self.key(record, member.id), member)
                 if member.nodes and not known.nodes:
-                    self.known[self.key(member.id, member.kind, member.nodes)] = member
+                    self.known[self.key(record, member.id)] = member
 
-    def key(self, id: str, kind: str, nodes: Sequence[str]) -> Key:
-        return _bare(id) if self.by_id or not nodes else f"{kind} {' '.join(nodes)}"
+    def key(self, record: CompileRecord, id: str) -> Key:
+        return bare(id) if record is self.before else self._matched[bare(id)]
 
     def dispatches(self, record: CompileRecord) -> list[_Dispatch]:
-        return [_Dispatch(d, frozenset(self.key(m.id, m.kind, m.nodes) for m in d.members)) for d in record.dispatches]
+        return [_Dispatch(d, frozenset(self.key(record, m.id) for m in d.members)) for d in record.dispatches]
 
     def label(self, dispatch: _Dispatch) -> str:
         """The root op and the source nodes, from whichever side knows them."""
@@ -158,7 +171,7 @@ class _Sides:
         names = sorted({name for member in members for name in (member.nodes or (member.id,))})
         return f"{dispatch.record.root} [{', '.join(names)}]"
 
-    def change(self, old: _Dispatch, new: _Dispatch, flips: Iterable[_Flip]) -> DispatchChange:
+    def change(self, old: _Dispatch, new: _Dispatch, flips: Iterable[Flip]) -> DispatchChange:
         gained, lost = new.members - old.members, old.members - new.members
         touching = [
             line
@@ -178,7 +191,7 @@ class _Sides:
         found = [self.known[key] for key in sorted(keys)]
         return [f"{member.kind or 'op'} {' '.join(member.nodes) or member.id}" for member in found]
 
-    def flipped(self) -> list[_Flip]:
+    def flipped(self) -> list[Flip]:
         """The decisions that one side has and the other has not, or has with another verdict."""
         if not self.before.decisions or not self.after.decisions:
             return []
@@ -192,36 +205,15 @@ class _Sides:
         the two."""
         found: dict[tuple[Key, Key], Decision] = {}
         for d in sorted(record.decisions, key=lambda d: d.arms):
-            edge = (
-                self.key(d.producer, d.producer_op, d.producer_nodes),
-                self.key(d.consumer, d.consumer_op, d.consumer_nodes),
-            )
-            found.setdefault(edge, d)
+            found.setdefault((self.key(record, d.producer), self.key(record, d.consumer)), d)
         return found
 
 
-def _bare(id: str) -> str:
-    return id.rpartition(".")[2]
-
-
-def _same_graph(before: CompileRecord, after: CompileRecord) -> bool:
-    """Whether ids mean the same on both sides: the fingerprints agree, or at least half of the ids of the smaller side
-    are on the other."""
-    if before.fingerprint and before.fingerprint == after.fingerprint:
-        return True
-    old, new = (
-        {_bare(member.id) for dispatch in record.dispatches for member in dispatch.members}
-        for record in (before, after)
-    )
-    return 2 * len(old & new) >= min(len(old), len(new))
-
-
-def _flip(ends: tuple[Key, Key], was: Decision | None, now: Decision | None) -> _Flip | None:
+def _flip(ends: tuple[Key, Key], was: Decision | None, now: Decision | None) -> Flip | None:
     told = (was.verdict, was.code, was.rule) if was is not None else None
     if told == ((now.verdict, now.code, now.rule) if now is not None else None):
         return None
-    lines = [f"{sign} {decision_line(decision)}" for sign, decision in (("-", was), ("+", now)) if decision is not None]
-    return _Flip(frozenset(ends), tuple(lines))
+    return Flip(frozenset(ends), was, now)
 
 
 def _matched(old: Sequence[_Dispatch], new: Sequence[_Dispatch]) -> tuple[list[tuple[int, int]], list[int], list[int]]:

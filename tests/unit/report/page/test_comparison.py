@@ -17,7 +17,11 @@ def test_a_level_of_fusion_against_another() -> None:
     ]
     found = comparison(*sides)
     assert found["changed"] or found["appeared"]
-    assert any("elementwise-epilogue" in line or "root-chain" in line for line in found["decisions"])
+    flips = found["flips"]
+    assert any(flip["was"] in ("fused by elementwise-epilogue", "fused by root-chain") for flip in flips)
+    for flip in flips:
+        for before, after in flip["edges"]:
+            assert (before >= 0) == (flip["was"] != "no candidate") and (after >= 0) == (flip["now"] != "no candidate")
     assert found["total"]["measured"] is False and all(value > 0 for value in found["total"]["seconds"])
     measured = comparison(replace(sides[0], total_seconds=2.0), replace(sides[1], total_seconds=3.0))["total"]
     assert measured == {"measured": True, "seconds": [2.0, 3.0]}
@@ -26,4 +30,4 @@ def test_a_level_of_fusion_against_another() -> None:
 def test_nothing_differs_from_itself() -> None:
     side = Side("x", fuseline.compile(attention(2, 5), threads=1, cache=False).record)
     found = comparison(side, side)
-    assert not (found["changed"] or found["appeared"] or found["vanished"] or found["decisions"] or found["statistics"])
+    assert not (found["changed"] or found["appeared"] or found["vanished"] or found["flips"] or found["statistics"])

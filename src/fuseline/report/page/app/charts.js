@@ -13,7 +13,7 @@ function rooflineChart(shown) {
   const ys = spanOf([...points.map((point) => point.y), peak, peak / 100]);
   const x = logScale(xs, CHART.left, CHART.width - CHART.right);
   const y = logScale(ys, CHART.height - CHART.bottom, CHART.top);
-  const roof = (rate) => draw("polyline", { class: "roof", points: [xs[0], peak / rate, xs[1]].map((at) => `${x(at)},${y(Math.max(Math.min(at * rate, peak), ys[0]))}`).join(" ") });
+  const roof = (rate) => draw("polyline", { class: "roof", points: [xs[0], Math.min(peak / rate, xs[1]), xs[1]].map((at) => `${x(at)},${y(Math.max(Math.min(at * rate, peak), ys[0]))}`).join(" ") });
   const dots = points.map(({ one, x: at, y: rate }) => dot(shown, one, x(at), y(rate)));
   const drawing = draw("svg", { viewBox: `0 0 ${CHART.width} ${CHART.height}`, role: "group", "aria-label": "roofline: speed of each dispatch over its operations per byte" },
     logAxes(x, y, xs, ys, "operations per byte", "GFLOP/s"), roof(shown.peaks.cached_bytes_per_ns), roof(shown.peaks.memory_bytes_per_ns), dots);

@@ -7,9 +7,9 @@ registerView("compare", "Compare", () => {
   const columns = [{ title: "what", of: (row) => row[0] }, { title: titles[0], of: (row) => String(row[1]) }, { title: titles[1], of: (row) => String(row[2]) }];
   return [
     el("p", { id: "verdict" }, comparisonVerdict()),
-    el("h2", {}, "Dispatches that changed"), ...(found.changed.length ? found.changed.map(changeOf) : [el("p", {}, "none gained or lost ops")]),
+    el("h2", {}, "Which decisions did it"), found.flips.length ? flipTable(titles) : el("p", {}, "No decision differs."),
+    el("h2", {}, "Dispatches that changed"), ...(found.changed.length ? found.changed.map(changesOf) : [el("p", {}, "None gained or lost ops.")]),
     listOf("only in the first", found.vanished), listOf("only in the second", found.appeared),
-    el("h2", {}, "Decisions that differ"), found.decisions.length ? el("pre", {}, found.decisions.join("\n")) : el("p", {}, "none"),
     el("h2", {}, "Statistics that differ"), table({ caption: "statistics", rows: found.statistics, columns }),
     el("h2", {}, "Time by dispatch"), timesOf(),
   ];
@@ -23,9 +23,37 @@ function comparisonVerdict() {
   return `${first.title} → ${second.title}: ${first.dispatches.length} → ${second.dispatches.length} dispatches, ${seconds(before)} → ${seconds(after)} ${measured ? "measured" : "predicted"}${ratio}`;
 }
 
+/** Decisions by what they were and are; a row opens the list of edges. */
+function flipTable(titles) {
+  const rows = report.comparison.flips.map((one, number) => ({ ...one, number }));
+  const columns = [
+    { title: "edges", number: true, of: (row) => row.edges.length }, { title: "ops", of: (row) => row.ends }, { title: titles[0], of: (row) => row.was }, { title: titles[1], of: (row) => row.now },
+  ];
+  return table({ caption: "decisions that differ; a click lists their edges", rows, columns, pickOf: (row) => `flip:${row.number}` });
+}
+
+function ofFlip(shown, number) {
+  const one = report.comparison?.flips[Number(number)];
+  if (!one) return missing("change of decisions", number);
+  const lines_ = one.edges.slice(0, 30).flatMap((edges) => edges.map((at, side_) => (at < 0 ? null : el("div", {}, el("p", { class: "dim" }, report.sides[side_].title), edgeLines(report.sides[side_], report.sides[side_].decisions[at])))));
+  return [el("h2", {}, `${one.edges.length} x ${one.ends}`), el("p", {}, `${one.was} → ${one.now}`), ...lines_, one.edges.length > 30 ? el("p", { class: "dim" }, `and ${one.edges.length - 30} more`) : null];
+}
+
+/** Dispatches that gained and lost the same kinds of ops; the first is open where there is only one. */
+function changesOf(group) {
+  const kinds = [...counted(group.gained).map((words) => `+ ${words}`), ...counted(group.lost).map((words) => `- ${words}`)].join(", ");
+  return el("details", { open: group.changes.length === 1 }, el("summary", {}, `${group.changes.length} x ${group.before} → ${group.after}: ${kinds}`), group.changes.map(changeOf));
+}
+
+function counted(kinds) {
+  const counts = new Map();
+  for (const kind of kinds) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return [...counts].map(([kind, count]) => (count > 1 ? `${count} ${kind}` : kind));
+}
+
 function changeOf(change) {
   const ops = [...change.gained.map((name) => `+ ${name}`), ...change.lost.map((name) => `- ${name}`)];
-  return el("details", { open: true }, el("summary", {}, `${change.before} → ${change.after}`), el("pre", {}, [...ops, ...change.decisions.map((line_) => `because ${line_}`)].join("\n")));
+  return el("div", { class: "change" }, el("p", {}, `${change.before} → ${change.after}`), el("pre", {}, [...ops, ...change.decisions.map((line_) => `because ${line_}`)].join("\n")));
 }
 
 function listOf(title, names) {

@@ -3,7 +3,7 @@
 
 const ABOVE_THE_ROOF = ". Above it: minimal filtering and 8-bit kernels do more than the direct form in f32";
 
-const detailsOf = { dispatch: ofDispatch, op: ofOp, node: ofNode, edge: ofEdge, reason: ofReason, group: ofGroup };
+const detailsOf = { dispatch: ofDispatch, op: ofOp, node: ofNode, edge: ofEdge, reason: ofReason, group: ofGroup, flip: (...given) => ofFlip(...given) };
 
 function showDetails() {
   const [kind, name] = partsOf(place.pick);
@@ -116,7 +116,7 @@ function ofEdge(shown, name) {
   const where = [producer, consumer].map((id) => (home(id) ? link(`dispatch:${home(id).name}`, home(id).label) : "no dispatch"));
   const together = home(producer) && home(producer) === home(consumer);
   const words = together ? ["They share ", where[0], "."] : ["They do not share a dispatch: ", where[0], " and ", where[1], "."];
-  return [el("h2", {}, `${producer} → ${consumer}`), el("p", {}, words), ...found.map((edge) => edgeLines(shown, edge)), ...(together ? [] : reasonText(found[0].code))];
+  return [el("h2", {}, `${endName(found[0].producer_nodes, producer)} → ${endName(found[0].consumer_nodes, consumer)}`), el("p", { class: "dim" }, `${producer} → ${consumer}`), el("p", {}, words), ...found.map((edge) => edgeLines(shown, edge)), ...(together ? [] : reasonText(found[0].code))];
 }
 
 function reasonText(code) {

@@ -6,14 +6,14 @@ function dispatchColumns(shown) {
   const roof = (row) => { const found = roofOf(shown, row); return found && timeOf(row) ? found.seconds / timeOf(row) : 0; };
   const measured = shown.dispatches.some((one) => one.seconds !== null);
   return [
-    { title: "dispatch", of: (row) => row.label }, { title: "root", of: (row) => row.root }, { title: "nodes", long: true, of: (row) => row.nodes.join(", "), cell: (row) => shortNames(row.nodes, 3) },
-    { title: "family", of: (row) => row.family, wide: true },
+    { title: "dispatch", of: (row) => row.label },
     measured ? { title: "measured", number: true, of: (row) => row.seconds ?? 0, text: seconds } : null,
     { title: "predicted", number: true, of: (row) => row.predicted, text: seconds, wide: measured },
     { title: "share", number: true, of: (row) => timeOf(row) / total, text: percent },
     { title: "of the roof", number: true, hint: "the least time that the machine's peaks allow, of the time it takes: 100 % is as fast as can be", of: roof, text: (value) => (value ? percent(value) : "") },
+    { title: "root", of: (row) => row.root }, { title: "nodes", long: true, of: (row) => row.nodes.join(", "), cell: (row) => shortNames(row.nodes, 3) }, { title: "family", of: (row) => row.family, wide: true },
     { title: "operations", number: true, of: (row) => row.flops, text: quantity, wide: true }, { title: "bytes", number: true, of: (row) => row.read + row.written, text: quantity, wide: true },
-    { title: "", of: (row) => timeOf(row) / total, cell: (row) => shareBar(timeOf(row) / Math.max(...shown.dispatches.map(timeOf), 1e-12)), wide: true },
+    { title: "bar", of: (row) => timeOf(row) / total, cell: (row) => shareBar(timeOf(row) / Math.max(...shown.dispatches.map(timeOf), 1e-12)), wide: true },
   ].filter(Boolean);
 }
 

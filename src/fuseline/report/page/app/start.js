@@ -16,9 +16,24 @@ function showSides() {
   show(document.getElementById("side-switch"), buttons);
 }
 
+let byKeyboard = false;
+
+/** Whoever selects with the keyboard goes on reading what was selected; Escape goes back to where it was. */
+function startKeyboard() {
+  document.addEventListener("keydown", (event) => {
+    byKeyboard = true;
+    if (event.key !== "Escape" || place.pick === "" || event.target.id === "search") return;
+    const before = [...document.querySelectorAll("#view [data-pick]")].find((one) => one.getAttribute("data-pick") === place.pick) ?? document.getElementById("view");
+    go({ pick: "" });
+    before.focus();
+  });
+  document.addEventListener("pointerdown", () => { byKeyboard = false; });
+}
+
 /** Show the place; a change of what is selected alone leaves the tab as it stands, scrolled and filtered. */
 function follow() {
   const next = placeOf(location.hash);
+  const picked = next.pick !== place.pick && next.pick !== "";
   const moved = next.view !== place.view || next.side !== place.side;
   place = next;
   if (moved) {
@@ -30,11 +45,13 @@ function follow() {
   for (const shape of document.querySelectorAll(".chart [data-pick]")) shape.classList.toggle("selected", shape.getAttribute("data-pick") === place.pick && place.pick !== "");
   for (const graph of document.querySelectorAll(".graph")) graph.mark();
   showDetails();
+  if (picked && byKeyboard) document.getElementById("details").focus();
 }
 
 async function start() {
   report = await unpack("main");
   startSearch();
+  startKeyboard();
   document.getElementById("theme").addEventListener("click", turnTheme);
   window.addEventListener("hashchange", follow);
   place = { view: "", side: -1, pick: "" };

@@ -68,5 +68,5 @@ function shareBar(share) {
 
 /** Names and values, one below the other. */
 function facts(rows) {
-  return el("table", { class: "facts" }, el("tbody", {}, rows.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, value)))));
+  return el("table", { class: "facts", "aria-label": "facts" }, el("tbody", {}, rows.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, value)))));
 }

@@ -235,11 +235,49 @@ func.func @every_other_row(%a: tensor<5x16xf32>, %b: tensor<16x8xf32>, %y: tenso
 
 // -----
 
-// Refused: sizes that are not known.
-// CHECK-LABEL: func.func @unknown
-// CHECK-NOT: tensor.pad
+// Rows that only the run counts stay as they are, in a target's tiles or not; the summed loop and the columns grow, and so does what follows.
+// CHECK-LABEL: func.func @unknown_rows
+// CHECK-DAG: tensor.pad %a {{.*}} high[0, 6]
+// CHECK-DAG: tensor.pad %b {{.*}} high[6, 3]
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<?x8xf32>)
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<?x8xf32>)
+// CHECK: tensor.extract_slice %{{.*}}[0, 0] [%{{.*}}, 5] [1, 1] : tensor<?x8xf32> to tensor<?x5xf32>
+// CHECK-NEXT: return
+func.func @unknown_rows(%a: tensor<?x10xf32>, %b: tensor<10x5xf32>) -> tensor<?x5xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %a, %c0 : tensor<?x10xf32>
+  %e = tensor.empty(%n) : tensor<?x5xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x5xf32>) -> tensor<?x5xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<?x10xf32>, tensor<10x5xf32>) outs(%f : tensor<?x5xf32>) -> tensor<?x5xf32>
+  %r = linalg.exp ins(%c : tensor<?x5xf32>) outs(%e : tensor<?x5xf32>) -> tensor<?x5xf32>
+  return %r : tensor<?x5xf32>
+}
+
+// -----
+
+// %r is computed from the slice of %c and grows with nothing: what adds the two stays with it.
+// CHECK-LABEL: func.func @computed_from_the_slice
+// CHECK: [[CUT:%.*]] = tensor.extract_slice %{{.*}}[0, 0] [5, 3] [1, 1] : tensor<8x8xf32> to tensor<5x3xf32>
+// CHECK: linalg.generic {{.*}} ins([[CUT]]
+// CHECK: linalg.generic {{.*}} ins([[CUT]], %{{.*}} : tensor<5x3xf32>, tensor<5xf32>) outs(%{{.*}} : tensor<5x3xf32>)
 // CHECK: return
-func.func @unknown(%a: tensor<?x10xf32>, %b: tensor<10x8xf32>, %f: tensor<?x8xf32>) -> tensor<?x8xf32> {
-  %c = linalg.matmul ins(%a, %b : tensor<?x10xf32>, tensor<10x8xf32>) outs(%f : tensor<?x8xf32>) -> tensor<?x8xf32>
-  return %c : tensor<?x8xf32>
+func.func @computed_from_the_slice(%a: tensor<5x16xf32>, %b: tensor<16x3xf32>) -> tensor<5x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5x3xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<5x3xf32>) -> tensor<5x3xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<5x16xf32>, tensor<16x3xf32>) outs(%f : tensor<5x3xf32>) -> tensor<5x3xf32>
+  %e1 = tensor.empty() : tensor<5xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<5xf32>) -> tensor<5xf32>
+  %m = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%c : tensor<5x3xf32>) outs(%f1 : tensor<5xf32>) {
+  ^bb0(%x: f32, %t: f32):
+    %s = arith.maximumf %x, %t : f32
+    linalg.yield %s : f32
+  } -> tensor<5xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%c, %m : tensor<5x3xf32>, tensor<5xf32>) outs(%e : tensor<5x3xf32>) {
+  ^bb0(%x: f32, %y: f32, %out: f32):
+    %s = arith.subf %x, %y : f32
+    linalg.yield %s : f32
+  } -> tensor<5x3xf32>
+  return %r : tensor<5x3xf32>
 }

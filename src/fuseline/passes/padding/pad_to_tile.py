@@ -7,7 +7,8 @@ A target whose matrix unit takes whole tiles says so (`TargetDescription.tile_mu
 nothing. Operands grow by zeros (constants at compile time), the result is cut at the end. Elementwise readers work on
 the grown result, so that they stay in its dispatch; what they read besides grows too. What lies in the grown part is
 never looked at: summed loops grow by zeros only, and a reader that looks elsewhere (a reduction, a reshape, a gather, a
-division of integers) reads the slice.
+division of integers) reads the slice. So does a reader whose other operand is computed from that slice without growing:
+it stays with that one. Sizes that only the run knows stay as they are, which a remark says (`unknown-tile`).
 
 Source: nod-ai/iree-amd-aie#515 (OW, OC and IC grow to the intrinsic, OH to the cores; the elementwise ops were left
 behind).
@@ -15,13 +16,13 @@ behind).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
-from xdsl.ir import OpResult, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -32,18 +33,19 @@ from fuseline.analysis.evaluation.program import Scope as Values
 from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
-from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir import dim as d
+from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.fast import attributes
+from fuseline.ir.dim import Dim
 from fuseline.ir.fast.create import create_fill, create_pad
 from fuseline.ir.functions import functions
+from fuseline.ir.provenance import provenance
 from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.ir.target_description import TILE_ROLES
 from fuseline.passes.layout.rewriting.generics import finish, rebuilt
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope
-from fuseline.passes.padding.tile_loops import ClassMultiples, tile_extents
-
-Shape = tuple[int, ...]
+from fuseline.passes.padding.tile_loops import ClassMultiples, tile_extents, unknown_loops
+from fuseline.report.records import OpRemark
 
 _CARRIERS = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
 
@@ -92,22 +94,51 @@ class _Grower:
                 if extents:
                     self._grow(view, extents)
 
-    def _root_extents(self, view: StructuredOp) -> dict[int, int]:
-        if "reduction" not in view.iterators or _has_unknown_sizes(view):
+    def _root_extents(self, view: StructuredOp) -> Mapping[int, Dim]:
+        if "reduction" not in view.iterators or not self._knows_sizes(view):
             return {}
-        return tile_extents(view, view.loops(self.scope.shapes), self.multiples, self.of_class)
+        loops = view.loops(self.scope.shapes)
+        self._remark(view, unknown_loops(view, loops, self.multiples, self.of_class))
+        extents = tile_extents(view, loops, self.multiples, self.of_class)
+        return extents if self._grows_by_numbers(view, loops, extents) else {}
 
-    def _carried_extents(self, view: StructuredOp) -> dict[int, int]:
+    def _knows_sizes(self, view: StructuredOp) -> bool:
+        return all(self.scope.knows_all(self.scope.dims(value)) for value in view.operands)
+
+    def _remark(self, view: StructuredOp, unknown: Mapping[str, int]) -> None:
+        """Say which loops are no whole tiles because their size is not known."""
+        if unknown:
+            loops = ", ".join(f"{role} to a multiple of {multiple}" for role, multiple in unknown.items())
+            detail, nodes = f"only the run knows the size of loops that should grow: {loops}", provenance(view.op)
+            remark = OpRemark(
+                rule=PadToTilePass.name, code="unknown-tile", op=kind(view.op).value, detail=detail, nodes=nodes
+            )
+            self.scope.ctx.records.remarks.append(remark)
+
+    def _grows_by_numbers(self, view: StructuredOp, loops: Dims, extents: Mapping[int, Dim]) -> bool:
+        """Whether every operand grows by so many elements whatever the run."""
+        return all(
+            isinstance(d.sub(_length(expr, size, loops, extents), size), int)
+            for value, map_ in zip(view.operands, view.maps, strict=True)
+            for expr, size in zip(map_.results, self.scope.dims(value), strict=True)
+        )
+
+    def _stays_behind(self, view: StructuredOp) -> bool:
+        """Whether an operand that is not grown is computed from one that is."""
+        grown = {value for value in view.inputs if value in self.grown}
+        return any(_depends_on(value, grown) for value in view.inputs if value not in grown)
+
+    def _carried_extents(self, view: StructuredOp) -> dict[int, Dim]:
         """How long the loops of an elementwise reader of grown tensors become; empty where it cannot follow them."""
         # What lies in the grown part may be a zero divisor.
         if kind(view.op) not in _CARRIERS or any(isinstance(inner, INTEGER_DIVISIONS) for inner in view.body.ops):
             return {}
-        wanted: dict[int, int] = {}
+        wanted: dict[int, Dim] = {}
         for value, map_ in zip(view.inputs, view.input_maps, strict=True):
             for expr, _, longer in self._differences(value, map_.results):
                 if not isinstance(expr, AffineDimExpr) or wanted.setdefault(expr.position, longer) != longer:
                     return {}
-        if not wanted or _has_unknown_sizes(view):
+        if not wanted or not self._knows_sizes(view) or self._stays_behind(view):
             return {}
         plain = all(
             isinstance(expr, AffineDimExpr) or not dims_of(expr) & wanted.keys()
@@ -116,29 +147,29 @@ class _Grower:
         )
         return wanted if plain else {}
 
-    def _differences(self, value: SSAValue, exprs: Sequence[AffineExpr]) -> list[tuple[AffineExpr, int, int]]:
+    def _differences(self, value: SSAValue, exprs: Sequence[AffineExpr]) -> list[tuple[AffineExpr, Dim, Dim]]:
         """Coordinates along which the tensor behind `value` is longer, with both sizes."""
         longer = self.grown.get(value)
         if longer is None:
             return []
-        return [found for found in zip(exprs, shape_of(value), shape_of(longer), strict=True) if found[1] != found[2]]
+        sizes = zip(exprs, self.scope.dims(value), self.scope.dims(longer), strict=True)
+        return [found for found in sizes if found[1] != found[2]]
 
-    def _grow(self, view: StructuredOp, extents: Mapping[int, int]) -> None:
+    def _grow(self, view: StructuredOp, extents: Mapping[int, Dim]) -> None:
         """Replace the op by a longer one and slices of its results."""
         op, at = view.op, Emitter.before(view.op)
         loops = view.loops(self.scope.shapes)
         values: list[SSAValue] = []
         for value, map_ in zip(view.operands, view.maps, strict=True):
-            shape = tuple(
-                _length(expr, size, loops, extents) for expr, size in zip(map_.results, shape_of(value), strict=True)
-            )
-            sizes = zip(map_.results, shape_of(value), shape, strict=True)
+            before = self.scope.dims(value)
+            shape = tuple(_length(expr, size, loops, extents) for expr, size in zip(map_.results, before, strict=True))
+            sizes = zip(map_.results, before, shape, strict=True)
             grown = [expr for expr, size, to in sizes if size != to]
             values.append(self._longer(at, value, shape, self._is_read_as_it_is(view, grown)))
-        shapes = [shape_of(result) for result in op.results]
+        shapes = [self.scope.dims(result) for result in op.results]
         new = rebuilt(op, values[: view.input_count], values[view.input_count :], view.maps, view.iterators)
         after = Emitter(InsertPoint.after(new), location=new.location)
-        slices = [_cut(after, value, shape) for value, shape in zip(new.results, shapes, strict=True)]
+        slices = [self._cut(after, value, shape) for value, shape in zip(new.results, shapes, strict=True)]
         self.grown.update({cut: value for cut, value in zip(slices, new.results, strict=True) if cut is not value})
         finish(op, slices)
 
@@ -147,12 +178,13 @@ class _Grower:
         loop traverses it."""
         return all(view.iterators[loop] == "parallel" for expr in exprs for loop in dims_of(expr))
 
-    def _longer(self, at: Emitter, value: SSAValue, shape: Shape, anything: bool) -> SSAValue:
+    def _longer(self, at: Emitter, value: SSAValue, shape: Dims, anything: bool) -> SSAValue:
         """`value` with the sizes `shape`: filled up with zeros, or with `anything` that is there already."""
-        if shape == shape_of(value):
+        before = self.scope.dims(value)
+        if shape == before:
             return value
         behind = self.grown.get(value)
-        if anything and behind is not None and shape_of(behind) == shape:
+        if anything and behind is not None and self.scope.dims(behind) == shape:
             return behind
         op = producer_of(value)
         if isinstance(op, tensor.EmptyOp):
@@ -162,24 +194,47 @@ class _Grower:
         if isinstance(op, arith.ConstantOp):
             return self._longer_constant(at, op, shape)
         zero = at.scalar(0, element_of(value))
-        high = [to - size for size, to in zip(shape_of(value), shape, strict=True)]
-        return at.add(
-            create_pad(value, [0] * len(high), high, zero, attributes.tensor_type(element_of(value), shape))
-        ).results[0]
+        high = [_growth(size, to) for size, to in zip(before, shape, strict=True)]
+        return at.add(create_pad(value, [0] * len(high), high, zero, self.scope.typed(value, shape))).results[0]
 
-    def _longer_constant(self, at: Emitter, op: arith.ConstantOp, shape: Shape) -> SSAValue:
+    def _longer_constant(self, at: Emitter, op: arith.ConstantOp, shape: Dims) -> SSAValue:
         values = Values(Program(self.scope.ctx.resources))
         run_op(op, values)
         array = np.asarray(values[op.result])
-        padded = np.pad(array, [(0, to - size) for size, to in zip(array.shape, shape, strict=True)])
+        padded = np.pad(array, [(0, _growth(size, to)) for size, to in zip(array.shape, shape, strict=True)])
         return Emitter(at.point, location=op.location).constant(padded, self.scope.ctx, "padded")
 
+    def _cut(self, at: Emitter, value: OpResult, shape: Dims) -> SSAValue:
+        """The first elements of `value` along every dimension."""
+        if self.scope.dims(value) == shape:
+            return value
+        sizes = [size if isinstance(size, int) else self.scope.size_value(size) for size in shape]
+        zeros, ones = [0] * len(sizes), [1] * len(sizes)
+        return at.add(tensor.ExtractSliceOp(value, zeros, sizes, ones, self.scope.typed(value, shape))).result
 
-def _has_unknown_sizes(view: StructuredOp) -> bool:
-    return any(DYNAMIC_INDEX in shape_of(value) for value in view.operands)
+
+def _growth(size: Dim, to: Dim) -> int:
+    """By how much a dimension grows: by a number, whatever its size."""
+    by = d.sub(to, size)
+    assert isinstance(by, int)
+    return by
 
 
-def _length(expr: AffineExpr, size: int, loops: Dims, extents: Mapping[int, int]) -> int:
+def _depends_on(value: SSAValue, sources: Collection[SSAValue]) -> bool:
+    """Whether `value` is computed from one of `sources`."""
+    seen, waiting = set[Operation](), [value]
+    while waiting:
+        op = producer_of(waiting.pop())
+        if op is None or op in seen:
+            continue
+        seen.add(op)
+        if any(operand in sources for operand in op.operands):
+            return True
+        waiting.extend(op.operands)
+    return False
+
+
+def _length(expr: AffineExpr, size: Dim, loops: Dims, extents: Mapping[int, Dim]) -> Dim:
     """The size of a dimension that `expr` addresses when loops grow to `extents`: a window's image grows by what the
     last windows reach."""
     if isinstance(expr, AffineDimExpr):
@@ -187,20 +242,10 @@ def _length(expr: AffineExpr, size: int, loops: Dims, extents: Mapping[int, int]
     linear = linear_terms(expr)
     if linear is None or not linear[0].keys() & extents.keys():
         return size
-    last = linear[1]
+    last: Dim = linear[1]
     for loop, factor in linear[0].items():
-        extent = extents.get(loop, loops[loop])
-        assert isinstance(extent, int)
-        last += factor * (extent - 1)
-    return max(size, last + 1)
-
-
-def _cut(at: Emitter, value: OpResult, shape: Shape) -> SSAValue:
-    """The first elements of `value` along every dimension."""
-    if shape_of(value) == shape:
-        return value
-    type_ = attributes.tensor_type(element_of(value), shape)
-    return at.add(tensor.ExtractSliceOp(value, [0] * len(shape), list(shape), [1] * len(shape), type_)).result
+        last = d.add(last, d.mul(factor, d.sub(extents.get(loop, loops[loop]), 1)))
+    return d.maximum(size, d.add(last, 1))
 
 
 EXPORT = PadToTilePass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from fuseline.analysis.contraction_dims import contraction_dims
 from fuseline.analysis.convolution_dims import convolution_dims
@@ -80,11 +80,27 @@ def tile_extents(
     operands add nothing to a sum of products, so summed loops may grow too.
     """
     found: dict[int, int] = {}
+    for _, loop, multiple in _wanted(view, extents, multiples, of_class):
+        size = extents[loop]
+        if isinstance(size, int) and size % multiple:
+            found[loop] = -(-size // multiple) * multiple
+    return found
+
+
+def unknown_loops(
+    view: StructuredOp, extents: Dims, multiples: Mapping[str, int], of_class: ClassMultiples | None = None
+) -> dict[str, int]:
+    """The multiples, by role, of the loops of `view` that stay as they are because only the run knows their size."""
+    wanted = _wanted(view, extents, multiples, of_class)
+    return {role: multiple for role, loop, multiple in wanted if not isinstance(extents[loop], int)}
+
+
+def _wanted(
+    view: StructuredOp, extents: Dims, multiples: Mapping[str, int], of_class: ClassMultiples | None
+) -> Iterator[tuple[str, int, int]]:
+    """Role, loop and multiple of each loop that the target asks something of."""
     own = (of_class or {}).get(tile_class(view, extents) if of_class else "")
     loops, multiples = (tile_loops(view), multiples) if own is None else (class_loops(view), own)
     for role, loop in loops.items():
-        multiple, size = multiples.get(role, 1), extents[loop]
-        if not isinstance(size, int) or multiple <= 1 or size % multiple == 0:
-            continue
-        found[loop] = -(-size // multiple) * multiple
-    return found
+        if multiples.get(role, 1) > 1:
+            yield role, loop, multiples[role]

@@ -20,6 +20,7 @@ from fuseline.runtime import Session
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.bounds import Bounds
 from fuseline.runtime.program import Arm, Program
+from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.targets.cpu import target as cpu_target
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.contents import Range
@@ -28,7 +29,6 @@ from fuseline.targets.cpu.kernel_ir.stored_ranges import range_of_bytes
 from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel
 from fuseline.targets.cpu.link.program import _link  # pyright: ignore[reportPrivateUsage]
 from fuseline.targets.cpu.target import CpuTarget, _compiled  # pyright: ignore[reportPrivateUsage]
-from fuseline.targets.target import CompiledKernel
 
 onnx_host.install()  # programs may hold operators that run there
 

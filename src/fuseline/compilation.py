@@ -38,7 +38,7 @@ from fuseline.pipeline import (
     run_phases,
 )
 from fuseline.runtime.files import write_bytes
-from fuseline.targets.target import CODE_FORMS
+from fuseline.targets.compiled_kernel import CODE_FORMS
 from fuseline.timeline import span
 
 if TYPE_CHECKING:

@@ -30,7 +30,8 @@ from fuseline.report.records import encode
 if TYPE_CHECKING:
     from fuseline.program.schedule import PackedConstants, Schedule
     from fuseline.runtime.artifact import Artifact
-    from fuseline.targets.target import CompiledKernel, Target
+    from fuseline.targets.compiled_kernel import CompiledKernel
+    from fuseline.targets.target import Target
 
 
 @dataclass(eq=False)

@@ -30,7 +30,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.lowering import STEPS
 from fuseline.passes.options import Step, parse_steps, pass_options, require_run
 from fuseline.passes.registry import load_pass
-from fuseline.targets.target import CODE_FORMS
+from fuseline.targets.compiled_kernel import CODE_FORMS
 from fuseline.timeline import span
 
 if TYPE_CHECKING:

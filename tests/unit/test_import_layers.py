@@ -25,9 +25,10 @@ _LOW = (
     "size_requirement",
     "weight_layouts",
     "report.records",
+    "report.edge_counts",
     "version",
 )
-_MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target")
+_MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target", "targets.compiled_kernel")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 _COMPILE = (*_HIGH, "compilation", "emitted_stage")
 _OF_API = (*_COMPILE, "gc_pause", "compiled_model", "report", "verify", "exports")
@@ -51,6 +52,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "arguments": ("errors", "runtime.abi", "ir.kernel_choice"),
     "compile_options": ("arguments", "ir.fuel", "ir.kernel_choice"),
     "report.records": (),
+    "report.edge_counts": ("report.records",),
     "report": ("errors",),
     "runtime": ("errors", "buffers", "scalar_code", "size_requirement", "weight_layouts"),
     "runtime.command": ("errors", "buffers", "scalar_code", "size_requirement", "border", "runtime"),
@@ -59,7 +61,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "analysis": (*_LOW, "ir"),
     "dispatch": (*_LOW, "ir", "analysis"),
     "program": (*_LOW, "ir", "analysis", "dispatch"),
-    "targets.target": (*_LOW, "ir", "analysis", "dispatch", "program"),
+    "targets.compiled_kernel": (*_LOW, "ir", "dispatch", "program"),
+    "targets.target": (*_LOW, "ir", "analysis", "dispatch", "program", "targets.compiled_kernel"),
     "targets.description_file": (*_LOW, "ir", "targets.file_locations"),
     "targets.file_locations": (),
     "targets.dispatch_caps": _MIDDLE,
@@ -92,7 +95,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "fallback": _HIGH,
     "repeats": _HIGH,
     "lowering": (*_HIGH, "branches", "fallback", "repeats"),
-    "code_listing": ("errors", "report.records", "targets.target"),
+    "code_listing": ("errors", "report.records", "targets.compiled_kernel", "targets.target"),
     "testing": (*_COMPILE, "api"),
     "emitted_stage": (*_MIDDLE, "compile_options", "passes.dispatch.open_regions", "runtime.files"),
     "pipeline": (*_HIGH, "lowering", "emitted_stage"),

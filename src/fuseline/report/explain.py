@@ -8,19 +8,12 @@ from dataclasses import dataclass
 
 from fuseline.report.advice import advice
 from fuseline.report.dispatches import member_nodes
+from fuseline.report.edge_counts import EdgeCounts, count_edges
 from fuseline.report.layouts import layout_line
 from fuseline.report.op_remarks import CODEGEN, op_remark_line, op_remarks
 from fuseline.report.quantities import plural, quantity, shortened
 from fuseline.report.quantization import quantization_lines
-from fuseline.report.records import (
-    CompileRecord,
-    Decision,
-    DispatchRecord,
-    EdgeCounts,
-    HostOpRecord,
-    OpRemark,
-    count_edges,
-)
+from fuseline.report.records import CompileRecord, Decision, DispatchRecord, HostOpRecord, OpRemark
 from fuseline.report.sharing import companion_lines, sharing_lines
 from fuseline.report.subjects import Subject, find_subject, suggestions
 

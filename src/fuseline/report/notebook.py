@@ -5,8 +5,9 @@ from __future__ import annotations
 from html import escape
 
 from fuseline.report.dispatches import member_nodes
+from fuseline.report.edge_counts import count_edges
 from fuseline.report.quantities import plural, quantity, seconds, shortened
-from fuseline.report.records import CompileRecord, count_edges
+from fuseline.report.records import CompileRecord
 
 MOST_ROWS = 20
 

@@ -8,7 +8,8 @@ from typing import Any
 from fuseline.buffers import BufferRef
 from fuseline.ir.dim import Dim, Expr
 from fuseline.ir.dim_json import to_json
-from fuseline.program.schedule import HostStep, Schedule
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import HostStep
 from fuseline.runtime.program import HostCall, Program, Step
 from fuseline.runtime.sizes import Size, size_from_json
 

@@ -12,8 +12,9 @@ from xdsl.ir import Operation
 from fuseline.analysis.structured import Kind
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.program.schedule import PackedConstants, Schedule
+from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.targets.outside.checked_target import CheckedTarget
-from fuseline.targets.target import CompiledKernel, Refusal
+from fuseline.targets.target import Refusal
 
 
 class WatchedTarget(CheckedTarget):

@@ -16,7 +16,7 @@ import pytest
 
 import fuseline
 from fuseline.cli.main import COMMANDS, main
-from fuseline.report.records import count_edges
+from fuseline.report.edge_counts import count_edges
 from tests.small_models import convolutions, mlp
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fuseline.buffers import BufferRef, Operand
 from fuseline.ir import dim as d
-from fuseline.program.schedule import DispatchStep
-from fuseline.targets.target import CompiledKernel, KernelArm, joined_kernel, launches
+from fuseline.program.steps import DispatchStep
+from fuseline.targets.compiled_kernel import CompiledKernel, KernelArm, joined_kernel, launches
 
 N, S0, S1 = d.symbol("n"), d.symbol("s0"), d.symbol("s1")
 

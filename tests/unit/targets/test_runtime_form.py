@@ -9,7 +9,8 @@ import pytest
 
 from fuseline.buffers import BufferRef, LoopOffset, Operand, TensorSpec
 from fuseline.ir.dim import Dim, add, ceil_div, evaluate, floor_div, maximum, minimum, mul, symbol
-from fuseline.program.schedule import CopyStep, HostStep, Schedule
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import CopyStep, HostStep
 from fuseline.runtime.program import Command, HostCall
 from fuseline.runtime.requirements import holds
 from fuseline.runtime.sizes import SizeEvaluator

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, func, linalg
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from fuseline.analysis.evaluation.structured import needed_ops
+from fuseline.analysis.evaluation.nest import needed_ops
 from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter

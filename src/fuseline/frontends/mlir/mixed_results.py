@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xdsl.dialects import func, linalg
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation.structured import needed_ops
+from fuseline.analysis.evaluation.nest import needed_ops
 from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.structured import StructuredOp
 from fuseline.frontends.mlir.wrappers import unsupported

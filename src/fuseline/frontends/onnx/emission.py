@@ -7,17 +7,16 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
-from xdsl.rewriter import Rewriter
+from xdsl.ir.affine import AffineMap
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.broadcasting import loops_of
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, mlir_element
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.operand_maps import followed, renumber_indices, renumbered, unfollowed
 from fuseline.frontends.onnx.ops.spreading import spread
 from fuseline.frontends.onnx.reshaping import reshape_value
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, view
@@ -131,23 +130,23 @@ def reduce(
     operands = [spread(node, t, dims) for t in operands]
     kept = [axis for axis in range(len(dims)) if axis not in axes]
     collected = _collected(node, operands, dims)
-    if any(dims[axis] != 1 for axis in _unfollowed(collected.maps, axes)):
+    if any(dims[axis] != 1 for axis in unfollowed(collected.maps, axes)):
         # a repeated dimension is reduced: some operand must spell it
         solid = result(node.ssa(broadcast_to(operands[0], dims)), dims, operands[0].dtype)
         collected = _collected(node, [solid, *operands[1:]], dims)
     init = node.ssa(start) if isinstance(start, Tensor) else filled(node, start, [dims[axis] for axis in kept], dtype)
     maps = [*collected.maps, dims_map(len(dims), kept)]
     # a unit axis that nothing follows is no loop
-    loops = [axis for axis in range(len(dims)) if any(axis in _followed(map_) for map_ in maps)]
+    loops = [axis for axis in range(len(dims)) if any(axis in followed(map_) for map_ in maps)]
     op = node.emit.generic(
         collected.values,
         [init],
-        [_renumbered(map_, loops) for map_ in maps],
+        [renumbered(map_, loops) for map_ in maps],
         [REDUCTION if axis in axes else PARALLEL for axis in loops],
         lambda b: [body(b, *collected.elements(b), b.args[-1])],
     )
     if len(loops) < len(dims):
-        _renumber_indices(op, loops)
+        renumber_indices(op, loops)
     small = result(op.results[0], [dims[axis] for axis in kept], dtype)
     return with_units(small, axes, len(dims)) if keep else small
 
@@ -157,30 +156,6 @@ def _collected(node: OnnxNode, operands: Sequence[Tensor], dims: Sequence[Dim]) 
     for t in operands:
         collected.add(t, loops_of(t.dims, dims))
     return collected
-
-
-def _unfollowed(maps: Sequence[AffineMap], loops: Sequence[int]) -> list[int]:
-    """Those of `loops` that no map follows."""
-    followed = {loop for map_ in maps for loop in _followed(map_)}
-    return [loop for loop in loops if loop not in followed]
-
-
-def _followed(map_: AffineMap) -> list[int | None]:
-    """The loop of each result, None for a constant."""
-    return [expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results]
-
-
-def _renumbered(map_: AffineMap, loops: Sequence[int]) -> AffineMap:
-    """The map over `loops` alone, numbered from 0."""
-    return dims_map(len(loops), [None if loop is None else loops.index(loop) for loop in _followed(map_)])
-
-
-def _renumber_indices(op: linalg.ops.GenericOp, loops: Sequence[int]) -> None:
-    """Let the body count the loops that are left; one that is not stays at 0."""
-    for index in [inner for inner in op.body.block.walk() if isinstance(inner, linalg.ops.IndexOp)]:
-        loop = index.dim.value.data
-        new = linalg.ops.IndexOp(loops.index(loop)) if loop in loops else arith.ConstantOp(IntegerAttr(0, IndexType()))
-        Rewriter.replace_op(index, new)
 
 
 def with_units(t: Tensor, axes: Sequence[int], rank: int) -> Tensor:
@@ -209,7 +184,7 @@ def contract(
     summed = [axis for axis in range(rank) if axis not in out_loops and loops[axis] != 1]
     sides = [program.read(*side, rank, emit) for side in (lhs, rhs)]
     for at, (t, axes) in enumerate((lhs, rhs)):
-        if any(loop in axes for loop in _unfollowed([map_ for _, map_ in sides], summed)):
+        if any(loop in axes for loop in unfollowed([map_ for _, map_ in sides], summed)):
             sides[at] = (
                 program.ssa(t, emit),
                 dims_map(rank, list(axes)),
@@ -217,14 +192,14 @@ def contract(
     dims = [loops[axis] for axis in out_loops]
     maps = [*(map_ for _, map_ in sides), dims_map(rank, list(out_loops))]
     run_axes = [
-        axis for axis in range(rank) if any(axis in _followed(map_) for map_ in maps)
+        axis for axis in range(rank) if any(axis in followed(map_) for map_ in maps)
     ]  # a sum over one element is no loop
     iterators = [PARALLEL if axis in out_loops else REDUCTION for axis in run_axes]
     body = _multiply_add(lhs[0].dtype, rhs[0].dtype, wide)
     op = emit.generic(
         [value for value, _ in sides],
         [filled(node, 0, dims, wide)],
-        [_renumbered(map_, run_axes) for map_ in maps],
+        [renumbered(map_, run_axes) for map_ in maps],
         iterators,
         body,
     )

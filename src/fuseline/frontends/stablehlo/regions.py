@@ -12,9 +12,10 @@ from xdsl.ir import Block, SSAValue
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.tensors import Tensor
+from fuseline.frontends.stablehlo.cell import Cell
 from fuseline.frontends.stablehlo.hlo import Hlo, scalar_number
 from fuseline.frontends.stablehlo.reading import array_of
-from fuseline.frontends.stablehlo.scalars import SCALARS, Cell
+from fuseline.frontends.stablehlo.scalars import SCALARS
 from fuseline.frontends.stablehlo.types import DType, tensor_type_of
 from fuseline.ir.build import Body
 from fuseline.ir.hlo.ops import HloOp, HloReturnOp

@@ -3,55 +3,21 @@ or in the region of a reduction."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import is_float, is_unsigned, mlir_element
+from fuseline.frontends.stablehlo.cell import Cell, Scalar
+from fuseline.frontends.stablehlo.conversions import convert_element, reduce_precision
 from fuseline.frontends.stablehlo.reading import text_of
 from fuseline.frontends.stablehlo.types import DType
 from fuseline.ir.build import Body
-from fuseline.ir.hlo.ops import HloOp
 from fuseline.ir.scalar_ops import IsFiniteOp, IsInfOp
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Where one element is computed: the body, the dtypes of the operands and of the result, and the op."""
-
-    b: Body
-    dtypes: Sequence[DType]
-    out: DType
-    op: HloOp
-
-    @property
-    def dtype(self) -> DType:
-        """That of the first operand."""
-        return self.dtypes[0]
-
-    def constant(self, value: Any, dtype: DType | None = None) -> SSAValue:
-        """A number of the first operand's dtype, or of another."""
-        return self.b.constant(value, mlir_element(self.dtype if dtype is None else dtype))
-
-    def operation(self, kind: Callable[..., Any], *operands: Any) -> SSAValue:
-        """The result of a scalar op."""
-        return self.b.op(kind, *operands)
-
-    def classified(self, kind: type[Operation], x: SSAValue) -> SSAValue:
-        """The truth value of an op on a float."""
-        return self.b.add(kind.create(operands=[x], result_types=[mlir_element(np.dtype(bool))])).results[0]
-
-    def compare(self, predicate: str, x: SSAValue, y: SSAValue) -> SSAValue:
-        """`x <predicate> y` in the first operand's dtype."""
-        return s.compare(self.b, self.dtype, predicate, x, y)
-
-
-Scalar: TypeAlias = "Callable[..., SSAValue]"
 
 
 def _float(kind: Callable[..., Any]) -> Scalar:
@@ -192,62 +158,6 @@ def total_order(b: Body, dtype: DType, x: SSAValue) -> SSAValue:
     return b.op(arith.XOrIOp, number, b.op(arith.AndIOp, sign, b.constant((1 << (bits - 1)) - 1, element)))
 
 
-def convert(b: Body, x: SSAValue, source: DType, target: DType) -> SSAValue:
-    """To another type as XLA does it: floats to integers stay within the range of these, NaN is 0."""
-    if not is_float(source) or target.kind not in "iu":
-        return s.convert(b, x, source, target, asked=True)
-    info, element = np.iinfo(target), mlir_element(source)
-    wide = np.dtype(np.float64) if source.itemsize == 8 else np.dtype(np.float32)
-    if wide != source:
-        x, element = s.convert(b, x, source, wide), mlir_element(wide)
-    low, high = float(info.min), _last_below(int(info.max) + 1, wide)
-    inside = b.op(arith.MinimumfOp, b.op(arith.MaximumfOp, x, b.constant(low, element)), b.constant(high, element))
-    number = b.op(arith.CmpfOp, x, x, "ord")
-    whole = s.convert(b, s.select(b, number, inside, b.constant(0.0, element)), wide, target)
-    above = b.op(arith.CmpfOp, x, b.constant(float(int(info.max) + 1), element), "oge")
-    return s.select(b, above, b.constant(int(info.max), mlir_element(target)), whole)
-
-
-def _last_below(limit: int, dtype: DType) -> float:
-    """The largest number of a float type below `limit`."""
-    return float(np.nextafter(dtype.type(limit), dtype.type(0)))
-
-
-def _convert(c: Cell, x: SSAValue) -> SSAValue:
-    return convert(c.b, x, c.dtype, c.out)
-
-
-ROUNDED: dict[tuple[int, int], DType] = {
-    (5, 10): np.dtype(np.float16),
-    (8, 23): np.dtype(np.float32),
-    (11, 52): np.dtype(np.float64),
-}
-
-
-def reduced_format(c: Cell) -> tuple[int, int]:
-    """The bits of exponent and mantissa that `reduce_precision` keeps."""
-    text = text_of(c.op.attribute("format"))
-    if text:
-        exponent, _, mantissa = text[1:].partition("m")
-        return int(exponent), int(mantissa)
-    bits = (getattr(c.op.attribute(name), "value", None) for name in ("exponent_bits", "mantissa_bits"))
-    found = [int(value.data) for value in bits if value is not None]
-    return found[0], found[1]
-
-
-def _reduce_precision(c: Cell, x: SSAValue) -> SSAValue:
-    kept = reduced_format(c)
-    if kept == (8, 7):
-        import ml_dtypes
-
-        small = np.dtype(ml_dtypes.bfloat16)
-    else:
-        small = ROUNDED[kept]
-    if small.itemsize >= c.dtype.itemsize:
-        return x
-    return s.convert(c.b, s.convert(c.b, x, c.dtype, small, asked=True), small, c.dtype)
-
-
 # -- float helpers of CHLO ---------------------------------------------------------------------------------------------
 
 
@@ -272,7 +182,7 @@ SCALARS: dict[str, Scalar] = {
     "stablehlo.ceil": _float(math.CeilOp),
     "stablehlo.clamp": lambda c, low, x, high: s.minimum(c.b, c.dtypes[1], s.maximum(c.b, c.dtypes[1], x, low), high),
     "stablehlo.compare": _compare,
-    "stablehlo.convert": _convert,
+    "stablehlo.convert": convert_element,
     "stablehlo.cosine": _float(math.CosOp),
     "stablehlo.count_leading_zeros": _float(math.CountLeadingZerosOp),
     "stablehlo.divide": _divide,
@@ -291,7 +201,7 @@ SCALARS: dict[str, Scalar] = {
     "stablehlo.or": _bits(arith.OrIOp),
     "stablehlo.popcnt": _float(math.CtPopOp),
     "stablehlo.power": _power,
-    "stablehlo.reduce_precision": _reduce_precision,
+    "stablehlo.reduce_precision": reduce_precision,
     "stablehlo.remainder": _remainder,
     "stablehlo.round_nearest_afz": _float(math.RoundOp),
     "stablehlo.round_nearest_even": _float(math.RoundEvenOp),

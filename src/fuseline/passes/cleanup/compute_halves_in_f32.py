@@ -12,37 +12,41 @@ never grows. Under `--numerics strict` nothing changes: every op rounds its resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, FloatAttr, ModuleOp, TensorType, f32
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, TensorType, f32
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
+from xdsl.ir import Attribute, Block, Operation, SSAValue, Use
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import input_count
-from fuseline.ir.build import Emitter, element_of, scalar_attribute
+from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import (
     body_of,
-    erase,
     operand_of,
     operands_of,
     ops_of,
-    replace_uses,
     result_of,
     set_operand,
     set_type,
 )
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.halves import is_half, is_storage, widened
-from fuseline.ir.provenance import provenance
-from fuseline.ir.splats import one_element, splat_attribute
+from fuseline.passes.cleanup.half_conversions import (
+    extended,
+    is_init,
+    replace_op,
+    truncated,
+    widen_arguments,
+    widen_results,
+    widened_number,
+)
 from fuseline.passes.cleanup.halves_in_place import moved_half, only_converts
 
 Types = tuple[Attribute, ...]
@@ -113,9 +117,9 @@ class _Widening:
         for op in ops_of(block):
             if isinstance(op, linalg.ops.GenericOp) and is_half(result_of(op).type) and self._leaves_narrow(op):
                 element = element_of(result_of(op))
-                moved = moved_half(operand_of(op, 0), element, partial(_truncated, element=element))
+                moved = moved_half(operand_of(op, 0), element, partial(truncated, element=element))
                 if moved is not None:
-                    _replace(op, moved)
+                    replace_op(op, moved)
 
     def _widen_ops(self, block: Block) -> None:
         for op in ops_of(block):
@@ -123,14 +127,14 @@ class _Widening:
             if handler is not None:
                 handler(self, op)
             else:
-                _widen_results(op)
+                widen_results(op)
             if op not in self.kept:
                 self._widen_inside(op)
 
     def _widen_inside(self, op: Operation) -> None:
         for region in op.regions:
             for block in region.blocks:
-                _widen_arguments(op, block)
+                widen_arguments(op, block)
                 self._widen_ops(block)
 
     # what stays narrow ------------------------------------------------------------------------------------------------
@@ -140,7 +144,7 @@ class _Widening:
         uses = [use for use in value.uses if not self._reads_narrow(use)]
         if not uses:
             return
-        wide = _extended(value, uses)
+        wide = extended(value, uses)
         for use in uses:
             set_operand(use.operation, use.index, wide)
 
@@ -166,7 +170,7 @@ class _Widening:
     def _narrow_operands(self, op: Operation, wanted: Types) -> None:
         for index, (value, type_) in enumerate(zip(operands_of(op), wanted, strict=True)):
             if is_half(type_) and value.type != type_:
-                set_operand(op, index, _truncated(value, op, cast("TensorType[Attribute]", type_).element_type))
+                set_operand(op, index, truncated(value, op, cast("TensorType[Attribute]", type_).element_type))
 
     # ops --------------------------------------------------------------------------------------------------------------
 
@@ -177,7 +181,7 @@ class _Widening:
     def visit_call(self, op: CallOp) -> None:
         wanted = self.declared.get(op.callee.root_reference.data)
         if wanted is None:
-            return _widen_results(op)
+            return widen_results(op)
         self._narrow_operands(op, wanted)
         self.keep_results(op)
 
@@ -186,12 +190,12 @@ class _Widening:
             return self.keep_results(op)
         if is_half(op.result.type):
             type_ = widened(op.result.type)
-            op.properties["value"] = _widened_number(op.value, type_)
+            op.properties["value"] = widened_number(op.value, type_)
             set_type(op.result, type_)
 
     def visit_empty(self, op: tensor.EmptyOp) -> None:
-        if not all(_is_init(use) and self._leaves_narrow(cast(Any, use.operation)) for use in op.tensor.uses):
-            _widen_results(op)
+        if not all(is_init(use) and self._leaves_narrow(cast(Any, use.operation)) for use in op.tensor.uses):
+            widen_results(op)
 
     def visit_generic(self, op: linalg.ops.GenericOp) -> None:
         if is_half(result_of(op).type) and self._leaves_narrow(op):
@@ -207,19 +211,19 @@ class _Widening:
         if not is_half(op.result.type) or not is_storage(op):
             return self.keep_results(op)
         if operand_of(op, 0).type == f32:
-            return _replace(op, operand_of(op, 0))
+            return replace_op(op, operand_of(op, 0))
         op.attributes.clear()
-        _widen_results(op)
+        widen_results(op)
 
     def visit_widening(self, op: arith.ExtFOp) -> None:
         if operand_of(op, 0).type == op.result.type:
-            _replace(op, operand_of(op, 0))
+            replace_op(op, operand_of(op, 0))
 
     def visit_extract(self, op: tensor.ExtractOp) -> None:
         if is_half(op.tensor.type):
             self.keep_results(op)
         else:
-            _widen_results(op)
+            widen_results(op)
 
     def visit_bitcast(self, op: arith.BitcastOp) -> None:
         stored = self.bits.get(op)
@@ -247,65 +251,6 @@ _HANDLERS: dict[type[Operation], Callable[[_Widening, Any], None]] = {
     tensor.ExtractOp: _Widening.visit_extract,
 }
 """Ops whose results or operands may stay narrow; of all others, the results are f32."""
-
-
-def _widen_results(op: Operation) -> None:
-    for result in op.results:
-        set_type(result, widened(result.type))
-
-
-def _widen_arguments(op: Operation, block: Block) -> None:
-    """The elements that a structured op works on have the types of its operands."""
-    if isinstance(op, linalg.ops.GenericOp | linalg.ops.FillOp):
-        for argument, operand in zip(block.args, operands_of(op), strict=True):
-            set_type(argument, element_of(operand))
-    else:
-        for argument in block.args:
-            set_type(argument, widened(argument.type))
-
-
-def _is_init(use: Use) -> bool:
-    return isinstance(use.operation, linalg.ops.GenericOp) and use.index >= input_count(use.operation)
-
-
-def _replace(op: Operation, value: SSAValue) -> None:
-    replace_uses(result_of(op), value)
-    erase(op)
-
-
-def _widened_number(value: Attribute, type_: Attribute) -> Attribute:
-    """The same number, or numbers, as `type_`."""
-    if isinstance(value, FloatAttr):
-        return scalar_attribute(value.value.data, type_)
-    assert isinstance(value, DenseIntOrFPElementsAttr) and isinstance(type_, TensorType)
-    single = one_element(value)
-    if single is not None:
-        return splat_attribute(type_, float(single))
-    return DenseIntOrFPElementsAttr.from_list(cast(Any, type_), [float(number) for number in value.get_values()])
-
-
-def _extended(value: SSAValue, uses: Sequence[Use]) -> SSAValue:
-    """`value` widened, right behind what makes it; an argument's widening comes from the nodes that read it."""
-    if isinstance(value, OpResult):
-        emit = Emitter.after(value.op)
-    else:
-        assert isinstance(value, BlockArgument)
-        nodes = {node for use in uses for node in provenance(use.operation)}
-        emit = Emitter(InsertPoint.at_start(value.block), nodes)
-    if not isinstance(value.type, TensorType):
-        return emit.add(arith.ExtFOp(value, f32)).result
-    return emit.elementwise([value], emit.empty_like(value, f32), lambda b: b.op(arith.ExtFOp, b.args[0], f32))
-
-
-def _truncated(value: SSAValue, position: Operation, element: Attribute) -> SSAValue:
-    """The tensor `value` as one of `element`, right before `position`; one that nobody has written is another such."""
-    emit = Emitter.before(position)
-    if isinstance(value.owner, tensor.EmptyOp):
-        return emit.empty_like(value, element)
-    emit.location = value.op.location if isinstance(value, OpResult) else position.location
-    return emit.elementwise(
-        [value], emit.empty_like(value, element), lambda b: b.op(arith.TruncFOp, b.args[0], element)
-    )
 
 
 EXPORT = ComputeHalvesInF32Pass

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fuseline.report.records import DispatchRecord
-from fuseline.targets.target import CompiledKernel
+from fuseline.targets.compiled_kernel import CompiledKernel
 
 SHRUNK = 4
 """By what a limit falls; the last one leaves every op alone."""

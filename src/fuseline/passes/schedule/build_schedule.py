@@ -17,7 +17,8 @@ from fuseline.passes.schedule.poison_dead_memory import poison_dead_memory
 from fuseline.passes.schedule.read_main import read_main
 from fuseline.passes.schedule.results_in_place import InPlace, results_in_place
 from fuseline.passes.schedule.scratch_strides import ScratchOf, scratch_strides
-from fuseline.program.schedule import HostStep, Schedule, ScratchPlace, Step, moved_ref
+from fuseline.program.schedule import Schedule, ScratchPlace, moved_ref
+from fuseline.program.steps import HostStep, Step
 
 
 def build_schedule(

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from fuseline.buffers import STANDING, Operand
 from fuseline.passes.schedule.pack_constants import constant_uses, layout_key
-from fuseline.program.schedule import DispatchStep, Schedule, Step
-from fuseline.targets.target import CompiledKernel
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import DispatchStep, Step
+from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.weight_layouts import LayoutKey, is_plain
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from fuseline.buffers import Operand, TensorSpec
 from fuseline.ir import dim as d
-from fuseline.program.schedule import HostStep, LoopStep, Step, bytes_of, extents_of
+from fuseline.program.schedule import bytes_of
+from fuseline.program.steps import HostStep, LoopStep, Step, extents_of
 
 
 @dataclass(frozen=True, slots=True)

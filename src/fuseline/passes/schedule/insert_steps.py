@@ -14,7 +14,8 @@ from fuseline.buffers import Operand
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.program.box_rows import box_distance, box_rows
-from fuseline.program.schedule import CopyStep, FillStep, InsertStep, Step, element_bytes, moved
+from fuseline.program.schedule import element_bytes, moved
+from fuseline.program.steps import CopyStep, FillStep, InsertStep, Step
 
 
 def insert_steps(source: Operand, element: Operand, target: Operand, offsets: Sequence[Dim]) -> Iterator[Step]:

@@ -24,7 +24,8 @@ from xdsl.passes import ModulePass
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.costs import assumed_size
 from fuseline.passes.schedule.dependencies import StepNeeds, earliest_waves, live_waves, needs_of, size_makers
-from fuseline.passes.schedule.read_main import main_function, read_main
+from fuseline.passes.schedule.main_calls import main_function
+from fuseline.passes.schedule.read_main import read_main
 from fuseline.program.schedule import Schedule
 
 

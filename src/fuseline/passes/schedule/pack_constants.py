@@ -20,8 +20,9 @@ from fuseline.buffers import Operand
 from fuseline.passes.schedule.equal_bytes import Sample, same_bytes, sample
 from fuseline.passes.schedule.mapped_pages import release_pages
 from fuseline.passes.schedule.weight_sources import weight_sources
-from fuseline.program.schedule import ARENA_ALIGNMENT, DispatchStep, PackedConstants, Schedule, Step, flat_steps
-from fuseline.targets.target import CompiledKernel, launches
+from fuseline.program.schedule import ARENA_ALIGNMENT, PackedConstants, Schedule
+from fuseline.program.steps import DispatchStep, Step, flat_steps
+from fuseline.targets.compiled_kernel import CompiledKernel, launches
 from fuseline.weight_layouts import Bytes, LayoutKey, fill, is_plain, packed_bytes
 
 SHARED_BYTES = 1 << 16

@@ -15,19 +15,8 @@ from fuseline.ir.provenance import node_names, provenance
 from fuseline.passes.schedule.dependencies import earliest_waves, needs_of
 from fuseline.passes.schedule.main_buffers import Storage
 from fuseline.passes.schedule.read_loops import LoopShape, Position, Source
-from fuseline.program.schedule import (
-    ARENA_ALIGNMENT,
-    CopyStep,
-    DispatchStep,
-    FillStep,
-    InsertStep,
-    LoopStep,
-    SizesStep,
-    Step,
-    element_bytes,
-    moved,
-    moved_ref,
-)
+from fuseline.program.schedule import ARENA_ALIGNMENT, element_bytes, moved, moved_ref
+from fuseline.program.steps import CopyStep, DispatchStep, FillStep, InsertStep, LoopStep, SizesStep, Step
 
 BodyStep = DispatchStep | CopyStep | FillStep | InsertStep | SizesStep
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from fuseline.ir.dim import Dim
 from fuseline.passes.schedule.dependencies import StepNeeds, live_waves
-from fuseline.program.schedule import PoisonStep, Step
+from fuseline.program.steps import PoisonStep, Step
 
 
 def poison_dead_memory(

@@ -14,15 +14,14 @@ A concat here is memory: those who make its parts write them there, what is not 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects import func, linalg, tensor
 from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis, static_numbers
-from fuseline.analysis.views import is_view
 from fuseline.buffers import BufferRef, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
@@ -34,20 +33,13 @@ from fuseline.ir.provenance import node_names, provenance
 from fuseline.passes.schedule.insert_steps import insert_steps
 from fuseline.passes.schedule.main_border import Described, arguments_of, results_of, spec_of
 from fuseline.passes.schedule.main_buffers import MainBuffers, Storage, tensor_type
+from fuseline.passes.schedule.main_calls import computes_nothing, entry_size_names, main_function
 from fuseline.passes.schedule.place_loops import LoopBody, LoopPlacer
 from fuseline.passes.schedule.read_loops import read_loop
 from fuseline.program.concat_in_place import ConcatsInPlace
 from fuseline.program.fills import is_fill_step, is_insert_step, is_needed
-from fuseline.program.schedule import (
-    CopyStep,
-    DispatchStep,
-    FillStep,
-    HostStep,
-    Schedule,
-    SizesStep,
-    Step,
-    extents_of,
-)
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import CopyStep, DispatchStep, FillStep, HostStep, SizesStep, Step, extents_of
 from fuseline.scalar_code import ScalarCode
 from fuseline.size_requirement import SizeRequirement
 
@@ -63,16 +55,6 @@ class MainRead(NamedTuple):
 
     schedule: Schedule
     ops: list[Operation | None]
-
-
-def main_function(module: ModuleOp) -> func.FuncOp:
-    """The program's function: `@main`, or the only function with a body. Raises FuselineError (E0305) where there is
-    neither."""
-    bodies = [op for op in module.ops if isinstance(op, func.FuncOp) and len(op.body.blocks) == 1]
-    named = [op for op in bodies if op.sym_name.data == "main"] or bodies
-    if len(named) != 1:
-        raise FuselineError("E0305", "the module has no function @main with one block")
-    return named[0]
 
 
 def read_main(ctx: CompilerContext, module: ModuleOp) -> MainRead:
@@ -199,7 +181,7 @@ class _Reader:
             self._fill(op)
         elif is_insert_step(op, self.shapes):
             self._insert(op)
-        elif not _computes_nothing(op):
+        elif not computes_nothing(op):
             hint = "every tensor op must be inside a dispatch before scheduling"
             raise FuselineError("E0305", f"{op.name} cannot be scheduled", node=node_names(op), hint=hint)
 
@@ -217,7 +199,7 @@ class _Reader:
         if key not in self.size_names:
             executable = self.symbols.get(op.executable)
             self.size_names[key] = (
-                tuple(_entry_size_names(executable, op.entry)) if isinstance(executable, ExecutableOp) else ()
+                tuple(entry_size_names(executable, op.entry)) if isinstance(executable, ExecutableOp) else ()
             )
         names = self.size_names[key]
         if len(names) != count:
@@ -294,21 +276,3 @@ class _Reader:
         code = code_of(callee)
         indices = [value for value in op.arguments if isinstance(value.type, IndexType)]
         return None if code is None else code._replace(sizes=tuple(self.shapes.index(value) for value in indices))
-
-
-def _computes_nothing(op: Operation) -> bool:
-    """Whether the op needs no step: views, constants, empties, the return, and index arithmetic, which sizes already
-    express."""
-    if is_view(op) or isinstance(op, arith.ConstantOp | tensor.EmptyOp | tensor.DimOp | func.ReturnOp):
-        return True
-    if isinstance(op, tensor.ExtractOp):
-        return all(is_fill_step(use.operation) for use in op.result.uses)
-    return not any(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
-
-
-def _entry_size_names(executable: ExecutableOp, entry: str) -> Iterator[str]:
-    for function in executable.body.walk():
-        if isinstance(function, func.FuncOp) and function.sym_name.data == entry:
-            for argument, said in zip(function.body.block.args, arguments_of(function), strict=True):
-                if isinstance(argument.type, IndexType):
-                    yield said.text("name") or f"arg{argument.index}"

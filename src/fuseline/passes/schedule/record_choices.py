@@ -7,7 +7,7 @@ from typing import Any
 
 from fuseline.ir.kernel_choice import KernelChoices, class_id
 from fuseline.report.records import CompileRecord, DispatchRecord, OpRemark
-from fuseline.targets.target import CompiledKernel
+from fuseline.targets.compiled_kernel import CompiledKernel
 
 RULE = "tuned"
 """What remarks on such choices are filed under."""

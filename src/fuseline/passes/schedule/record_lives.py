@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from fuseline.buffers import Operand
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
-from fuseline.program.schedule import DispatchStep, Schedule, Step, bytes_of, flat_steps
+from fuseline.program.schedule import Schedule, bytes_of
+from fuseline.program.steps import DispatchStep, Step, flat_steps
 from fuseline.report.records import DispatchRecord, TransientRecord
 
 

@@ -15,9 +15,11 @@ from fuseline.ir.dim import Dim
 from fuseline.ir.work_costs import ASSUMED_WORK_COSTS, WorkCosts, predicted_ns, share_of
 from fuseline.passes.schedule.quantization_left import complete_quantization
 from fuseline.passes.schedule.record_lives import transient_records
-from fuseline.program.schedule import DispatchStep, HostStep, LoopStep, PackedConstants, Schedule, bytes_of, flat_steps
-from fuseline.report.records import CompileRecord, DispatchRecord, MemberRecord, count_edges
-from fuseline.targets.target import CompiledKernel
+from fuseline.program.schedule import PackedConstants, Schedule, bytes_of
+from fuseline.program.steps import DispatchStep, HostStep, LoopStep, flat_steps
+from fuseline.report.edge_counts import count_edges
+from fuseline.report.records import CompileRecord, DispatchRecord, MemberRecord
+from fuseline.targets.compiled_kernel import CompiledKernel
 
 TRANSPOSES, COPIES, FILLS = ("transpose",), ("copy", "slice", "concat", "pad"), ("fill", "broadcast")
 """Roots of dispatches, and of arms, that only move data: what a perfect fusion leaves none of."""

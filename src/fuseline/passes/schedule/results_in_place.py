@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fuseline.buffers import Operand
 from fuseline.ir.dim import Dim
 from fuseline.passes.schedule.dependencies import StepNeeds, live_waves
-from fuseline.program.schedule import DispatchStep, InPlaceDecision, Step, bytes_of
+from fuseline.program.schedule import InPlaceDecision, bytes_of
+from fuseline.program.steps import DispatchStep, Step
 
 InPlace = Callable[[DispatchStep], Sequence[tuple[int, int]]]
 """Answers for a dispatch which results (by index) may overwrite which tensor operand (by index)."""

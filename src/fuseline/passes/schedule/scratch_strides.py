@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from fuseline.program.schedule import SCRATCH_ALIGNMENT, DispatchStep, Step, flat_steps
+from fuseline.program.schedule import SCRATCH_ALIGNMENT
+from fuseline.program.steps import DispatchStep, Step, flat_steps
 
 ScratchOf = Callable[[DispatchStep], int]
 """Answers how many bytes of scratch a thread needs for a dispatch."""

@@ -19,9 +19,11 @@ from fuseline.buffers import BufferRef
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import add, substitute
 from fuseline.passes.schedule.constant_forms import ConstantForm, axes_between, constant_forms, memory_of
-from fuseline.program.schedule import DispatchStep, Schedule
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import DispatchStep
 from fuseline.report.records import LayoutDecision
-from fuseline.targets.target import CompiledKernel, Refusal, Target
+from fuseline.targets.compiled_kernel import CompiledKernel
+from fuseline.targets.target import Refusal, Target
 from fuseline.weight_layouts import LayoutKey, PackedLayout, SharedLayout, packed_bytes
 
 LEAST_BYTES = 1 << 16

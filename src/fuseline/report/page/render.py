@@ -15,10 +15,10 @@ import jinja2
 import msgspec
 
 from fuseline.report.advice import ADVICE
+from fuseline.report.edge_counts import count_edges
 from fuseline.report.page.comparison import comparison
 from fuseline.report.page.inputs import PageInputs, Side
 from fuseline.report.page.side_document import side_document
-from fuseline.report.records import count_edges
 
 SCRIPTS = (
     "vendor/dagre.js",

@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from fuseline.report.dispatches import member_nodes
+from fuseline.report.edge_counts import EdgeCounts, count_edges
 from fuseline.report.op_remarks import op_remarks
 from fuseline.report.page.decision_groups import decision_groups
 from fuseline.report.page.inputs import Side
 from fuseline.report.page.repeated_layers import repeated_layers
 from fuseline.report.page.source_graph import source_graph
-from fuseline.report.records import CompileRecord, DispatchRecord, EdgeCounts, count_edges
+from fuseline.report.records import CompileRecord, DispatchRecord
 from fuseline.report.sharing import sharing_json
 from fuseline.report.statistics import statistics_rows
 

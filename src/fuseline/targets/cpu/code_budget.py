@@ -21,13 +21,13 @@ from math import inf
 
 from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
+from fuseline.targets.compiled_kernel import FORMS
 from fuseline.targets.cpu.families.family import Family, Plan
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.emitter import TooMuchCodeError
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.written_results import check_results_written
-from fuseline.targets.target import FORMS
 
 CODE_BUDGET = 32_768
 """Instructions of a kernel, about: 300 KB, 0.7 s of code generation. The longest of the models in the tests has

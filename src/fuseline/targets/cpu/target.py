@@ -27,6 +27,7 @@ from fuseline.ir.kernel_choice import KernelChoices
 from fuseline.ir.provenance import provenance
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.artifact import Artifact
+from fuseline.targets.compiled_kernel import CompiledKernel, kernel_of_arms
 from fuseline.targets.cpu import code_text
 from fuseline.targets.cpu.code_budget import (
     OVER_BUDGET,
@@ -55,7 +56,7 @@ from fuseline.targets.cpu.results_in_place import results_in_place
 from fuseline.targets.cpu.shared_kernels import Built, merged
 from fuseline.targets.cpu.sharing import sharing_price
 from fuseline.targets.dispatch_caps import ANY_DISPATCH
-from fuseline.targets.target import CompiledKernel, SharingPrice, Target, TargetDescription, kernel_of_arms
+from fuseline.targets.target import SharingPrice, Target, TargetDescription
 from fuseline.timeline import span
 from fuseline.weight_layouts import SharedLayout
 

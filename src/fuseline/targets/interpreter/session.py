@@ -15,7 +15,8 @@ from xdsl.dialects.func import FuncOp
 from fuseline.analysis.evaluation import evaluate_function
 from fuseline.buffers import BufferRef, Extent, Operand
 from fuseline.errors import FuselineError, UnequalSizesError
-from fuseline.program.schedule import (
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import (
     CopyStep,
     DispatchStep,
     FillStep,
@@ -23,7 +24,6 @@ from fuseline.program.schedule import (
     InsertStep,
     LoopStep,
     PoisonStep,
-    Schedule,
     SizesStep,
     Step,
 )

@@ -8,10 +8,11 @@ from typing import Any
 from xdsl.dialects.func import FuncOp
 
 from fuseline.program.schedule import PackedConstants, Schedule
+from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.targets.interpreter.session import InterpretedProgram
 from fuseline.targets.null.counts import counted_kernel
 from fuseline.targets.runtime_form import host_calls, program_of
-from fuseline.targets.target import CompiledKernel, Target, TargetDescription
+from fuseline.targets.target import Target, TargetDescription
 
 
 class InterpreterTarget(Target):

@@ -20,6 +20,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.report.records import OpRemark
 from fuseline.runtime.artifact import Artifact
+from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.targets.iree import limits
 from fuseline.targets.iree.backends import STACK_BYTES, Backend
 from fuseline.targets.iree.build import Built, build
@@ -28,7 +29,7 @@ from fuseline.targets.iree.launched import Launched, launched, loose_executables
 from fuseline.targets.iree.stage_calls import complete_calls
 from fuseline.targets.iree.stage_functions import staged
 from fuseline.targets.null.counts import counted_kernel
-from fuseline.targets.target import CompiledKernel, Refusal, Target, TargetDescription
+from fuseline.targets.target import Refusal, Target, TargetDescription
 
 _SPLIT, _LOOSE = "split", "left to IREE's own formation"
 _APART = "left as it was formed, parts of concats copied"

@@ -8,7 +8,7 @@ from fuseline.analysis.cost import flops, num_bytes
 from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import sum_of
-from fuseline.targets.target import CompiledKernel
+from fuseline.targets.compiled_kernel import CompiledKernel
 
 
 def counted_kernel(entry: FuncOp, family: str, symbol: str) -> CompiledKernel:

@@ -16,11 +16,12 @@ from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.errors import FuselineError
 from fuseline.program.schedule import PackedConstants, Schedule
+from fuseline.targets.compiled_kernel import CompiledKernel, kernel_of_arms
 from fuseline.targets.dispatch_caps import ANY_DISPATCH, DispatchCaps
 from fuseline.targets.listed_program import ListedProgram
 from fuseline.targets.null.counts import counted_kernel
 from fuseline.targets.runtime_form import host_calls, program_of
-from fuseline.targets.target import CompiledKernel, Refusal, Target, TargetDescription, kernel_of_arms
+from fuseline.targets.target import Refusal, Target, TargetDescription
 
 
 class NullTarget(Target):

@@ -17,6 +17,7 @@ from fuseline.errors import FuselineError
 from fuseline.ir.kernel_choice import KernelChoices
 from fuseline.ir.provenance import node_names
 from fuseline.program.schedule import PackedConstants, Schedule
+from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.targets.outside.claims import (
     description_complaint,
     kernel_complaint,
@@ -27,7 +28,7 @@ from fuseline.targets.outside.claims import (
 )
 from fuseline.targets.outside.origin import CONTRACT_PAGE, Origin
 from fuseline.targets.outside.program import outside_program, program_complaint
-from fuseline.targets.target import CONTRACT, CompiledKernel, Refusal, SharingPrice, Target
+from fuseline.targets.target import CONTRACT, Refusal, SharingPrice, Target
 from fuseline.weight_layouts import SharedLayout
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Expr, symbols
 from fuseline.ir.target_description import NUMERICS, TILE_CLASSES, TILE_ROLES, TargetDescription, TargetRules
-from fuseline.targets.target import FORMS, CompiledKernel, KernelArm, Refusal, SharingPrice
+from fuseline.targets.compiled_kernel import FORMS, CompiledKernel, KernelArm
+from fuseline.targets.target import Refusal, SharingPrice
 from fuseline.weight_layouts import PackedLayout
 
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

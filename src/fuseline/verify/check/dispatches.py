@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuseline.analysis.evaluation import evaluate_function
-from fuseline.program.schedule import CopyStep, DispatchStep, FillStep, InsertStep, SizesStep
+from fuseline.program.steps import CopyStep, DispatchStep, FillStep, InsertStep, SizesStep
 from fuseline.report.check_results import ROUNDING, WRONG, DispatchCheck, NotFinite
 from fuseline.report.dispatches import member_nodes
 from fuseline.report.records import DispatchRecord

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuseline.program.schedule import DispatchStep
+from fuseline.program.steps import DispatchStep
 from fuseline.runtime.program import Arm
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.contents import Range

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fuseline.buffers import BufferRef, LoopOffset, Operand
 from fuseline.errors import FuselineError
-from fuseline.program.schedule import DispatchStep, HostStep, LoopStep, PoisonStep, Step
+from fuseline.program.steps import DispatchStep, HostStep, LoopStep, PoisonStep, Step
 from fuseline.runtime import program as p
 from fuseline.runtime.feeds import admit, bind_sizes, shapes_of
 from fuseline.runtime.memory import address_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuseline.passes.dispatch.lower_code_limits import lowered, too_long
 from fuseline.report.records import ArmRecord, DispatchRecord, MemberRecord
-from fuseline.targets.target import CompiledKernel, KernelArm
+from fuseline.targets.compiled_kernel import CompiledKernel, KernelArm
 
 
 def _kernel(*, too_long: bool = False, arms: tuple[KernelArm, ...] = ()) -> CompiledKernel:

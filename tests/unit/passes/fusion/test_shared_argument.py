@@ -16,7 +16,8 @@ from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.shared_argument import SHARED_ARGUMENT, SHARED_POINTS, Traversal, along_arguments
-from fuseline.report.records import Decision, count_edges
+from fuseline.report.edge_counts import count_edges
+from fuseline.report.records import Decision
 
 from .programs import Program, nodes_of
 

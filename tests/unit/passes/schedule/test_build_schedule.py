@@ -12,9 +12,10 @@ from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import DispatchOp
+from fuseline.passes.schedule.main_calls import main_function
 from fuseline.passes.schedule.order_dispatches import OrderDispatchesPass
-from fuseline.passes.schedule.read_main import main_function
-from fuseline.program.schedule import CopyStep, DispatchStep, FillStep, HostStep, Schedule
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import CopyStep, DispatchStep, FillStep, HostStep
 from tests.unit.passes.schedule.programs import executable, parse
 
 ScheduleOf = Callable[..., Schedule]

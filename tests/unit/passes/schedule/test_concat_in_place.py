@@ -16,7 +16,8 @@ from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.pipeline import CompileOptions, run_phases
-from fuseline.program.schedule import CopyStep, DispatchStep, Schedule, bytes_of
+from fuseline.program.schedule import Schedule, bytes_of
+from fuseline.program.steps import CopyStep, DispatchStep
 from fuseline.runtime.session import Session
 from fuseline.targets import create_target
 from tests.unit.passes.fusion.programs import Program

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
 from fuseline.passes.schedule.pack_constants import pack_constants
-from fuseline.program.schedule import CopyStep, DispatchStep, Schedule
-from fuseline.targets.target import CompiledKernel
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import CopyStep, DispatchStep
+from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.weight_layouts import LayoutKey, PackedLayout
 
 LAYOUT = PackedLayout(pad_to=(6, 8), reshape=(2, 3, 8), permutation=(1, 0, 2))

@@ -15,7 +15,7 @@ from fuseline.ir.text import parse_module
 from fuseline.passes.schedule.main_buffers import Storage
 from fuseline.passes.schedule.place_loops import LoopBody, LoopPlacer
 from fuseline.passes.schedule.read_loops import LoopShape, Position, Source, Stack, State
-from fuseline.program.schedule import CopyStep, DispatchStep, FillStep, HostStep, InsertStep, LoopStep, SizesStep, Step
+from fuseline.program.steps import CopyStep, DispatchStep, FillStep, HostStep, InsertStep, LoopStep, SizesStep, Step
 
 TEXT = """func.func private @loop()
 func.func @main() {

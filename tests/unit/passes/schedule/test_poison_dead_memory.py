@@ -5,7 +5,7 @@ from __future__ import annotations
 from fuseline.buffers import BufferRef, Operand
 from fuseline.passes.schedule.dependencies import StepNeeds
 from fuseline.passes.schedule.poison_dead_memory import poison_dead_memory
-from fuseline.program.schedule import CopyStep, PoisonStep
+from fuseline.program.steps import CopyStep, PoisonStep
 
 SIZES, OFFSETS = [16, 32, 64], [0, 16, 48]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fuseline.ir import dim as d
-from fuseline.program.schedule import Schedule, SizesStep
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import SizesStep
 
 MAIN = """
   func.func @main(%x: tensor<?xf32> {fuseline.name = "x", fuseline.dims = ["batch"]}) -> (tensor<3xi64>) {

@@ -11,7 +11,7 @@ import fuseline
 from fuseline.passes.schedule.record_statistics import record_statistics
 from fuseline.program.schedule import InPlaceDecision, PackedConstants, Schedule
 from fuseline.report.records import CompileRecord, DispatchRecord, MemberRecord
-from fuseline.targets.target import CompiledKernel, KernelArm
+from fuseline.targets.compiled_kernel import CompiledKernel, KernelArm
 
 MATMUL = """func.func @main(%x: tensor<64x32xf32>, %w: tensor<32x48xf32>) -> tensor<64x48xf32> {
   %zero = arith.constant 0.0 : f32

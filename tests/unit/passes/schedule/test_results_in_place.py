@@ -11,7 +11,8 @@ from fuseline.buffers import BufferRef, Operand
 from fuseline.ir import dim as d
 from fuseline.passes.schedule.dependencies import needs_of
 from fuseline.passes.schedule.results_in_place import results_in_place
-from fuseline.program.schedule import CopyStep, DispatchStep, HostStep, InPlaceDecision, Step
+from fuseline.program.schedule import InPlaceDecision
+from fuseline.program.steps import CopyStep, DispatchStep, HostStep, Step
 
 N = d.symbol("n", 1, None)
 SIZES: list[d.Dim] = [64, 64, 64, 128, d.mul(N, 4), d.mul(N, 4)]

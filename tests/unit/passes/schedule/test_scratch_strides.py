@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from fuseline.buffers import BufferRef, Operand
 from fuseline.passes.schedule.scratch_strides import scratch_strides
-from fuseline.program.schedule import CopyStep, DispatchStep, LoopStep, Schedule
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import CopyStep, DispatchStep, LoopStep
 from tests.unit.passes.schedule.test_build_schedule import _main, _one, _two  # pyright: ignore[reportPrivateUsage]
 
 NEEDS = {"none": 0, "some": 100, "more": 300}

@@ -16,9 +16,10 @@ from fuseline.passes.schedule.constant_forms import axes_between, memory_of
 from fuseline.report.explain import explain_model
 from fuseline.report.layouts import layout_line
 from fuseline.report.records import LayoutDecision
+from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.targets.cpu.families.nests.loop_nest import LoopNest
 from fuseline.targets.cpu.target import CpuTarget
-from fuseline.targets.target import CompiledKernel, Refusal
+from fuseline.targets.target import Refusal
 from fuseline.weight_layouts import PackedLayout, digits_of, step_along
 from tests.draws import RNG
 from tests.graphs.onnx_text import element, onnx_model

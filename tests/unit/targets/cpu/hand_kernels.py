@@ -14,10 +14,10 @@ from fuseline.passes.schedule.build_schedule import build_schedule
 from fuseline.passes.schedule.pack_constants import pack_constants
 from fuseline.program.schedule import Schedule
 from fuseline.runtime import Artifact
+from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.link.compile import compile_texts
 from fuseline.targets.cpu.link.program import assemble
-from fuseline.targets.target import CompiledKernel
 
 # out[i] = a[i] * 2 + extra constant; grid of 16 elements per workgroup
 _ONE = """

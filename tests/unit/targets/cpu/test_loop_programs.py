@@ -12,7 +12,8 @@ import pytest
 
 from fuseline.buffers import BufferRef, LoopOffset
 from fuseline.errors import FuselineError
-from fuseline.program.schedule import CopyStep, FillStep, LoopStep, Schedule
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import CopyStep, FillStep, LoopStep
 from fuseline.runtime import Artifact, Session, load
 from fuseline.runtime.artifact import read_artifact
 from fuseline.runtime.cpu import machine_name
@@ -250,7 +251,7 @@ def test_arms_inside_a_loop_move_too() -> None:
     """A kernel in two arms, each with an extra constant of its own: what an arm binds at a distance moves with the
     loop."""
     from fuseline.ir import dim as d
-    from fuseline.targets.target import KernelArm, joined_kernel
+    from fuseline.targets.compiled_kernel import KernelArm, joined_kernel
 
     one = kernels()["one"]
     arm = KernelArm(one, (0,), ((0, 0),), (("s0", d.symbol("s0")),))

@@ -12,13 +12,14 @@ from fuseline.buffers import BufferRef, Operand, Segment, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.passes.schedule.pack_constants import pack_constants
-from fuseline.program.schedule import DispatchStep, Schedule
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import DispatchStep
 from fuseline.runtime import Session, load
 from fuseline.runtime.cpu import machine_name
 from fuseline.runtime.program import Command
+from fuseline.targets.compiled_kernel import KernelArm, joined_kernel
 from fuseline.targets.cpu.isa.baseline import MACHINE as BASELINE
 from fuseline.targets.cpu.link.program import assemble
-from fuseline.targets.target import KernelArm, joined_kernel
 from fuseline.weight_layouts import PackedLayout
 from tests.unit.targets.cpu.hand_kernels import artifact_of, kernels, schedule_of
 

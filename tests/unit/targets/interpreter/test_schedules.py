@@ -13,7 +13,8 @@ from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.dim import add, mul, symbol
 from fuseline.ir.text import parse_module
-from fuseline.program.schedule import CopyStep, DispatchStep, LoopStep, PoisonStep, Schedule, SizesStep, Step
+from fuseline.program.schedule import Schedule
+from fuseline.program.steps import CopyStep, DispatchStep, LoopStep, PoisonStep, SizesStep, Step
 from fuseline.targets.interpreter.module import Interpreter
 from fuseline.targets.interpreter.session import InterpretedProgram, InterpretedSession
 from fuseline.targets.runtime_form import host_calls, program_of

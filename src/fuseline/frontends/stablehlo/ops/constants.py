@@ -14,10 +14,10 @@ from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, mlir_element
 from fuseline.frontends.onnx.emission import mapped
 from fuseline.frontends.onnx.tensors import Tensor, known, view
+from fuseline.frontends.stablehlo.conversions import convert
 from fuseline.frontends.stablehlo.hlo import Hlo
 from fuseline.frontends.stablehlo.reading import array_of
 from fuseline.frontends.stablehlo.registry import hlo_op
-from fuseline.frontends.stablehlo.scalars import convert
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim
 from fuseline.ir.splats import single_value

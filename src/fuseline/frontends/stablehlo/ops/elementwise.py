@@ -12,9 +12,11 @@ from xdsl.ir import SSAValue
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import elementwise
 from fuseline.frontends.onnx.tensors import Tensor
+from fuseline.frontends.stablehlo.cell import Cell, Scalar
+from fuseline.frontends.stablehlo.conversions import ROUNDED, reduced_format
 from fuseline.frontends.stablehlo.hlo import Hlo
 from fuseline.frontends.stablehlo.registry import hlo_op
-from fuseline.frontends.stablehlo.scalars import ROUNDED, SCALARS, Cell, Scalar, reduced_format
+from fuseline.frontends.stablehlo.scalars import SCALARS
 from fuseline.frontends.stablehlo.types import DType
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim

@@ -12,27 +12,23 @@ from fuseline.ir import dim as d
 from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim
 from fuseline.program.box_rows import ROW_LOOPS, box_distance, box_rows
-from fuseline.program.schedule import (
+from fuseline.program.schedule import PackedConstants, Schedule, ScratchPlace, bytes_of, element_bytes, moved
+from fuseline.program.steps import (
     CopyStep,
     DispatchStep,
     FillStep,
     HostStep,
     InsertStep,
     LoopStep,
-    PackedConstants,
     PoisonStep,
-    Schedule,
-    ScratchPlace,
     SizesStep,
     Step,
-    bytes_of,
-    element_bytes,
-    moved,
 )
 from fuseline.runtime import program as p
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.references import undetermined_sizes
 from fuseline.runtime.signatures import Signature
+from fuseline.targets.compiled_kernel import CompiledKernel, Launch, launches
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.link.built_in_kernels import (
     COPY_ROWS_SYMBOL,
@@ -45,7 +41,6 @@ from fuseline.targets.cpu.link.image import Image, link_image
 from fuseline.targets.cpu.link.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
 from fuseline.targets.cpu.link.signature import BUILT_IN
 from fuseline.targets.runtime_form import host_call, program_of, runtime_form, runtime_size
-from fuseline.targets.target import CompiledKernel, Launch, launches
 
 INPUT_ALIGNMENT = 8
 """Bytes: the widest element. Kernels align no access to operands beyond their elements, constants and scratch

@@ -20,7 +20,6 @@ from typing import Any
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import (
-    I64,
     Address,
     Block,
     Kernel,
@@ -33,11 +32,9 @@ from fuseline.targets.cpu.kernel_ir.types import (
 )
 from fuseline.targets.cpu.merging.forms import Forms, UnlikeError
 from fuseline.targets.cpu.merging.numbers import Column, Numbers
+from fuseline.targets.cpu.merging.op_classes import FREE, MASKED, TRAPS, Many, is_index, sort_of
 from fuseline.targets.cpu.merging.outline import EFFECTS, is_index_work, steps_of
 from fuseline.targets.cpu.merging.scratch import laid_out
-
-Many = tuple[Any, ...]
-"""The same thing in each kernel."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +131,12 @@ class _Merger:
 
     def operand(self, many: Many) -> Any:
         """An operand of the merged kernel for one of each of the others."""
-        require(len({_sort(one) for one in many}) == 1, "operands", "of several sorts")
+        require(len({sort_of(one) for one in many}) == 1, "operands", "of several sorts")
         if many[0] is None:
             return None
         if isinstance(many[0], Address):
             return self._address(many)
-        return self.forms.operand(many) if _is_index(many[0]) else self.value(many)
+        return self.forms.operand(many) if is_index(many[0]) else self.value(many)
 
     def _address(self, many: Sequence[Address]) -> Address:
         """Of the index and the offset in one sum: where one is a number the other may not be."""
@@ -176,10 +173,10 @@ class _Merger:
 
     def _free(self, first: Value, args: Many, many: Sequence[Value]) -> Any:
         require(len({repr(one.attr) for one in many}) == 1, "operations", first.op)
-        build = _FREE.get(first.op)
+        build = FREE.get(first.op)
         if build is not None:
             return build(self.builder, first, args)
-        return self.builder.pure(first.op, first.type, args, first.attr, safe=first.op not in _TRAPS)
+        return self.builder.pure(first.op, first.type, args, first.attr, safe=first.op not in TRAPS)
 
     def _put(self, olds: Sequence[Sequence[Value]], news: Sequence[Any]) -> None:
         for many, new in zip(zip(*olds, strict=True), news, strict=True):
@@ -220,7 +217,7 @@ class _Merger:
         require(len(kinds) == 1, "operations", f"{first.op} {first.type}")
         builder = self.builder
         args = list(zip(*(op.args for op in ops), strict=True))
-        if first.op in _MASKED:
+        if first.op in MASKED:
             lanes = (first.type if first.op in ("load", "gather") else first.args[-1].type).lanes
             masked = builder.masked(self.operand(args[1]), lanes)
             require((masked[0] is None) == (args[1][0] is None), "operations", "every lane, once counted")
@@ -275,28 +272,6 @@ class _Merger:
     def _all(self, lists: Sequence[Sequence[Operand]]) -> tuple[Any, ...]:
         require(len({len(one) for one in lists}) == 1, "code", "values")
         return tuple(self.operand(many) for many in zip(*lists, strict=True))
-
-
-_MASKED = frozenset({"load", "store", "gather", "scatter"})
-_TRAPS = frozenset({"udiv", "urem", "sdiv", "srem"})
-_FREE: dict[str, Callable[[KernelBuilder, Value, Many], Any]] = {
-    "compare": lambda k, one, args: k.compare(one.attr, *args),
-    "select": lambda k, one, args: k.select(*args),
-    "select_address": lambda k, one, args: k.select_mem(args[0], args[1], 0, args[2], 0),
-    "mask": lambda k, one, args: k.mask(args[0], one.type.lanes),
-    "splat": lambda k, one, args: k.splat(args[0], one.type.lanes),
-    "cast": lambda k, one, args: k.pure("cast", one.type, (k.as_value(args[0]),), one.attr),
-}
-"""How values are made where they are asked for, so that numbers fold."""
-
-
-def _sort(one: Any) -> str:
-    """What can stand in one place in several kernels: numbers and index values are alike."""
-    return "index" if _is_index(one) else "none" if one is None else type(one).__name__
-
-
-def _is_index(one: Any) -> bool:
-    return isinstance(one, int) or (isinstance(one, Value) and one.type == I64)
 
 
 def _ids(many: Sequence[Any]) -> Many:

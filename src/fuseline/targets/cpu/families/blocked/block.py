@@ -20,6 +20,7 @@ from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.families.blocked.block_sizes import block_sizes
 from fuseline.targets.cpu.families.blocked.dispatch import HEAVY, BlockedDispatch, starts_empty
 from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange, peak_live
 from fuseline.targets.cpu.families.blocked.tiles import Tile
@@ -36,10 +37,6 @@ from fuseline.targets.cpu.isa.core_rates import (
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import Refusal
-
-SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512)
-"""Points per block along a loop that does not run along the lanes; along one that does, multiples of two vectors, and
-of one where a window has it: its tiles are one vector wide, and a block that ends in mid-vector is slow."""
 
 BLOCK_CYCLES = 3000
 """What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
@@ -114,7 +111,7 @@ def choose_tiles(
         return Refusal("empty", "a loop never runs")
     model = _Model(dispatch, axes, live, machine, policy, streamed)
     choices = [
-        _candidates(extents[axis], model.contiguous.get(axis, 0), machine)
+        block_sizes(extents[axis], model.contiguous.get(axis, 0), machine)
         if axis != streamed
         else _streamed(extents[axis])
         for axis in axes
@@ -173,25 +170,6 @@ def _tiles(grid: Sequence[LoopRef], extents: Mapping[LoopRef, Dim], sizes: Seque
         whole = size == 1 or (isinstance(extent, int) and extent % size == 0)
         tiles[axis] = Tile(extent, size, f"block_{number}", None if whole else f"extent_{number}")
     return tiles
-
-
-def _candidates(extent: Dim, vectors: int, machine: Machine) -> list[int]:
-    """Sizes of blocks along a loop; `vectors` are a step of it along the lanes, 0 for a loop across them."""
-    bound = upper_bound(extent)
-    likely = min(estimated(extent), bound) if bound is not None else estimated(extent)
-    if vectors:
-        found = {2 * machine.f32_lanes * n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)}
-        found.update(_divisors(extent, machine.f32_lanes) if vectors == 1 else ())
-    else:
-        found = {*SIZES, *(-(-likely // n) for n in (2, 3, 4, 5, 6, 8))}
-    inside = sorted(size for size in found if bound is None or size < bound)
-    return [*inside, bound] if bound is not None and bound <= 4096 else inside or [1]
-
-
-def _divisors(extent: Dim, step: int) -> list[int]:
-    """The multiples of `step` that an extent consists of."""
-    most = extent // step if isinstance(extent, int) else 0
-    return [step * n for n in range(1, most + 1) if isinstance(extent, int) and extent % (step * n) == 0]
 
 
 class _Model:

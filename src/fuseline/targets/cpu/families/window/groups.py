@@ -33,8 +33,9 @@ from fuseline.targets.cpu.families.contraction.plan import unsupported_members
 from fuseline.targets.cpu.families.contraction.results import result_paths
 from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known, spread_out, ways_of
-from fuseline.targets.cpu.families.window.loops import Groups, Image, WindowLoops, sliding_axes
+from fuseline.targets.cpu.families.window.loops import Groups, Image, WindowLoops
 from fuseline.targets.cpu.families.window.plan import MOST_PIXELS, filter_note, layout_of, refused_staging
+from fuseline.targets.cpu.families.window.sliding_axes import sliding_axes
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES

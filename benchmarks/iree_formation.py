@@ -32,7 +32,8 @@ import fuseline
 from fuseline.compile_options import CompileOptions
 from fuseline.interop.iree_runtime import Module
 from fuseline.ir.context import CompilerContext
-from fuseline.pipeline import prepare, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from fuseline.targets.iree.backends import backend_named
 from fuseline.targets.iree.compiler import compile_text, tool

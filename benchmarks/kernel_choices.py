@@ -24,17 +24,19 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
 from benchmarks.kernels.timing import aligned, load
-from fuseline.api import compile_options
+from fuseline.call_options import compile_options
 from fuseline.compilation import target_of
 from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.ir.build import element_of, numpy_dtype
+from fuseline.ir.build import element_of
 from fuseline.ir.costs import ASSUMED_SIZE
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.flow import ExecutableOp
 from fuseline.ir.kernel_choice import given_choices
 from fuseline.passes.dispatch.outline_executables import entry_of
-from fuseline.pipeline import prepare, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.source_program import prepare
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.families.winograd.choice import OUTPUTS

@@ -15,8 +15,8 @@ from xdsl.ir import Attribute
 
 from fuseline.analysis.evaluation import evaluate_function
 from fuseline.errors import FuselineError
-from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import new_context
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.text import parse_module, split_input
 from fuseline.passes.registry import parse_passes
 from fuseline.pipeline import PASS_PHASES

@@ -17,7 +17,8 @@ from xdsl.ir import SSAValue
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.ir.build import element_of, numpy_dtype
+from fuseline.ir.build import element_of
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.isa import Machine, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder

@@ -14,21 +14,23 @@ from fuseline import targets
 from fuseline.compilation import lower
 from fuseline.compile_options import CompileOptions
 from fuseline.interop import onnx_host
-from fuseline.pipeline import prepare, run_phases
+from fuseline.phase_runner import run_phases
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime import Session
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.bounds import Bounds
 from fuseline.runtime.program import Arm, Program
+from fuseline.source_program import prepare
 from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.targets.cpu import target as cpu_target
+from fuseline.targets.cpu.kernel_facts import compiled_kernel
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.cpu.kernel_ir.contents import Range
 from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
 from fuseline.targets.cpu.kernel_ir.stored_ranges import range_of_bytes
 from fuseline.targets.cpu.kernel_ir.types import BYTES, Kernel
 from fuseline.targets.cpu.link.program import _link  # pyright: ignore[reportPrivateUsage]
-from fuseline.targets.cpu.target import CpuTarget, _compiled  # pyright: ignore[reportPrivateUsage]
+from fuseline.targets.cpu.target import CpuTarget
 
 onnx_host.install()  # programs may hold operators that run there
 
@@ -65,7 +67,7 @@ class _Kept(CpuTarget):
 
     def note(self, built: Any, symbol: str, code: bytes, *more: Any) -> CompiledKernel:
         self.by_code.setdefault((symbol, code), []).append(built.code)  # equal code may leave other sizes unread
-        return _compiled(built, symbol, code, *more)
+        return compiled_kernel(built, symbol, code, *more)
 
     def assemble(
         self,
@@ -97,7 +99,7 @@ class ProvedProgram:
         self._target = _Kept(threads)
         in_this_process = mock.patch.object(cpu_target, "PARALLEL_THRESHOLD", 1 << 30)
         branches = mock.patch.object(targets, "create_target", lambda *_: self._target)
-        with in_this_process, branches, mock.patch.object(cpu_target, "_compiled", self._target.note):
+        with in_this_process, branches, mock.patch.object(cpu_target, "compiled_kernel", self._target.note):
             module, ctx = prepare(model, options, self._target)
             run_phases(module, ctx, options)
             artifact = lower(module, ctx, options, self._target)

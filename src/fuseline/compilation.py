@@ -25,19 +25,10 @@ from fuseline.ir.stage_file import StageFile
 from fuseline.lowering import STEPS, Lowering
 from fuseline.passes.dispatch.lower_code_limits import MOST_ROUNDS, lowered, too_long
 from fuseline.passes.fusion.plan import plan_text
-from fuseline.pipeline import (
-    FLOW_STAGE,
-    PHASES,
-    PLAN_STAGE,
-    STAGES,
-    add_seconds,
-    phases_of,
-    pipeline_version,
-    prepare,
-    report_progress,
-    run_phases,
-)
+from fuseline.phase_runner import run_phases
+from fuseline.pipeline import FLOW_STAGE, PHASES, PLAN_STAGE, STAGES, phases_of, pipeline_version
 from fuseline.runtime.files import write_bytes
+from fuseline.source_program import add_seconds, prepare, report_progress
 from fuseline.targets.compiled_kernel import CODE_FORMS
 from fuseline.timeline import span
 

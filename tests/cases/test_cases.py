@@ -15,9 +15,10 @@ import fuseline
 from fuseline.analysis.evaluation import evaluate_function
 from fuseline.compilation import compile_program, emit
 from fuseline.ir.context import new_context
-from fuseline.pipeline import CompileOptions, read_program
+from fuseline.pipeline import CompileOptions
 from fuseline.report.records import decode
 from fuseline.runtime import Session
+from fuseline.source_program import read_program
 
 HERE = Path(__file__).parents[1] / "filecheck" / "cases"
 """The programs; each file also has its own expectations on the IR, which the FileCheck tests run."""

@@ -16,7 +16,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import fuseline
-from fuseline import pipeline
+from fuseline import phase_runner
 from fuseline.border import border
 from fuseline.errors import FuselineError
 
@@ -150,11 +150,11 @@ class _Broken:
 
 @pytest.fixture
 def breaking(monkeypatch: pytest.MonkeyPatch):
-    make = pipeline._make_pass  # pyright: ignore[reportPrivateUsage]
+    make = phase_runner._make_pass  # pyright: ignore[reportPrivateUsage]
 
     def install(name: str, problem: BaseException) -> None:
         monkeypatch.setattr(
-            pipeline, "_make_pass", lambda pass_, *rest: _Broken(problem) if pass_ == name else make(pass_, *rest)
+            phase_runner, "_make_pass", lambda pass_, *rest: _Broken(problem) if pass_ == name else make(pass_, *rest)
         )
 
     return install

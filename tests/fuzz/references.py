@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from fuseline.api import shape_option
+from fuseline.call_options import shape_option
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
-from fuseline.pipeline import read_program
+from fuseline.source_program import read_program
 from fuseline.targets.interpreter import Interpreter
 from tests.fuzz.case import Case, Feeds
 from tests.fuzz.compare import SAMPLES, close, explained, form_problem, worst

@@ -12,7 +12,9 @@ import pytest
 
 from fuseline.ir.text import print_module
 from fuseline.passes.fusion.plan import plan_text
-from fuseline.pipeline import CompileOptions, prepare, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.pipeline import CompileOptions
+from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from tests.models.skeletons import filled
 

@@ -11,8 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fuseline.passes.fusion.plan import plan_text
-from fuseline.pipeline import CompileOptions, prepare, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.pipeline import CompileOptions
 from fuseline.report.records import CompileRecord
+from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from tests.disguise import disguised
 from tests.models.skeletons import filled

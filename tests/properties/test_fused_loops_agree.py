@@ -19,7 +19,8 @@ from fuseline.dispatch.loops_attribute import from_attribute
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dispatch.outline_executables import entry_of
-from fuseline.pipeline import prepare, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from tests.properties.random_models import RandomModel
 from tests.small_models import SMALL_MODELS

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
 from fuseline.ir.context import new_context
-from fuseline.pipeline import read_program
 from fuseline.runtime import Session
+from fuseline.source_program import read_program
 from fuseline.targets.interpreter import Interpreter
 from tests.draws import generator
 from tests.programs.random_program import random_program

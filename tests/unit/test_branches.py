@@ -16,10 +16,11 @@ from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
-from fuseline.pipeline import prepare, run_phases
+from fuseline.phase_runner import run_phases
 from fuseline.report.records import CompileRecord, HostOpRecord, decode
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.branches import EXECUTOR, execute
+from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from tests.graphs.onnx_text import onnx_model
 

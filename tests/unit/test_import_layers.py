@@ -30,7 +30,7 @@ _LOW = (
 )
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target", "targets.compiled_kernel")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
-_COMPILE = (*_HIGH, "compilation", "emitted_stage")
+_COMPILE = (*_HIGH, "source_program", "phase_runner", "compilation", "emitted_stage")
 _OF_API = (*_COMPILE, "gc_pause", "compiled_model", "report", "verify", "exports")
 
 _RECORDED = ("tuning.trial", "tuning.machine_kind")
@@ -99,20 +99,23 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "testing": (*_COMPILE, "api"),
     "emitted_stage": (*_MIDDLE, "compile_options", "passes.dispatch.open_regions", "runtime.files"),
     "pipeline": (*_HIGH, "lowering", "emitted_stage"),
-    "compilation": (*_HIGH, "gc_pause", "lowering", "code_listing", "emitted_stage"),
-    "tuning": (*_COMPILE, "report", "verify", "api", "compiled_model"),
+    "source_program": _HIGH,
+    "phase_runner": (*_HIGH, "source_program"),
+    "compilation": (*_HIGH, "source_program", "phase_runner", "gc_pause", "lowering", "code_listing", "emitted_stage"),
+    "tuning": (*_COMPILE, "report", "verify", "api", "call_options", "compiled_model"),
     "tuning.trial": (),
     "tuning.machine_kind": ("errors", "runtime", "targets.cpu.isa"),
     "tuning.records": (*_LOW, "ir.kernel_choice", "cache", "runtime", "targets.cpu.isa", *_RECORDED),
     "verify": (*_COMPILE, "lowering", "report"),
-    "interop": (*_COMPILE, "report", "api", "compiled_model"),
+    "interop": (*_COMPILE, "report", "api", "call_options", "compiled_model"),
     "exports": (*_COMPILE, "gc_pause", "report"),
     "onnx_backend": ("interop", "border"),
     "jax": ("interop",),
     "compiled_model": ("errors", "border", "arguments", "runtime", "report", "passes.fusion.plan"),
-    "api": (*_OF_API, "tuning.records", "interop.onnx_host", "interop.iree_host", "interop.repeated_texts"),
+    "call_options": ("arguments", "compile_options", "errors", "ir", "passes.fusion", "runtime", "tuning.records"),
+    "api": (*_OF_API, "call_options", "interop.onnx_host", "interop.iree_host", "interop.repeated_texts"),
     "cluster": (*_OF_API, "tuning", "api"),
-    "cli": (*_OF_API, "tuning", "cluster", "testing", "interop", "api"),
+    "cli": (*_OF_API, "tuning", "cluster", "testing", "interop", "api", "call_options"),
     "__main__": ("cli",),
 }
 

@@ -12,8 +12,10 @@ from fuseline.errors import FuselineError
 from fuseline.ir.flow import ExecutableOp
 from fuseline.ir.text import print_module
 from fuseline.lowering import STEPS, Lowering
-from fuseline.pipeline import PHASES, prepare, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.pipeline import PHASES
 from fuseline.report.records import decode
+from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from tests.graphs.onnx_text import onnx_model
 

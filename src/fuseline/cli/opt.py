@@ -138,7 +138,8 @@ def run_passes(
     from fuseline.ir.text import EMBED_LIMIT_BYTES, split_input
     from fuseline.passes.fusion.user_rules import require_rules, with_user_rules
     from fuseline.passes.registry import parse_passes
-    from fuseline.pipeline import PASS_PHASES, set_target
+    from fuseline.pipeline import PASS_PHASES
+    from fuseline.source_program import set_target
     from fuseline.targets import create_target
 
     machine = create_target(target) if target is not None else None

@@ -26,7 +26,7 @@ RUNTIME = "onnxruntime"
 def options_of(path: Path, options: Mapping[str, Any], report: Progress | None) -> CompileOptions:
     """The options of a compile from those of a command. Raises E0101 for a file that is not there, E0501 for a wrong
     option."""
-    from fuseline.api import compile_options
+    from fuseline.call_options import compile_options
 
     if not path.exists():
         raise FuselineError("E0101", "no such file", node=str(path), hint="check the path")

@@ -226,7 +226,8 @@ def _threads(sess_options: Any) -> int | None:
 
 
 def _session(source: Any, threads: int | None, trusted: Sequence[Any] | None, chosen: Mapping[str, Any]) -> Session:
-    from fuseline.api import compile, refuse_choices, source_of
+    from fuseline.api import compile
+    from fuseline.call_options import refuse_choices, source_of
 
     data = bytes(source) if isinstance(source, bytes | bytearray | memoryview) else None
     if data is not None and data.startswith(MAGIC):

@@ -15,32 +15,22 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
     StringAttr,
     TensorType,
-    bf16,
-    f16,
-    f32,
-    f64,
-    i1,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
 from fuseline.ir.dim import Atom, Dim, Quotient, Symbol
+from fuseline.ir.element_types import element_type, scalar_attribute
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.build import block_with, region_with
 from fuseline.ir.fast.create import ScalarOps, create_constant, create_empty, create_fill, create_generic, create_yield
 from fuseline.ir.fast.direct import append, insert_before, result_of
-from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.provenance import location_of
 from fuseline.ir.splats import single_value, splat_attribute
 
-_FLOATS = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
 PARALLEL, REDUCTION = "parallel", "reduction"
 
 LARGE_SPLAT = 1 << 16
@@ -49,35 +39,6 @@ LARGE_SPLAT = 1 << 16
 _SCALAR_OPS = ScalarOps()
 
 OpT = TypeVar("OpT", bound=Operation)
-
-
-@lru_cache(maxsize=64)
-def element_type(dtype: np.dtype[Any]) -> Attribute:
-    """The (signless) MLIR element type of a NumPy dtype; raises KeyError for one that tensors cannot hold."""
-    if dtype.kind == "b":
-        return i1
-    if dtype.kind in "iu":
-        return IntegerType(dtype.itemsize * 8)
-    return _FLOATS[dtype.name]
-
-
-@by_identity
-def numpy_dtype(type_: Attribute) -> np.dtype[Any]:
-    """The NumPy dtype that stores an element type (signed for integers, bool for i1, int64 for index).
-    Raises KeyError for a type that has none."""
-    if isinstance(type_, IndexType):
-        return np.dtype(np.int64)
-    if isinstance(type_, IntegerType):
-        width = type_.width.data
-        return np.dtype(bool) if width == 1 else np.dtype(f"int{max(width, 8)}")
-    for name, float_type in _FLOATS.items():
-        if type_ == float_type:
-            if name == "bfloat16":
-                import ml_dtypes
-
-                return np.dtype(ml_dtypes.bfloat16)
-            return np.dtype(name)
-    raise KeyError(str(type_))
 
 
 def tensor_type(element: Attribute, dims: Iterable[Dim]) -> TensorType[Any]:
@@ -307,23 +268,6 @@ class Body:
     def constant(self, value: float | int | bool, type_: Attribute) -> SSAValue:
         """A scalar constant inside the body."""
         return result_of(self.add(create_constant(scalar_attribute(value, type_), type_)))
-
-
-def scalar_attribute(value: float | int | bool, type_: Attribute) -> IntegerAttr[Any] | FloatAttr[Any]:
-    """The attribute of a scalar constant; integers wrap to the width of the type."""
-    if type(type_) is IntegerType or type(type_) is IndexType:
-        return attributes.integer(_wrapped(int(value), type_), type_)
-    return attributes.floating(float(value), type_)
-
-
-def _wrapped(value: int, type_: IntegerType | IndexType) -> int:
-    if isinstance(type_, IndexType):
-        return value
-    width = type_.width.data
-    if width == 1:
-        return value & 1
-    value &= (1 << width) - 1
-    return value - (1 << width) if value >> (width - 1) else value
 
 
 def text(value: str) -> StringAttr:

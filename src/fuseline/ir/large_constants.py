@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
 from fuseline.errors import FuselineError
-from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.resource_section import resource_constants
 
 LARGE = 1 << 14

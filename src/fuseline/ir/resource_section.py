@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import DenseResourceAttr, TensorType
 from xdsl.ir import Operation
 
 from fuseline.errors import FuselineError
-from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.element_types import numpy_dtype
 
 _SECTION = re.compile(r"^\{-#.*?^#-\}", re.MULTILINE | re.DOTALL)
 _BLOB = re.compile(r'"?([\w.$-]+)"?\s*:\s*"0x([0-9A-Fa-f]*)"')

@@ -32,8 +32,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from fuseline.errors import FuselineError
-from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.resource_section import resource_constants
 from fuseline.ir.tensor_file import DIGEST, TensorFile, dtype_name, wrong
 

@@ -19,6 +19,7 @@ from fuseline.buffers import BufferRef, Operand, TensorSpec
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.program.steps import CopyStep, FillStep, HostStep, InsertStep, LoopStep, Step, flat_steps
+from fuseline.program.steps import DispatchStep as DispatchStep  # for targets from outside, with the others
 from fuseline.size_requirement import SizeRequirement
 from fuseline.weight_layouts import WeightSource
 

@@ -101,7 +101,8 @@ def _compiled(model: onnx.ModelProto, target: WatchedTarget) -> Any:
     from fuseline.border import border
     from fuseline.compilation import lower
     from fuseline.compile_options import CompileOptions
-    from fuseline.pipeline import prepare, run_phases
+    from fuseline.phase_runner import run_phases
+    from fuseline.source_program import prepare
 
     options = CompileOptions(cache=False)
     with border("check"):

@@ -9,14 +9,15 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline.api import compile_options
+from fuseline.call_options import compile_options
 from fuseline.compilation import target_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import ExecutableOp
 from fuseline.ir.kernel_choice import DEFAULT
 from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.fusion.plan import id_of
-from fuseline.pipeline import prepare, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.source_program import prepare
 from fuseline.targets.cpu.kernel_classes import KernelClass
 from fuseline.targets.cpu.target import CpuTarget
 from fuseline.targets.target import Target

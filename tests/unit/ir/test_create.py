@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from fuseline.ir.build import scalar_attribute
+from fuseline.ir.element_types import scalar_attribute
 from fuseline.ir.fast import attributes, create
 from fuseline.ir.provenance import location_of
 

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, F
 from xdsl.ir import Attribute, Operation
 
 from fuseline.analysis.evaluation.program import Array, Program, Scope, evaluates, failure, resource_as
-from fuseline.ir.build import numpy_dtype
+from fuseline.ir.element_types import numpy_dtype
 
 
 @evaluates("arith.constant")

@@ -15,7 +15,8 @@ from xdsl.ir import Operation
 
 from fuseline.analysis.evaluation import special
 from fuseline.analysis.evaluation.program import Array, Scope, evaluates, failure
-from fuseline.ir.build import element_of, numpy_dtype
+from fuseline.ir.build import element_of
+from fuseline.ir.element_types import numpy_dtype
 
 Function = Callable[..., Any]
 

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, SymbolTable
 
 from fuseline.errors import FuselineError
-from fuseline.ir.build import numpy_dtype
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.flow import HostType
 from fuseline.ir.provenance import node_names
 

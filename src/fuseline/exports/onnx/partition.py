@@ -16,8 +16,9 @@ from fuseline.gc_pause import gc_paused
 from fuseline.ir.functions import functions
 from fuseline.ir.printed_after import START
 from fuseline.ir.provenance import provenance
-from fuseline.pipeline import prepare, run_phases
+from fuseline.phase_runner import run_phases
 from fuseline.report.records import CompileRecord
+from fuseline.source_program import prepare
 
 LAST_PHASE = "dedup"
 """The last phase before code: it names the dispatches."""

@@ -11,7 +11,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from fuseline.frontends.mlir.wrappers import constant_op, unsupported
 from fuseline.ir import flow_constants, flow_tensor
-from fuseline.ir.build import Emitter, element_of, numpy_dtype, shape_of
+from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_empty, create_fill
 from fuseline.ir.flow_tensor_base import FlowTensorOp

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from xdsl.ir import Attribute
 
 from fuseline.frontends.onnx.tensors import NoNativeLowering
-from fuseline.ir.build import element_type
+from fuseline.ir.element_types import element_type
 
 _HELD = {
     ir.DataType.FLOAT,

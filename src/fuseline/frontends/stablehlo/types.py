@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import IndexType, IntegerType, NoneAttr, Signedness, TensorType
 from xdsl.ir import Attribute
 
-from fuseline.ir.build import numpy_dtype
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.fast import attributes
 
 DType = np.dtype[Any]

@@ -28,9 +28,10 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.evaluation.program import Array, Program, Scope, is_evaluable, run_op
 from fuseline.analysis.structured import StructuredOp, captured, is_generic, producer_of, splat_value
 from fuseline.errors import FuselineError
-from fuseline.ir.build import Emitter, numpy_dtype
+from fuseline.ir.build import Emitter
 from fuseline.ir.constant_budget import ConstantBudget, folded_name, of_the_model, words_of
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_constant
 from fuseline.ir.fast.direct import body_of, erase, is_unused, operands_of, ops_of, replace_uses

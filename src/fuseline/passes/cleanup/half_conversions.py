@@ -11,7 +11,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.structured import input_count
-from fuseline.ir.build import Emitter, element_of, scalar_attribute
+from fuseline.ir.build import Emitter, element_of
+from fuseline.ir.element_types import scalar_attribute
 from fuseline.ir.fast.direct import (
     erase,
     operands_of,

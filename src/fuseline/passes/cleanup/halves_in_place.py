@@ -20,7 +20,8 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
 from fuseline.analysis.structured import Kind, input_count, is_generic, kind, yielded
-from fuseline.ir.build import Emitter, element_of, scalar_attribute, shape_of
+from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.element_types import scalar_attribute
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import body_of, operand_of, result_of, set_operand, set_type
 

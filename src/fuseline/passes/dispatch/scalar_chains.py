@@ -26,8 +26,9 @@ from fuseline.analysis.moves import MOVES, Source, sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_constant, is_generic, tensor_operands
 from fuseline.analysis.views import base_of, is_fed
-from fuseline.ir.build import element_of, numpy_dtype, shape_of
+from fuseline.ir.build import element_of, shape_of
 from fuseline.ir.dim import Dim
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import operands_of
 from fuseline.passes.dispatch.size_coordinates import SizeCoordinates

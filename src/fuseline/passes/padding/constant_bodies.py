@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, OpResult, SSAValue
 from fuseline.analysis.evaluation import Program
 from fuseline.analysis.evaluation.program import Scope, is_evaluable, run_op
 from fuseline.analysis.structured import captured, yielded
-from fuseline.ir.build import numpy_dtype, scalar_attribute
+from fuseline.ir.element_types import numpy_dtype, scalar_attribute
 
 
 def constant_attribute(value: SSAValue) -> Attribute | None:

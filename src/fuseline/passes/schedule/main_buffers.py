@@ -25,9 +25,9 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import is_view, view_offset
 from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
-from fuseline.ir.build import numpy_dtype
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, add, mul, product
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.flow import HostType

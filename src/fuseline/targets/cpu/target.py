@@ -22,9 +22,7 @@ from fuseline.dispatch.calls import call_counts
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
-from fuseline.ir.fuel import Fuel
 from fuseline.ir.kernel_choice import KernelChoices
-from fuseline.ir.provenance import provenance
 from fuseline.program.schedule import PackedConstants, Schedule
 from fuseline.runtime.artifact import Artifact
 from fuseline.targets.compiled_kernel import CompiledKernel, kernel_of_arms
@@ -37,22 +35,21 @@ from fuseline.targets.cpu.code_budget import (
     within_budget,
 )
 from fuseline.targets.cpu.families import families
-from fuseline.targets.cpu.families.asked import Answer, asked_notes, built_as_asked
+from fuseline.targets.cpu.families.asked import Answer, built_as_asked
 from fuseline.targets.cpu.families.blocked.block import STREAMED_SIZES
-from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
 from fuseline.targets.cpu.families.family import Family, Plan, Policy, Refusal
 from fuseline.targets.cpu.families.winograd.memory import filter_growth_limits
 from fuseline.targets.cpu.isa import machine as machine_named
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_classes import KernelClass, kernel_classes
+from fuseline.targets.cpu.kernel_facts import compiled_kernel
+from fuseline.targets.cpu.kernel_fuel import affordable, spend
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Kernel
 from fuseline.targets.cpu.layout_sharing import layout_price, layout_refusal, reader_plan
 from fuseline.targets.cpu.legality import refusal_of
 from fuseline.targets.cpu.link.compile import PARALLEL_THRESHOLD, compile_texts, prepare
-from fuseline.targets.cpu.link.signature import signature_of, with_numbers
 from fuseline.targets.cpu.link.workers import shared
-from fuseline.targets.cpu.results_in_place import results_in_place
 from fuseline.targets.cpu.shared_kernels import Built, merged
 from fuseline.targets.cpu.sharing import sharing_price
 from fuseline.targets.dispatch_caps import ANY_DISPATCH
@@ -227,7 +224,7 @@ class CpuTarget(Target):
             zip(symbols, compile_texts(named, self.machine, use_cache=self.use_cache, processes=processes), strict=True)
         )
         return [
-            _TOO_LONG if one is None else _compiled(one, symbols[texts[id(one.code)]], codes[texts[id(one.code)]])
+            _TOO_LONG if one is None else compiled_kernel(one, symbols[texts[id(one.code)]], codes[texts[id(one.code)]])
             for one in built
         ]
 
@@ -256,14 +253,14 @@ class CpuTarget(Target):
         entry = view.entry
         refusals: dict[str, str] = {}
         taken: list[tuple[Family, Plan]] = []
-        for family in _affordable(families(policy), self.fuel):
+        for family in affordable(families(policy), self.fuel):
             plan = family.accepts(view, self.machine)
             if isinstance(plan, Refusal):
                 refusals[family.name] = f"{plan.code}: {plan.detail}"
                 continue
             found = within_budget(_PLACEHOLDER, self.machine, family, plan)
             if found is not None:
-                _spend(self.fuel, family, view)
+                spend(self.fuel, family, view)
                 return Built(family, plan, found[0], refusals, found[1])
             if splits and is_divisible(view):
                 return None
@@ -296,44 +293,3 @@ def _answer(built: Built) -> Answer | None:
     """What a kernel says of what was asked; None for one over the budget of code."""
     refused = built.plan.choice and built.form == OVER_BUDGET
     return None if refused else Answer(built.plan, built.family.name, built.refusals.values())
-
-
-def _affordable(offered: Sequence[Family], fuel: Fuel | None) -> Sequence[Family]:
-    """The families that may take a dispatch: without fuel the last one, which takes every dispatch."""
-    return offered if fuel is None or fuel.left("kernel") else offered[-1:]
-
-
-def _spend(fuel: Fuel | None, family: Family, view: DispatchView) -> None:
-    """Note a family that took a dispatch; the last one is no choice, for it is what remains."""
-    if fuel is not None and fuel.left("kernel"):
-        nodes = dict.fromkeys(name for op in view.members for name in provenance(op))
-        fuel.spend("kernel", family.name, (view.entry.sym_name.data,), tuple(nodes))
-
-
-def _compiled(one: Built, symbol: str, code: bytes) -> CompiledKernel:
-    plan, view = one.plan, one.plan.view
-    places = results_in_place(view, one.code, plan.workgroups, one.numbers)
-    return CompiledKernel(
-        symbol=symbol,
-        object_code=code,
-        family=one.family.name,
-        workgroups=plan.workgroups,
-        scratch_bytes=one.code.scratch_bytes,
-        constant_layouts=plan.constant_layouts,
-        extra_constants=plan.extra_constants,
-        flops=flops(view),
-        bytes_read=bytes_read(view, plan.constant_layouts),
-        bytes_written=bytes_written(view),
-        notes={
-            **plan.notes,
-            **asked_notes(plan, one.family.policy),
-            "refused": one.refusals,
-            "form": one.form,
-            "unshared": one.unshared,
-            "lost": one.lost,
-        },
-        form=one.form,
-        in_place=tuple(pair for pair, refusal in places.items() if refusal is None),
-        signature=with_numbers(signature_of(one.kernel, plan), one.numbers, one.code.scratch_bytes),
-        numbers=one.numbers,
-    )

@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from fuseline.errors import FuselineError
-from fuseline.ir.build import numpy_dtype
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.flow import HostType
 from fuseline.ir.operand_code import code_of
 from fuseline.ir.provenance import node_names

@@ -12,7 +12,9 @@ from fuseline.compile_options import CompileOptions
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fuel import Fuel
 from fuseline.passes.options import Step
-from fuseline.pipeline import pass_of, phases_of, prepare, run_steps
+from fuseline.phase_runner import pass_of, run_steps
+from fuseline.pipeline import phases_of
+from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from fuseline.targets.interpreter import Interpreter
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fuseline.compile_options import CompileOptions
-from fuseline.pipeline import prepare
+from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from fuseline.targets.interpreter import Interpreter
 from fuseline.verify.check.agreement import noisy

@@ -26,10 +26,11 @@ from fuseline.passes.fusion.driver import Partition, partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.idiom_remarks import IDIOM, idiom_name, near_idiom_remarks, near_stream_remarks
 from fuseline.passes.fusion.rule import builtin_rules
-from fuseline.pipeline import prepare, run_phases
+from fuseline.phase_runner import run_phases
 from fuseline.report.explain import explain_model, explain_node
 from fuseline.report.op_remarks import op_remarks
 from fuseline.report.remarks import RemarkFilter, jsonl_remarks, yaml_remarks
+from fuseline.source_program import prepare
 from fuseline.targets import create_target
 
 from .programs import TARGET

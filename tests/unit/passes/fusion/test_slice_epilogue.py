@@ -9,7 +9,8 @@ from xdsl.dialects import math
 
 from fuseline.compilation import lower
 from fuseline.ir.context import new_context
-from fuseline.pipeline import CompileOptions, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.pipeline import CompileOptions
 from fuseline.targets.interpreter.target import InterpreterTarget
 
 from .programs import TARGET, Program

@@ -15,7 +15,8 @@ from fuseline.compilation import lower
 from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
-from fuseline.pipeline import CompileOptions, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.pipeline import CompileOptions
 from fuseline.program.schedule import Schedule, bytes_of
 from fuseline.program.steps import CopyStep, DispatchStep
 from fuseline.runtime.session import Session

@@ -13,7 +13,8 @@ from fuseline.ir.build import dims_map
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dispatch.outline_executables import entry_of
-from fuseline.pipeline import CompileOptions, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.pipeline import CompileOptions
 from fuseline.report.records import CompileRecord
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.family import Policy

@@ -11,8 +11,10 @@ import pytest
 
 import fuseline
 from fuseline.errors import FuselineError
-from fuseline.pipeline import CompileOptions, prepare, run_phases
+from fuseline.phase_runner import run_phases
+from fuseline.pipeline import CompileOptions
 from fuseline.report.records import DispatchRecord
+from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from tests.graphs.onnx_text import onnx_model
 

@@ -11,7 +11,7 @@ from typing import Any
 from fuseline.analysis.operand_access import LinearAccess
 from fuseline.analysis.source_paths import Border, Bound
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.axes import Axis
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from xdsl.ir import SSAValue
 
 from fuseline.analysis.evaluation import evaluate_function
 from fuseline.dispatch.view import DispatchView
-from fuseline.ir.build import element_of, numpy_dtype
+from fuseline.ir.build import element_of
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.isa import machine

@@ -13,7 +13,8 @@ from xdsl.ir import Attribute
 
 from fuseline.analysis.evaluation import evaluate_function
 from fuseline.dispatch.view import DispatchView
-from fuseline.ir.build import element_of, numpy_dtype
+from fuseline.ir.build import element_of
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.kernel_choice import given_choices
 from fuseline.targets.cpu.families import families
 from fuseline.targets.cpu.families.family import Alternative, Plan, Policy

@@ -31,8 +31,9 @@ from fuseline.targets.cpu.families.contraction.access import (
     loop_boundaries,
     plain_access,
 )
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.contraction.columns import column_strides, reduction_cuts
-from fuseline.targets.cpu.families.contraction.loops import Axis, ContractionLoops, contraction_loops
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, contraction_loops
 from fuseline.targets.cpu.families.contraction.pairs import reads_across_memory, reads_as_stored, takes_pairs
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
 from fuseline.targets.cpu.families.contraction.results import Joined, result_paths

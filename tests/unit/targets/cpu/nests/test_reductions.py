@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseline.ir.build import element_of, numpy_dtype
+from fuseline.ir.build import element_of
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.targets.cpu.isa import machine
 
 from .generics import empty, fill, function, generic, tensor

@@ -13,8 +13,9 @@ from xdsl.parser import Parser
 from fuseline.analysis.evaluation.program import evaluate_function
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.ir.build import element_of, numpy_dtype
+from fuseline.ir.build import element_of
 from fuseline.ir.context import new_context
+from fuseline.ir.element_types import numpy_dtype
 from fuseline.targets.cpu.families.nests.elementwise import Elementwise
 from fuseline.targets.cpu.families.nests.loop_nest import LoopNest
 from fuseline.targets.cpu.families.nests.rows import Rows

@@ -24,7 +24,7 @@ from fuseline.targets.cpu.families.blocked.block_sizes import block_sizes
 from fuseline.targets.cpu.families.blocked.dispatch import HEAVY, BlockedDispatch, starts_empty
 from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange, peak_live
 from fuseline.targets.cpu.families.blocked.tiles import Tile
-from fuseline.targets.cpu.families.contraction.loops import estimated
+from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.isa.core_rates import (
     FMA_PER_CYCLE,

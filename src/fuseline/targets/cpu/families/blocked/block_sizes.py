@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fuseline.ir.dim import Dim, upper_bound
-from fuseline.targets.cpu.families.contraction.loops import estimated
+from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.isa.description import Machine
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512)

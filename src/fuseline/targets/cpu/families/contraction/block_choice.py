@@ -8,7 +8,8 @@ from fuseline.analysis.cost import operations
 from fuseline.analysis.image_box import LEAST_BLOCKS, ImageBox, choose_box_block, root_ns
 from fuseline.analysis.prologue import producers_of
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode, estimated
+from fuseline.targets.cpu.families.contraction.axes import estimated
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode
 from fuseline.targets.cpu.families.contraction.operand_modes import ROWS_LIMIT
 from fuseline.targets.cpu.families.contraction.reduction_blocks import (
     ReductionBlocks,

@@ -12,8 +12,8 @@ from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.packing import over_axes, over_vectors
 from fuseline.targets.cpu.emit.reduction_axes import ReductionAxis
 from fuseline.targets.cpu.families.contraction.access import value_boundaries
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader
-from fuseline.targets.cpu.families.contraction.loops import Axis
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.tile import RowTile, TileRows
 from fuseline.targets.cpu.kernel_ir.types import Operand

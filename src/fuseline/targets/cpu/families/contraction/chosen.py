@@ -8,7 +8,8 @@ from dataclasses import replace
 from itertools import islice
 
 from fuseline.ir.kernel_choice import KernelChoice
-from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, estimated
+from fuseline.targets.cpu.families.contraction.axes import estimated
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction, temporaries_of
 from fuseline.targets.cpu.families.family import Alternative
 from fuseline.targets.cpu.isa.description import Machine

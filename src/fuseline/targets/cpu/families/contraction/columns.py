@@ -13,8 +13,8 @@ from fuseline.targets.cpu.emit.microkernel import Columns, PrefetchRequests
 from fuseline.targets.cpu.emit.packing import PanelPacker
 from fuseline.targets.cpu.emit.pair_packing import PairPacker
 from fuseline.targets.cpu.families.contraction.access import contiguous_reads, loop_boundaries
-from fuseline.targets.cpu.families.contraction.loops import Axis
-from fuseline.targets.cpu.families.contraction.loops import Operand as RootOperand
+from fuseline.targets.cpu.families.contraction.axes import Axis
+from fuseline.targets.cpu.families.contraction.axes import Operand as RootOperand
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE
 from fuseline.targets.cpu.families.contraction.tile import place

@@ -13,19 +13,19 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from xdsl.ir import BlockArgument, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
 from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
-from fuseline.analysis.operand_access import Bound, LinearAccess, Segment
+from fuseline.analysis.operand_access import LinearAccess, Segment
 from fuseline.analysis.structured import StructuredOp, multiply_add_operands
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.access import access_segments, is_binding, plain_access
+from fuseline.targets.cpu.families.contraction.axes import Axis, Operand, merged
 from fuseline.targets.target import Refusal
 
 RhsMode = Literal["constant", "direct", "packed", "pulled"]
@@ -35,53 +35,6 @@ reduction itself."""
 LhsMode = Literal["linear", "boxed", "packed", "pulled"]
 """How row elements are read: from the binding, from scratch that a workgroup fills first (with the box of the image
 that its rows read, or with the rows themselves), or evaluated in the reduction itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One loop of the kernel: a loop of the root, or several neighbours that are one in memory (`loops` and `sizes`
-    outermost first)."""
-
-    loops: tuple[int, ...]
-    sizes: tuple[Dim, ...]
-
-    @property
-    def extent(self) -> Dim:
-        """How far it runs."""
-        return d.product(self.sizes)
-
-    @property
-    def inner(self) -> int:
-        """The root's loop whose step is this axis' step."""
-        return self.loops[-1]
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """An input of the root: the value, its map, and how it lies in a binding (None where it is computed)."""
-
-    value: SSAValue
-    map: AffineMap
-    access: LinearAccess | None
-
-    def stride(self, axis: Axis) -> Dim:
-        """Elements between two steps of `axis`, floordiv_terms aside; only for an operand with an access."""
-        assert self.access is not None
-        return self.access.stride(axis.inner)
-
-    def has_floordiv(self, axis: Axis) -> bool:
-        """Whether addresses move in steps along `axis`: such a loop had better be an outer one."""
-        return self.access is not None and self.access.has_floordiv(axis.inner)
-
-    def step(self, axis: Axis) -> float:
-        """About how far apart in memory two steps of `axis` are, in elements."""
-        assert self.access is not None
-        return self.access.step(axis.inner, estimated)
-
-    @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """Where it is padded, or its border repeats it."""
-        return self.access.bounds if self.access is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +107,6 @@ NARROW_COLUMNS = 4
 
 WIDE_ROWS = 32
 """From so many rows on."""
-
-
-def estimated(dim: Dim) -> int:
-    """`dim` with every unknown size taken as `ASSUMED_SIZE`, or as what its bounds allow; at least 1, also where
-    windows need larger inputs."""
-    return dim if isinstance(dim, int) else max(1, d.evaluate(dim, {s.name: _typical(s) for s in d.symbols(dim)}))
-
-
-def _typical(symbol: d.Symbol) -> int:
-    return max(symbol.lo, min(ASSUMED_SIZE, symbol.hi if symbol.hi is not None else ASSUMED_SIZE))
 
 
 def contraction_loops(view: DispatchView, *, image: int | None = None) -> ContractionLoops | Refusal:
@@ -315,33 +258,6 @@ def _row_segments(
         inner = tuple(segment.size if loop == segment.loop else extent for loop, extent in enumerate(extents))
         out.append(RowSegment(row_operand, cut, inner, segment.loop, segment.start))
     return tuple(out)
-
-
-def merged(axes: Sequence[Axis], operands: Sequence[Operand]) -> list[Axis]:
-    """Neighbours joined where there are operands and, in every one, stepping the outer one equals running through the
-    inner one."""
-    out: list[Axis] = []
-    for axis in axes:
-        if out and operands and all(_joins(out[-1], axis, operand) for operand in operands):
-            out[-1] = Axis(out[-1].loops + axis.loops, out[-1].sizes + axis.sizes)
-        else:
-            out.append(axis)
-    return out
-
-
-def _joins(outer: Axis, inner: Axis, operand: Operand) -> bool:
-    if operand.access is None or _bounded(outer, operand) or _bounded(inner, operand):
-        return False
-    return operand.stride(outer) == d.mul(operand.stride(inner), inner.extent)
-
-
-def _bounded(axis: Axis, operand: Operand) -> bool:
-    rounded = [q.numerator for q in operand.access.floordiv_terms] if operand.access is not None else []
-    return any(
-        loop in form.terms
-        for form in (*(bound.coordinate for bound in operand.bounds), *rounded)
-        for loop in axis.loops
-    )
 
 
 def is_packable_constant(view: DispatchView, operand: Operand) -> bool:

@@ -7,8 +7,9 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
+from fuseline.targets.cpu.families.contraction.axes import Operand
 from fuseline.targets.cpu.families.contraction.constant_slice import constant_slice
-from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, Operand, RhsMode
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode
 from fuseline.targets.cpu.families.contraction.pairs import reads_across_memory, reads_as_stored
 from fuseline.targets.cpu.families.contraction.prefetch import row_tiles
 from fuseline.targets.cpu.kernel_ir.types import BYTES

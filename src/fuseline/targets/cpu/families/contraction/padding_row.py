@@ -5,7 +5,8 @@ from __future__ import annotations
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import Bound
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.families.contraction.loops import Axis, ContractionLoops, RowSegment, estimated
+from fuseline.targets.cpu.families.contraction.axes import Axis, estimated
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, RowSegment
 
 PADDING_ROW_LIMIT = 16 * 1024
 """Elements of the padding row; a reach beyond it is packed instead."""

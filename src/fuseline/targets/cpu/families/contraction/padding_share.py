@@ -11,7 +11,8 @@ from math import prod
 import numpy as np
 
 from fuseline.analysis.operand_access import Bound
-from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, RowSegment, estimated
+from fuseline.targets.cpu.families.contraction.axes import estimated
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, RowSegment
 
 _MOST_POINTS = 4096
 """Points of a loop beyond which the border is too small a part of it to count on."""

@@ -13,9 +13,10 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
 from fuseline.targets.cpu.emit.packing import PackedColumns
+from fuseline.targets.cpu.families.contraction.axes import Axis, estimated
 from fuseline.targets.cpu.families.contraction.block_choice import choose_contraction_blocks
 from fuseline.targets.cpu.families.contraction.constant_slice import ConstantSlice, constant_slice
-from fuseline.targets.cpu.families.contraction.loops import Axis, ContractionLoops, LhsMode, RhsMode, estimated
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode
 from fuseline.targets.cpu.families.contraction.operand_modes import column_choice, lhs_mode_of, packed_constant
 from fuseline.targets.cpu.families.contraction.padding_row import padding_row_elements, padding_row_steps
 from fuseline.targets.cpu.families.contraction.pairs import takes_pairs

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
-from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, RhsMode, estimated
+from fuseline.targets.cpu.families.contraction.axes import estimated
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, RhsMode
 from fuseline.targets.cpu.families.contraction.padding_share import share_inside
 from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine

@@ -14,7 +14,8 @@ from functools import partial
 from fuseline.analysis.reduction_block import BLOCK_STEPS, reduction_block
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.contraction.loops import Axis, ContractionLoops, LhsMode, RhsMode, estimated
+from fuseline.targets.cpu.families.contraction.axes import Axis, estimated
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode
 from fuseline.targets.cpu.families.contraction.operand_modes import PACKING_REUSE, ROWS_LIMIT
 from fuseline.targets.cpu.families.contraction.prefetch import row_tiles
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder

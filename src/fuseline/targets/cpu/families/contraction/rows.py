@@ -12,9 +12,10 @@ from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.microkernel import Rows
 from fuseline.targets.cpu.emit.packing import over_axes, over_vectors
 from fuseline.targets.cpu.emit.reduction_axes import EdgeCheck, ReductionAxis, RoundedTerm, rounded
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.contraction.boxed_rows import BoxedRows
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader, reduction_cuts
-from fuseline.targets.cpu.families.contraction.loops import Axis, RowSegment
+from fuseline.targets.cpu.families.contraction.loops import RowSegment
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE
 from fuseline.targets.cpu.families.contraction.runtime_rows import Interior, RuntimeRows, common

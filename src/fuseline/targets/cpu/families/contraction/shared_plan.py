@@ -22,7 +22,7 @@ from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
 from fuseline.targets.cpu.emit.microkernel import STEPS_PER_ITERATION
 from fuseline.targets.cpu.emit.partial_sums import MOST_STEPS, partial_size
 from fuseline.targets.cpu.families.common_forms import disjoint_groups
-from fuseline.targets.cpu.families.contraction.loops import estimated
+from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
 from fuseline.targets.cpu.families.contraction.prefetch import tiles_per_panel
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm

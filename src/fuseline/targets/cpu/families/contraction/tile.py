@@ -14,7 +14,8 @@ from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.folded_address import Folding
 from fuseline.targets.cpu.emit.microkernel import Rows
 from fuseline.targets.cpu.emit.reduction_axes import EdgeCheck, ReductionAxis, RoundedTerm
-from fuseline.targets.cpu.families.contraction.loops import Axis, RowSegment
+from fuseline.targets.cpu.families.contraction.axes import Axis
+from fuseline.targets.cpu.families.contraction.loops import RowSegment
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.runtime_rows import Interior, interior_of
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder

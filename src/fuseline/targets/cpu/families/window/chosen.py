@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from fuseline.ir import dim as d
 from fuseline.ir.kernel_choice import KernelChoice
-from fuseline.targets.cpu.families.contraction.loops import estimated
+from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.family import Alternative
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, is_crowded, uncrowded, with_copy
 from fuseline.targets.cpu.families.window.groups import plan_groups

@@ -9,7 +9,7 @@ from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import LinearAccess
 from fuseline.targets.cpu.combinators.split import Range, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
-from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known
 from fuseline.targets.cpu.families.window.group_columns import GroupColumns
 from fuseline.targets.cpu.families.window.image_copy import ImageCopy

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fuseline.targets.cpu.combinators.split import Range
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
-from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.window.plan import WindowPlan, is_uniform
 from fuseline.targets.cpu.families.window.staged_filter import StagedFilter
 from fuseline.targets.cpu.families.window.tile import Tile, Window, channel

@@ -28,7 +28,8 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_groups
 from fuseline.targets.cpu.families.contraction.access import access_segments, plain_access
-from fuseline.targets.cpu.families.contraction.loops import Axis, Operand, is_packable_constant
+from fuseline.targets.cpu.families.contraction.axes import Axis, Operand
+from fuseline.targets.cpu.families.contraction.loops import is_packable_constant
 from fuseline.targets.cpu.families.contraction.plan import unsupported_members
 from fuseline.targets.cpu.families.contraction.results import result_paths
 from fuseline.targets.cpu.families.directions import Direction

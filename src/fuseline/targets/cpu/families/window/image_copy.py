@@ -15,7 +15,7 @@ from fuseline.targets.cpu.combinators.tail import over_panels
 from fuseline.targets.cpu.combinators.unroll import unroll
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.folded_address import Folding
-from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand

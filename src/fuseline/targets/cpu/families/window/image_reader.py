@@ -11,7 +11,7 @@ from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.folded_address import Folding
-from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.contraction.runtime_pixels import Tiles
 from fuseline.targets.cpu.families.contraction.runtime_rows import interior_of
 from fuseline.targets.cpu.families.window.loops import Image

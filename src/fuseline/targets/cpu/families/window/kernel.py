@@ -17,7 +17,7 @@ from fuseline.targets.cpu.emit.body_point import BodyPoint
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.long_sums import summed
 from fuseline.targets.cpu.families.combining import adds_floats, combiners
-from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.contraction.runtime_pixels import RuntimePixels
 from fuseline.targets.cpu.families.contraction.tile import place
 from fuseline.targets.cpu.families.root.kernel import RootKernel

@@ -23,7 +23,7 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.contraction.access import access_segments, linear_access
-from fuseline.targets.cpu.families.contraction.loops import Axis, Operand
+from fuseline.targets.cpu.families.contraction.axes import Axis, Operand
 from fuseline.targets.cpu.families.window.lanes import as_written, channel_lane, pixel_lane
 from fuseline.targets.cpu.families.window.sliding_axes import SlidingAxes, sliding_axes
 from fuseline.targets.cpu.families.window.widened import widened_image

@@ -19,7 +19,8 @@ from fuseline.analysis.indexing_maps import used_dims
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
-from fuseline.targets.cpu.families.contraction.loops import Axis, estimated, is_packable_constant
+from fuseline.targets.cpu.families.contraction.axes import Axis, estimated
+from fuseline.targets.cpu.families.contraction.loops import is_packable_constant
 from fuseline.targets.cpu.families.contraction.plan import unsupported_members
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Plan

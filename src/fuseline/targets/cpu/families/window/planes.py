@@ -21,7 +21,7 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.split import block_of, first_of, split_tiles
-from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.directions import Direction, direction
 from fuseline.targets.cpu.families.window.copies import known
 from fuseline.targets.cpu.families.window.image_copy import PlaneCopy

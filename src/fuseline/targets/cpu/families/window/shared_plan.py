@@ -12,7 +12,7 @@ from functools import partial
 from math import prod
 
 from fuseline.targets.cpu.families.common_forms import disjoint_groups, groups_by_height
-from fuseline.targets.cpu.families.contraction.loops import estimated
+from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.family import Shared
 from fuseline.targets.cpu.families.window.plan import WindowPlan, columns_seen
 from fuseline.targets.cpu.families.window.shared_form import SharedForm

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fuseline.analysis.operand_access import Bound, LinearAccess
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.families.contraction.loops import Axis, estimated
+from fuseline.targets.cpu.families.contraction.axes import Axis, estimated
 from fuseline.targets.target import Refusal
 
 UNROLLED_WINDOW = 9

@@ -13,7 +13,7 @@ from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.packing import over_axes
-from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.contraction.tile import place
 from fuseline.targets.cpu.families.window.plan import WindowPlan, known_extent, panel_steps
 from fuseline.targets.cpu.kernel_ir.types import Operand

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
-from fuseline.targets.cpu.families.contraction.loops import Axis
+from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.window.loops import Image
 from fuseline.targets.cpu.families.window.plan import WindowPlan
 from fuseline.targets.cpu.kernel_ir.types import Address, Operand, Value

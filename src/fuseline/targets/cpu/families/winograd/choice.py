@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
-from fuseline.targets.cpu.families.contraction.loops import estimated
+from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.families.winograd.loops import WinogradLoops
 from fuseline.targets.cpu.families.winograd.matrices import error_ratio, filtering, has_filtering

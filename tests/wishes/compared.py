@@ -39,7 +39,8 @@ def agree(found: Any, expected: Any, name: str = "") -> None:
         np.testing.assert_array_equal(found, expected, err_msg=name)
         return
     wide = expected.astype(np.float64)
-    most = RELATIVE[expected.dtype.itemsize] * max(float(np.abs(wide).max(initial=0)), 1e-30)
+    finite = np.abs(wide[np.isfinite(wide)])
+    most = RELATIVE[expected.dtype.itemsize] * max(float(finite.max(initial=0)), 1e-30)
     np.testing.assert_allclose(found.astype(np.float64), wide, rtol=0, atol=most, err_msg=name)
 
 

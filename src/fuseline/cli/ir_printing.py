@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,10 +43,12 @@ def print_ir_options(function: Function) -> Function:
     return function
 
 
-def ir_printer(after: str | None, folder: Path | None, known: Collection[str]) -> PrintedAfter | None:
+def ir_printer(
+    after: str | None, folder: Path | None, known: Collection[str], phases: Mapping[str, Sequence[str]] | None = None
+) -> PrintedAfter | None:
     """The observer of passes that the options ask for; None where they ask for nothing.
 
-    `known`: the passes that run, and their phases.
+    `known`: the passes that run, and their phases; `phases`: their passes, where those run under their names alone.
 
     Raises FuselineError: E0303 for a pass that does not run, E0501 for a folder without a print, E0502
     for one that is no folder.
@@ -58,6 +60,8 @@ def ir_printer(after: str | None, folder: Path | None, known: Collection[str]) -
             raise FuselineError("E0501", "--print-ir-to without --print-ir-after", hint="add --print-ir-after")
         return None
     named = None if after == CHANGED else _named(after, known)
+    if named is not None and phases is not None:
+        named |= {step for word in named for step in phases.get(word, ())}
     return PrintedAfter(_to_stderr if folder is None else _Files(folder), named)
 
 

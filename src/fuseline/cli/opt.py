@@ -145,7 +145,9 @@ def run_passes(
     machine = create_target(target) if target is not None else None
     require_rules(without_rules, [*rules, *map(Path, machine.description.rules.files if machine is not None else ())])
     passes = [with_user_rules(step, rules, without_rules) for step in parse_passes(pipeline, PASS_PHASES)]
-    printer = ir_printer(*print_after, {step.name for step in passes})
+    run = {step.name for step in passes}
+    whole = {phase: names for phase, names in PASS_PHASES.items() if run.issuperset(names)}
+    printer = ir_printer(*print_after, run | whole.keys(), whole)
     done: list[StageFile] = []
     notes: list[str] = []
     for number, (line, module_text) in enumerate(split_input(text) if split else [(1, text)]):

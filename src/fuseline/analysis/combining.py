@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.analysis.structured import StructuredOp, input_count, yielded
+from fuseline.analysis.structured import StructuredOp, yielded
+from fuseline.analysis.structured_op import input_count
 from fuseline.ir.fast.direct import body_of, operands_of
 from fuseline.ir.scalar_ops import COMMUTATIVE
 

@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from fuseline.analysis.idioms import idiom_of, name_of, near_idiom
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, extents_of, is_generic
+from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.analysis.structured_op import extents_of
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim

@@ -16,15 +16,8 @@ from fuseline.analysis.indexing_maps import (
     used_dims,
 )
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import (
-    Kind,
-    StructuredOp,
-    extents_of,
-    input_count,
-    kind,
-    multiply_add_operands,
-    splat_value,
-)
+from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, splat_value
+from fuseline.analysis.structured_op import extents_of, input_count
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module

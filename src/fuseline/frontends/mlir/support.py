@@ -22,7 +22,8 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.evaluation.program import is_evaluable
 from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
-from fuseline.analysis.structured import StructuredOp, extents_of, is_generic
+from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.analysis.structured_op import extents_of
 from fuseline.errors import FuselineError
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp, HostType

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Region
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.assumptions import Assumptions
@@ -24,9 +23,10 @@ from fuseline.frontends.onnx.folding import fold
 from fuseline.frontends.onnx.foreign_operators import is_foreign
 from fuseline.frontends.onnx.function_bodies import as_its_body_takes_it, function_body
 from fuseline.frontends.onnx.host_models import HostNode, check_known
-from fuseline.frontends.onnx.host_ops import HostOps, border_attributes, boxed_inputs
+from fuseline.frontends.onnx.host_ops import HostOps, boxed_inputs
 from fuseline.frontends.onnx.host_values import HostValue, Value, content_of, known_value
-from fuseline.frontends.onnx.main_arguments import MainArguments, with_dtype
+from fuseline.frontends.onnx.main_arguments import MainArguments
+from fuseline.frontends.onnx.main_function import main_function, record_eliminated
 from fuseline.frontends.onnx.model_file import LoadedModel
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.node_importer import Frame
@@ -40,10 +40,8 @@ from fuseline.frontends.onnx.target_refusals import require_taken
 from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, Tensor, known
 from fuseline.frontends.onnx.unreadable import unreadable
 from fuseline.frontends.onnx.wide_halves import as_sequence, rounded
-from fuseline.ir.build import Emitter
 from fuseline.ir.constant_budget import words_of, words_to_make
 from fuseline.ir.context import CompilerContext, new_context
-from fuseline.ir.provenance import provenance
 
 Scope = dict[str, Value]
 
@@ -92,7 +90,9 @@ class Importer:
                 self.ctx.records.quantize_nodes.append(label)
             self._node(node, frame, label)
         self._raise_problems()
-        return self._module(graph, scope)
+        main = main_function(graph, scope, self.host, self.arguments.attributes)
+        record_eliminated(self.ctx.records, main)
+        return ModuleOp([main, *self.host.declarations, *self.functions])
 
     # -- borders -------------------------------------------------------------------------------------------------------
 
@@ -110,29 +110,6 @@ class Importer:
             )
         except (ValueError, TypeError, OSError) as error:
             raise FuselineError("E0105", f"the constant cannot be read: {error}", node=name) from error
-
-    def _module(self, graph: ir.Graph, scope: Scope) -> ModuleOp:
-        emitter = Emitter.at_end(self.program.block)
-        missing = [str(value.name) for value in graph.outputs if str(value.name) not in scope]
-        if missing:
-            raise FuselineError("E0105", f"nothing defines the output {missing[0]!r}", node=missing[0])
-        outputs = [(str(value.name), scope[str(value.name)]) for value in graph.outputs]
-        values = [self.host.ssa(value, emitter) for _, value in outputs]
-        emitter.add(ReturnOp(*values))
-        block = self.program.block
-        results = ArrayAttr([DictionaryAttr(_result_attributes(name, value)) for name, value in outputs])
-        types = ([argument.type for argument in block.args], [value.type for value in values])
-        arguments = ArrayAttr([DictionaryAttr(attributes) for attributes in self.arguments.attributes])
-        main = FuncOp("main", types, Region(block), arg_attrs=arguments, res_attrs=results)
-        self._record_eliminated(main)
-        return ModuleOp([main, *self.host.declarations, *self.functions])
-
-    def _record_eliminated(self, main: FuncOp) -> None:
-        """Nodes that left no op behind: shape arithmetic, views, constants."""
-        present = {node for op in main.body.block.ops for node in provenance(op)}
-        for node in self.ctx.records.source_nodes:
-            if node not in present:
-                self.ctx.records.eliminated.setdefault(node, "read-onnx")
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
@@ -306,12 +283,6 @@ class Importer:
 
 def _domain(node: ir.Node) -> str:
     return "" if node.domain == "ai.onnx" else node.domain
-
-
-def _result_attributes(name: str, value: Value) -> dict[str, Attribute]:
-    if isinstance(value, HostValue):
-        return border_attributes(value, name)
-    return with_dtype({"fuseline.name": StringAttr(name)}, value.dtype)
 
 
 def _resolved(node: ir.Node, outer: Mapping[str, ir.Attr]) -> dict[str, ir.Attr]:

@@ -24,7 +24,7 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.structured import input_count
+from fuseline.analysis.structured_op import input_count
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import (

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, TensorTyp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
 from xdsl.rewriter import InsertPoint
 
-from fuseline.analysis.structured import input_count
+from fuseline.analysis.structured_op import input_count
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.element_types import scalar_attribute
 from fuseline.ir.fast.direct import (

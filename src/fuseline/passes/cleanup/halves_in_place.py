@@ -19,7 +19,8 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from fuseline.analysis.structured import Kind, input_count, is_generic, kind, yielded
+from fuseline.analysis.structured import Kind, is_generic, kind, yielded
+from fuseline.analysis.structured_op import input_count
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.element_types import scalar_attribute
 from fuseline.ir.fast import attributes

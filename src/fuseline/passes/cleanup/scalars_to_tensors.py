@@ -24,7 +24,8 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.structured import captured, input_count, is_generic
+from fuseline.analysis.structured import captured, is_generic
+from fuseline.analysis.structured_op import input_count
 from fuseline.errors import FuselineError
 from fuseline.ir.build import PARALLEL, Emitter, shape_of
 from fuseline.ir.context import CompilerContext

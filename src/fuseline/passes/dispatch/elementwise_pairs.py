@@ -17,7 +17,8 @@ from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.online_softmax import online_softmaxes
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, extents_of, is_reduction, kind, tensor_operands
+from fuseline.analysis.structured import Kind, StructuredOp, is_reduction, kind, tensor_operands
+from fuseline.analysis.structured_op import extents_of
 from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, Role, members_of
 from fuseline.ir.fast.direct import body_of, ops_of
 from fuseline.passes.dispatch.merged_body import merged_reads

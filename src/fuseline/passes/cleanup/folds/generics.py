@@ -10,7 +10,8 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.indexing_maps import is_permutation
-from fuseline.analysis.structured import Kind, input_count, iterators_in, kind, splat_value
+from fuseline.analysis.structured import Kind, kind, splat_value
+from fuseline.analysis.structured_op import input_count, iterators_in
 from fuseline.ir.build import element_of
 from fuseline.ir.fast.create import create_fill, create_generic
 from fuseline.ir.fast.direct import (

@@ -11,7 +11,8 @@ from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.combining import in_fold_order
 from fuseline.analysis.narrow_products import multiplies_narrow
-from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, input_count, is_constant, kind
+from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_constant, kind
+from fuseline.analysis.structured_op import input_count
 from fuseline.analysis.walks import loops_behind
 from fuseline.ir.build import Emitter
 from fuseline.ir.fast.direct import body_of, operand_of, operands_of, ops_of, set_operands

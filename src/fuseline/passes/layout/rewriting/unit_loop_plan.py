@@ -18,7 +18,8 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.shapes import Dims, ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, extents_of, input_count, iterators_in, maps_in, producer_of
+from fuseline.analysis.structured import StructuredOp, producer_of
+from fuseline.analysis.structured_op import extents_of, input_count, iterators_in, maps_in
 from fuseline.ir.dim import Dim
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import operands_of

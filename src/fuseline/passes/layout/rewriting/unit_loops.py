@@ -9,7 +9,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import Rewriter
 
-from fuseline.analysis.structured import captured_tensors, input_count
+from fuseline.analysis.structured import captured_tensors
+from fuseline.analysis.structured_op import input_count
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_constant

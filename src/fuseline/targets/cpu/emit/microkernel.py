@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from fuseline.targets.cpu.emit.folded_address import Folding
 from fuseline.targets.cpu.emit.partial_sums import MOST_STEPS, PARTIAL_STEPS, PartialSums, PartialTotals, partial_size
-from fuseline.targets.cpu.emit.reduction_axes import EdgeCheck, ReductionAxis, rounded
+from fuseline.targets.cpu.emit.reduction_axes import EdgeCheck, ReductionAxis
+from fuseline.targets.cpu.emit.row_edges import RowEdges
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 
@@ -76,12 +76,8 @@ class TileReduction:
     ) -> None:
         self.kernel, self.axes, self.columns = kernel, axes, columns
         self.rows, self.vectors = shape
-        self.addresses, self.padding_row, self.skips_padding, self.pulled = (
-            addresses,
-            padding_row,
-            skips_padding,
-            pulled,
-        )
+        self.addresses, self.pulled = addresses, pulled
+        self.edges = RowEdges(kernel, padding_row, skips_padding=skips_padding)
         self.prefetches, self.partial_steps = prefetches, partial_steps
         self._totals: PartialTotals | None = None
         self._partials: PartialSums | None = None
@@ -90,7 +86,7 @@ class TileReduction:
         """The accumulators after the whole reduction. `always`: edges that no loop of the reduction changes."""
         addresses = self.addresses
         for check in always:
-            addresses = self._selected(addresses, check, 0)
+            addresses = self.edges.selected(addresses, check, 0)
         self._partials = self._partial_sums() if accumulators[0].type.is_float else None
         if self._partials is None:
             return list(self._nest(0, addresses, 0, (), tuple(accumulators)))
@@ -110,13 +106,13 @@ class TileReduction:
         if level == len(self.axes):
             return self._step(addresses, column, at, accumulators)
         axis = self.axes[level]
-        lo, hi = self._range(axis)
+        lo, hi = self.edges.range_of(axis)
 
         def point(i: Operand, carried: tuple[Value, ...]) -> tuple[Value, ...]:
-            moved = self._moved(addresses, axis, i)
+            moved = self.edges.moved(addresses, axis, i)
             for check in axis.checks:
-                if not (check.shared and self._cuts(check)):
-                    moved = self._selected(moved, check, i)
+                if not (check.shared and self.edges.cuts(check)):
+                    moved = self.edges.selected(moved, check, i)
             step = self.kernel.add(i, axis.first)
             inner = self.kernel.add(column, self.kernel.mul(step, axis.column_stride))
             return self._nest(level + 1, moved, inner, (*at, step), carried)
@@ -245,7 +241,7 @@ class TileReduction:
         """How many steps the loops from `level` on are; more than the budget where one is not known."""
         steps = 1
         for axis in self.axes[level:]:
-            clipped = any(self._cuts(check) for check in axis.checks)
+            clipped = any(self.edges.cuts(check) for check in axis.checks)
             if clipped or not isinstance(axis.extent, int):
                 return UNROLLED_STEPS + 1
             steps *= axis.extent
@@ -262,75 +258,6 @@ class TileReduction:
         for axis in self.axes[level:]:
             reach = self.kernel.add(reach, self.kernel.mul(self.kernel.sub(axis.extent, 1), axis.row_stride))
         return not isinstance(reach, int) or abs(second.offset - first.offset) <= reach
-
-    # edges ------------------------------------------------------------------------------------------------------------
-
-    def _cuts(self, check: EdgeCheck) -> bool:
-        """Whether a check shortens its loop: all rows can be in the padding together, and padding adds nothing."""
-        return self.skips_padding and (check.all_low or check.all_high)
-
-    def _range(self, axis: ReductionAxis) -> tuple[Operand, Operand]:
-        """The iterations of `axis` that are not padding for every row: from where the last row enters to where the
-        first one leaves."""
-        kernel = self.kernel
-        lo, hi = 0, axis.extent
-        for check in axis.checks if self.skips_padding else ():
-            step = check.coefficient
-            if check.all_low:
-                lo = kernel.max(lo, kernel.ceil_div(kernel.max(kernel.sub(0, check.bases[-1]), 0), step))
-            if check.all_high:
-                hi = kernel.min(hi, kernel.ceil_div(kernel.max(kernel.sub(check.size, check.bases[0]), 0), step))
-        return lo, hi
-
-    def _moved(self, addresses: Sequence[Address] | None, axis: ReductionAxis, i: Operand) -> Sequence[Address] | None:
-        if addresses is None:
-            return None
-        step = self.kernel.mul(i, axis.row_stride)
-        addresses = [self.kernel.offset(address, step) for address in addresses]
-        for term in axis.rounded:
-            addresses = [rounded(self.kernel, address, term, row, i) for row, address in enumerate(addresses)]
-        return addresses
-
-    def _selected(self, addresses: Sequence[Address] | None, check: EdgeCheck, i: Operand) -> Sequence[Address] | None:
-        assert addresses is not None
-        if check.folding is not None and check.shared:
-            return self._folded_together(addresses, check, check.folding, i)
-        return [self._at_edge(address, check, row, i) for row, address in enumerate(addresses)]
-
-    def _folded_together(
-        self, addresses: Sequence[Address], check: EdgeCheck, folding: Folding, i: Operand
-    ) -> Sequence[Address]:
-        """Addresses of rows at one coordinate: rows that are a number of elements apart stay so, which takes one
-        register and not one each."""
-        coordinate = self.kernel.add(check.bases[0], self.kernel.mul(i, check.coefficient))
-        found: dict[tuple[int, int | Value], Address] = {}
-        moved: list[Address] = []
-        for address in addresses:
-            key = id(address.root), address.index
-            if key not in found:
-                start = Address(address.root, address.dtype, address.index, 0)
-                found[key] = folding.at(self.kernel, start, coordinate, low=any(check.low), high=any(check.high))
-            moved.append(self.kernel.offset(found[key], address.offset))
-        return moved
-
-    def _at_edge(self, address: Address, check: EdgeCheck, row: int, i: Operand) -> Address:
-        kernel = self.kernel
-        coordinate = kernel.add(check.bases[row], kernel.mul(i, check.coefficient))
-        low, high = check.low[row], check.high[row]
-        if isinstance(coordinate, int) and isinstance(check.size, int):
-            low, high = coordinate < 0, coordinate >= check.size
-        if not low and not high:
-            return address
-        if check.folding is not None:
-            return check.folding.at(kernel, address, coordinate, low=low, high=high)
-        if not low:
-            inside = kernel.compare("lt", coordinate, check.size)
-        elif not high:
-            inside = kernel.compare("ge", coordinate, 0)
-        else:
-            inside = kernel.compare("ult", coordinate, check.size)
-        assert self.padding_row is not None
-        return kernel.select_mem(inside, address, 0, self.padding_row, 0)
 
     # one step ---------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from fuseline.cli.console import emit, say
 from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.output import is_stdout, refuse_two_documents
-from fuseline.cli.trace_file import trace_option, write_run_trace
+from fuseline.cli.trace_file import trace_option, trace_runs_option, write_run_trace
 from fuseline.report.quantities import seconds
 from fuseline.runtime.command import line, summary
 from fuseline.runtime.feed_files import Feeds, flat_outputs, output_files, parse_feeds
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of generated inputs.")
 @trace_option
+@trace_runs_option
 @compile_options
 @threads_option
 @json_option
@@ -66,6 +67,7 @@ def run(
     trusted: tuple[str, ...],
     seed: int,
     trace: Path | None,
+    trace_runs: int,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -78,7 +80,7 @@ def run(
     hints = model_hints(model)
     feeds = complete_feeds(program, given, hints, seed)
     if trace is not None:
-        write_run_trace(trace, program, feeds)
+        write_run_trace(trace, program, feeds, trace_runs)
     outputs = flat_outputs(program.run(feeds))
     comparisons: list[Comparison] = []
     if peer is not None:

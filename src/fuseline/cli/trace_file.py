@@ -25,15 +25,24 @@ trace_option = click.option(
 )
 
 
-def write_run_trace(path: Path, program: CompiledModel, feeds: Mapping[str, Any]) -> None:
-    """Write the time line of a run of its own. Where it fails, the line up to there is written before the error is
+trace_runs_option = click.option(
+    "--trace-runs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Runs behind each other on the time line; of many short ones some are recorded.",
+)
+
+
+def write_run_trace(path: Path, program: CompiledModel, feeds: Mapping[str, Any], runs: int = 1) -> None:
+    """Write the time line of runs of its own. Where one fails, the line up to there is written before the error is
     raised. Raises E0501 for a program without native code, E0502 for a place that cannot be written."""
     from fuseline.verify.run_trace import FailedRunError, run_trace
 
     _refuse_stdout(path)
     session = native_session(program, "--trace")
     try:
-        deliver(path, run_trace(session, program.record, feeds))
+        deliver(path, run_trace(session, program.record, feeds, runs))
     except FailedRunError as failed:
         deliver(path, failed.trace)
         note(f"time line up to the failure: {path}")

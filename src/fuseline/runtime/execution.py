@@ -138,7 +138,7 @@ class Execution:
         )
         self._bind(native, contents)
         self._outputs = [] if stage else [output_room(spec, evaluate) for spec in program.outputs]
-        self._ranges = None if len(native) == len(program.steps) else _ranges(program)
+        self._ranges = None if len(native) == len(program.steps) else ranges_of(program)
         self._rows = sum(1 for _ in rows_of(native))
         self._copies: dict[int, Array] = {}
 
@@ -262,7 +262,7 @@ def output_room(spec: TensorSpec, evaluate: SizeEvaluator) -> tuple[tuple[int, .
     return shape, element, room
 
 
-def _ranges(program: Program) -> list[tuple[int, int] | HostCall | Poison]:
+def ranges_of(program: Program) -> list[tuple[int, int] | HostCall | Poison]:
     """The steps as ranges of consecutive rows with what Python does between them."""
     out: list[tuple[int, int] | HostCall | Poison] = []
     row = first = 0

@@ -15,6 +15,9 @@ from fuseline.runtime.tracing import Event, RunTracer
 
 WAIT = "wait"
 
+OVERHEAD = 0.03
+"""What recording many runs adds to their time, at most, as a part of it."""
+
 
 class FailedRunError(Exception):
     """A run that failed; `trace` is the time line up to there, the cause is the failure."""
@@ -27,12 +30,13 @@ class FailedRunError(Exception):
 def run_trace(session: Session, record: CompileRecord, feeds: Mapping[str, Any], runs: int = 1) -> bytes:
     """Run once to warm up, then `runs` times with a time line, which is the answer: one track per thread, the caller's
     first; bars are runs, dispatches (`args`: source nodes, executable, family, what was predicted), operators of the
-    host, and waiting at barriers.
+    host, and waiting at barriers. Of many short runs one in several is recorded, so that recording takes less than
+    `OVERHEAD` of their time; the title says how many.
 
     Raises FailedRunError from the FuselineError of a run, with the time line up to there; else as `RunTracer` does.
     """
     problem: Exception | None = None
-    with RunTracer(session) as tracer:
+    with RunTracer(session, OVERHEAD if runs > 1 else None) as tracer:
         try:
             tracer.run(feeds)
             tracer.forget()
@@ -43,7 +47,8 @@ def run_trace(session: Session, record: CompileRecord, feeds: Mapping[str, Any],
     tracks = {0: "caller", **{number: f"worker {number}" for number in range(1, tracer.threads)}}
     spans = list(_spans(tracer.events, record))
     failure = [] if problem is None else [_failure(problem, tracer.events)]
-    trace = trace_json(f"run {record.model}", tracks, spans, failure)
+    sampled = f", one run in {tracer.every} recorded" if tracer.every > 1 else ""
+    trace = trace_json(f"run {record.model}{sampled}", tracks, spans, failure)
     if problem is not None:
         raise FailedRunError(trace) from problem
     return trace

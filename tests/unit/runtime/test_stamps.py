@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -52,12 +54,33 @@ def test_a_barrier_stands_before_the_stamp_that_begins(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_every_command_of_every_iteration_has_words_of_its_own(threads: int) -> None:
+def test_every_moment_of_every_iteration_has_a_word_of_its_own(threads: int) -> None:
     table = _table(threads)
-    numbered = np.arange(len(table.ticks))
+    words = len(table.room.last_run()[0][0]) if table.room.begin_run() else 0
+    numbered = np.arange(words)
     parts = [table.of(stamped, numbered) for stamped in table.stamped]
     assert [part.shape for part in parts] == [(1, 2, threads)] * 2 + [(4, 2, threads)] * 2
-    assert sorted(np.concatenate([part.ravel() for part in parts]).tolist()) == numbered.tolist()
+    assert sorted({word for part in parts for word in part.ravel().tolist()}) == numbered.tolist()
+
+
+def test_a_command_begins_with_the_end_of_the_one_before_where_nothing_is_in_between() -> None:
+    steps = [_command(2), _command(3), Loop(4, (_command(2), _command(7))), _command(1), _command(2)]
+    shares = share_grids(steps, 1, EVALUATE)
+    for starts, expected in (((), [1, 3, 5]), ((1, 6), [3])):
+        found = StampedTable(steps, shares, 1, EVALUATE, 0, starts).stamped
+        assert [n for n, (a, b) in enumerate(pairwise(found), 1) if a.end == b.begin] == expected
+        assert all(one.end > one.begin for one in found)
+
+
+def test_each_run_has_words_of_its_own_that_are_zero() -> None:
+    room, seen = stamps.Room(3), set[int]()
+    for _ in range(2 + stamps._BLOCK_WORDS // 3):  # pyright: ignore[reportPrivateUsage]
+        address = room.begin_run()
+        block, slot = room.last_run()
+        assert block[slot].ctypes.data == address and not block[slot].any()
+        block[slot] = 7
+        seen.add(slot)
+    assert 0 in seen and len(seen) == stamps._BLOCK_WORDS // 3  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_thread_without_workgroups_has_no_part() -> None:

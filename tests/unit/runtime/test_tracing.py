@@ -115,3 +115,26 @@ def test_runs_before_forget_are_dropped() -> None:
         tracer.forget()
         tracer.run(feeds)
     assert [event.kind for event in tracer.events].count("run") == 1
+
+
+def test_of_short_runs_some_are_recorded_and_all_are_answered() -> None:
+    model, feeds = onnx_model(PRODUCTS, w=_floats(96, 96)), {"x": _floats(3, 96)}
+    session = _session(model, 1)
+    expected = session.run(feeds)["y"]
+    with RunTracer(session, overhead=1e-6) as tracer:  # so little that more than one run has to be left out
+        for _ in range(40):
+            assert np.array_equal(tracer.run(feeds)["y"], expected)
+    assert tracer.every > 40
+    assert [event.kind for event in tracer.events].count("run") == 1
+    with RunTracer(session, overhead=1e9) as tracer:
+        for _ in range(5):
+            tracer.run(feeds)
+    assert tracer.every == 1 and [event.kind for event in tracer.events].count("run") == 5
+
+
+def test_a_program_without_host_operators_is_one_stay_from_its_first_command_to_its_last() -> None:
+    session = _session(onnx_model(PRODUCTS, w=_floats(96, 96)), 2, fusion="none")
+    _, events = _traced(session, {"x": _floats(200, 96)})
+    (native,) = [event for event in events if event.kind == "native"]
+    mine = [event for event in events if event.kind == "command" and event.thread == 0]
+    assert native.begin == mine[0].begin and native.end == mine[-1].end

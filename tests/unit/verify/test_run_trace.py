@@ -23,7 +23,8 @@ def _floats(*shape: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("runs", [1, 3])
-def test_bars_are_dispatches_with_their_nodes(runs: int) -> None:
+def test_bars_are_dispatches_with_their_nodes(runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fuseline.verify.run_trace.OVERHEAD", 1e9)
     program = fuseline.compile(onnx_model(TEXT, w=_floats(64, 32)), threads=1, cache=False)
     assert isinstance(program.session, Session)
     found = json.loads(run_trace(program.session, program.record, {"x": _floats(7, 64)}, runs))
@@ -42,3 +43,12 @@ def test_a_failed_run_leaves_its_line() -> None:
         run_trace(program.session, program.record, {"x": _floats(7, 63)})
     events = json.loads(caught.value.trace)["traceEvents"]
     assert [event["name"] for event in events if event["ph"] == "i"] == ["error E0203"]
+
+
+def test_the_title_says_that_runs_were_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fuseline.verify.run_trace.OVERHEAD", 1e-9)
+    program = fuseline.compile(onnx_model(TEXT, w=_floats(64, 32)), threads=1, cache=False)
+    assert isinstance(program.session, Session)
+    found = json.loads(run_trace(program.session, program.record, {"x": _floats(7, 64)}, 5))["traceEvents"]
+    titles = [event["args"]["name"] for event in found if event["name"] == "process_name"]
+    assert "one run in" in titles[0] and [event.get("cat") for event in found].count("run") == 1

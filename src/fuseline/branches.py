@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 
+from fuseline import executors
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
@@ -58,7 +59,7 @@ def _install_branches(function: FuncOp, options: CompileOptions, compile_branch:
     """Make the declared host operator one that runs either of two programs; answers them (none where it is no such
     operator)."""
     from fuseline.frontends.onnx.branches import branches_of
-    from fuseline.runtime.branches import EXECUTOR, Branch, pack_branches
+    from fuseline.runtime.branches import Branch, pack_branches
 
     node = function.attributes.get("fuseline.onnx_node")
     found = branches_of(base64.b64decode(node.data)) if isinstance(node, StringAttr) else None
@@ -73,7 +74,7 @@ def _install_branches(function: FuncOp, options: CompileOptions, compile_branch:
         function.attributes["fuseline.onnx_node"] = StringAttr(
             base64.b64encode(pack_branches(found.condition, then, otherwise)).decode()
         )
-        function.attributes["fuseline.executor"] = StringAttr(EXECUTOR)
+        function.attributes["fuseline.executor"] = StringAttr(executors.BRANCHES)
     return programs
 
 

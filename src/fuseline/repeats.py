@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 
+from fuseline import executors
 from fuseline.compile_options import CompileOptions
 from fuseline.ir.provenance import provenance
-from fuseline.ir.repeat import TEXT_EXECUTOR, MlirText, decoded
+from fuseline.ir.repeat import MlirText, decoded
 from fuseline.report.records import CompileRecord, decode
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ def compile_repeats(
 
 
 def _is_text(function: FuncOp) -> bool:
-    return function.attributes.get("fuseline.executor") == StringAttr(TEXT_EXECUTOR)
+    return function.attributes.get("fuseline.executor") == StringAttr(executors.REPEAT_TEXTS)
 
 
 def _install(function: FuncOp, label: str, options: CompileOptions, compile_program: CompileProgram) -> list[Artifact]:
-    from fuseline.runtime.repeats import EXECUTOR, pack_repeat
+    from fuseline.runtime.repeats import pack_repeat
 
     data = function.attributes["fuseline.onnx_node"]
     assert isinstance(data, StringAttr)
@@ -52,7 +53,7 @@ def _install(function: FuncOp, label: str, options: CompileOptions, compile_prog
     programs = {name: compile_program(MlirText(text, label), options) for name, text in node.texts.items()}
     packed = base64.b64encode(pack_repeat(node.header, programs)).decode()
     function.attributes["fuseline.onnx_node"] = StringAttr(packed)
-    function.attributes["fuseline.executor"] = StringAttr(EXECUTOR)
+    function.attributes["fuseline.executor"] = StringAttr(executors.REPEATS)
     return [*programs.values()]
 
 

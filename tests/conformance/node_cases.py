@@ -18,6 +18,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from fuseline import executors
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
@@ -32,7 +33,7 @@ from tests.proved import ProvedProgram
 PARAMETER_ELEMENTS = 64
 RANDOM = ("Bernoulli", "RandomNormalLike", "RandomUniformLike")
 onnx_host.install()
-assert host.executor(onnx_host.EXECUTOR)
+assert host.executor(executors.ONNX)
 
 Result: TypeAlias = "tuple[list[list[Any]], Sequence[HostOpRecord]]"
 """The outputs of every run, and what ran on the host."""

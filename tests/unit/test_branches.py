@@ -11,6 +11,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
+from fuseline import executors
 from fuseline.branches import compile_branches, record_branches
 from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
@@ -19,7 +20,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.phase_runner import run_phases
 from fuseline.report.records import CompileRecord, HostOpRecord, decode
 from fuseline.runtime.artifact import Artifact
-from fuseline.runtime.branches import EXECUTOR, execute
+from fuseline.runtime.branches import execute
 from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from tests.graphs.onnx_text import onnx_model
@@ -71,7 +72,7 @@ def test_the_host_operator_runs_either_program():
     assert [len(branch.operands) for branch, _ in compiler.asked] == [1, 1]
     assert all(options.shapes is None and options.threads == 1 for _, options in compiler.asked)
     function = _declared(module)
-    assert function.attributes["fuseline.executor"] == StringAttr(EXECUTOR)
+    assert function.attributes["fuseline.executor"] == StringAttr(executors.BRANCHES)
     node = function.attributes["fuseline.onnx_node"]
     assert isinstance(node, StringAttr)
     x = np.random.default_rng().standard_normal((4, 2)).astype(np.float32)
@@ -89,7 +90,7 @@ def test_a_branch_that_no_run_can_take_is_an_error_of_its_own(which: int):
     answers: list[Any] = [_program("Neg"), _program("Neg")]
     answers[which] = FuselineError("E0103", "no such operator", node="odd")
     assert compile_branches(module, ctx, OPTIONS, _Compiler(*answers)) == {"choose": [_program("Neg")]}
-    assert _declared(module).attributes["fuseline.executor"] == StringAttr(EXECUTOR)
+    assert _declared(module).attributes["fuseline.executor"] == StringAttr(executors.BRANCHES)
 
 
 def test_two_such_branches_stay_with_the_host():

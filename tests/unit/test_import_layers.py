@@ -21,11 +21,13 @@ _LOW = (
     "errors",
     "border",
     "buffers",
+    "executors",
     "scalar_code",
     "size_requirement",
     "weight_layouts",
     "report.records",
     "report.edge_counts",
+    "report.launches",
     "version",
 )
 _MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target", "targets.compiled_kernel")
@@ -41,6 +43,7 @@ _DESCRIBED = ("targets.description_file", "targets.file_locations", "targets.dis
 ALLOWED: dict[str, tuple[str, ...]] = {
     "errors": (),
     "buffers": (),
+    "executors": (),
     "scalar_code": (),
     "size_requirement": (),
     "version": (),
@@ -53,9 +56,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "compile_options": ("arguments", "ir.fuel", "ir.kernel_choice"),
     "report.records": (),
     "report.edge_counts": ("report.records",),
+    "report.launches": ("report.records",),
     "report": ("errors",),
-    "runtime": ("errors", "buffers", "scalar_code", "size_requirement", "weight_layouts"),
-    "runtime.command": ("errors", "buffers", "scalar_code", "size_requirement", "border", "runtime"),
+    "runtime": ("errors", "buffers", "executors", "scalar_code", "size_requirement", "weight_layouts"),
+    "runtime.command": ("errors", "buffers", "executors", "scalar_code", "size_requirement", "border", "runtime"),
     "ir": _LOW,
     "ir.kernel_choice": (),
     "analysis": (*_LOW, "ir"),
@@ -123,6 +127,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "errors": (),
     "buffers": (),
+    "executors": (),
     "scalar_code": (),
     "size_requirement": (),
     "weight_layouts": ("numpy",),

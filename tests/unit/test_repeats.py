@@ -10,14 +10,14 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, f32
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
+from fuseline import executors
 from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
 from fuseline.interop import repeated_texts
-from fuseline.ir.repeat import TEXT_EXECUTOR, RepeatNode, declare_repeat, decoded
+from fuseline.ir.repeat import RepeatNode, declare_repeat, decoded
 from fuseline.repeats import compile_repeats, record_repeats
 from fuseline.report.records import CompileRecord, HostOpRecord
 from fuseline.runtime import host
-from fuseline.runtime.repeats import EXECUTOR
 
 BODY = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   %y = arith.addf %x, %x : tensor<2xf32>
@@ -52,16 +52,17 @@ def _run(executor: str, node: bytes) -> Any:
 
 def test_a_declaration_has_the_programs_as_text():
     _, declared = _module()
-    assert decoded(_data(declared)) == NODE and declared.attributes["fuseline.executor"] == StringAttr(TEXT_EXECUTOR)
-    assert repeated_texts.EXECUTOR == TEXT_EXECUTOR
-    np.testing.assert_array_equal(_run(TEXT_EXECUTOR, _data(declared)), [12, -16])
+    assert decoded(_data(declared)) == NODE and declared.attributes["fuseline.executor"] == StringAttr(
+        executors.REPEAT_TEXTS
+    )
+    np.testing.assert_array_equal(_run(executors.REPEAT_TEXTS, _data(declared)), [12, -16])
 
 
 def test_programs_are_compiled_and_packed():
     module, declared = _module()
     found = compile_repeats(module, CompileOptions(threads=1), compile_program)
-    assert declared.attributes["fuseline.executor"] == StringAttr(EXECUTOR)
-    np.testing.assert_array_equal(_run(EXECUTOR, _data(declared)), [12, -16])
+    assert declared.attributes["fuseline.executor"] == StringAttr(executors.REPEATS)
+    np.testing.assert_array_equal(_run(executors.REPEATS, _data(declared)), [12, -16])
     ((loop, programs),) = found.items()
     record = CompileRecord(host_ops=[HostOpRecord(node=loop, op_type="For", reason="computed")])
     record_repeats(record, loop, programs)

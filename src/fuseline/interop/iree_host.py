@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fuseline import executors
 from fuseline.interop.iree_runtime import NAME, Module
 from fuseline.runtime import host
-
-EXECUTOR = "iree"
-"""The name under which artifacts ask for it."""
 
 MODULES_KEPT = 16
 """Modules that are kept loaded; the least recently used goes first."""
@@ -36,7 +34,7 @@ class _Call(NamedTuple):
 
 def install() -> None:
     """Let the runtime run IREE's code here."""
-    host.register(EXECUTOR, execute, lambda node: NAME)
+    host.register(executors.IREE, execute, lambda node: NAME)
 
 
 def execute(node: bytes, operands: Sequence[Any]) -> list[Any]:

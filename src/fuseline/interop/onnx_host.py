@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fuseline import executors
 from fuseline.errors import FuselineError
 from fuseline.interop import onnx_reference, onnx_runtime
 from fuseline.interop.host_choice import DIVISIONS, FINITE_ONLY, TOTALS, only_in_onnxruntime, why_numpy
@@ -24,16 +25,13 @@ from fuseline.runtime import host
 if TYPE_CHECKING:
     import onnx
 
-EXECUTOR = "onnx"
-"""The name under which artifacts ask for it."""
-
 OPERATORS_KEPT = 1024
 """Operators that are kept ready; the least recently used goes first."""
 
 
 def install() -> None:
     """Let the runtime run ONNX operators here."""
-    host.register(EXECUTOR, execute, chosen)
+    host.register(executors.ONNX, execute, chosen)
 
 
 def execute(model: bytes, operands: Sequence[Any]) -> list[Any]:

@@ -7,19 +7,17 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from fuseline import executors
 from fuseline.runtime import host
 from fuseline.runtime.repeats import repeat
 
 if TYPE_CHECKING:
     from fuseline.ir.repeat import RepeatNode
 
-EXECUTOR = "repeat-texts"
-"""The name under which programs ask for it."""
-
 
 def install() -> None:
     """Let interpreted programs repeat programs that are text."""
-    host.register(EXECUTOR, execute, lambda node: "fuseline")
+    host.register(executors.REPEAT_TEXTS, execute, lambda node: "fuseline")
 
 
 def execute(node: bytes, operands: Sequence[Any]) -> list[Any]:

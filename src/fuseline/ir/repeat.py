@@ -20,8 +20,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Region
 
-TEXT_EXECUTOR = "repeat-texts"
-"""Who runs programs that are text yet."""
+from fuseline import executors
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,6 @@ def declare_repeat(
 ) -> FuncOp:
     """The declaration of a host operator that repeats programs; `kind` is what reports call it."""
     declared = FuncOp(name, (list(operands), list(results)), Region(), "private")
-    texts = {"host_op": kind, "onnx_node": node.encoded(), "executor": TEXT_EXECUTOR}
+    texts = {"host_op": kind, "onnx_node": node.encoded(), "executor": executors.REPEAT_TEXTS}
     declared.attributes |= {f"fuseline.{key}": StringAttr(text) for key, text in texts.items()}
     return declared

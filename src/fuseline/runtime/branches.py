@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fuseline import executors
 from fuseline.errors import FuselineError
 from fuseline.runtime import host
 from fuseline.runtime.artifact import Artifact, artifact_bytes, artifact_from_bytes
 from fuseline.runtime.program import Program
 from fuseline.runtime.session import Session
-
-EXECUTOR = "branches"
-"""The name under which artifacts ask for it."""
 
 
 class Branch(NamedTuple):
@@ -99,4 +97,4 @@ def programs_of(node: bytes) -> list[Program]:
     return _choice(node).programs()
 
 
-host.register(EXECUTOR, execute, lambda node: "fuseline")
+host.register(executors.BRANCHES, execute, lambda node: "fuseline")

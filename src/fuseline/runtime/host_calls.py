@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fuseline import executors
 from fuseline.errors import FuselineError
 from fuseline.runtime import branches, host, repeats
 from fuseline.runtime.program import HostCall, Program
 
 MISSING = "not installed"
-_PROGRAMS = {branches.EXECUTOR: branches.programs_of, repeats.EXECUTOR: repeats.programs_of}
+_PROGRAMS = {executors.BRANCHES: branches.programs_of, executors.REPEATS: repeats.programs_of}
 _LACKING = {"E0503": MISSING, "E0106": "nothing"}
 
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fuseline import executors
 from fuseline.errors import FuselineError
 from fuseline.runtime import host
-
-EXECUTOR = "index"
-"""The name under which artifacts ask for it."""
 
 
 def execute(node: bytes, operands: Sequence[Any]) -> list[Any]:
@@ -26,4 +24,4 @@ def execute(node: bytes, operands: Sequence[Any]) -> list[Any]:
     return [value]
 
 
-host.register(EXECUTOR, execute)
+host.register(executors.INDEX, execute)

@@ -23,14 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from fuseline import executors
 from fuseline.errors import FuselineError
 from fuseline.runtime import host
 from fuseline.runtime.artifact import Artifact, artifact_bytes, artifact_from_bytes
 from fuseline.runtime.program import Program
 from fuseline.runtime.session import Session
-
-EXECUTOR = "repeats"
-"""The name under which artifacts ask for it."""
 
 Call = Callable[[str, Sequence[Any]], Sequence[Any]]
 """Runs one of the programs, by its name, on its inputs."""
@@ -114,4 +112,4 @@ def programs_of(node: bytes) -> list[Program]:
     return _repeat(node).programs()
 
 
-host.register(EXECUTOR, execute, lambda node: "fuseline")
+host.register(executors.REPEATS, execute, lambda node: "fuseline")

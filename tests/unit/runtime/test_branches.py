@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline import executors
 from fuseline.buffers import BufferRef, TensorSpec
 from fuseline.errors import FuselineError
 from fuseline.runtime import host
 from fuseline.runtime.artifact import Artifact
-from fuseline.runtime.branches import EXECUTOR, Branch, execute, pack_branches, programs_of
+from fuseline.runtime.branches import Branch, execute, pack_branches, programs_of
 
 N = ("sum", ((1, "n"),))
 
@@ -93,5 +94,5 @@ def test_what_a_session_refuses_is_refused(kit: Any) -> None:
 def test_the_executor_is_known_by_its_name(kit: Any) -> None:
     node = pack_branches(0, Branch(_artifact(kit, "double"), (1,)), Branch(_artifact(kit, "double"), (1,)))
     x = _x()
-    (found,) = host.call(host.Call(EXECUTOR, node, "choose", [False]), [np.array(True), x], [x])
+    (found,) = host.call(host.Call(executors.BRANCHES, node, "choose", [False]), [np.array(True), x], [x])
     np.testing.assert_allclose(found, 2 * x, rtol=1e-6)

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
+from fuseline import executors
 from fuseline.analysis.shapes import DIMS_ATTRIBUTE
 from fuseline.analysis.structured import Kind, kind
 from fuseline.ir.build import Emitter, element_of, shape_of
@@ -24,9 +25,6 @@ from fuseline.ir.dim import symbol
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_constant
 from fuseline.ir.fast.direct import result_of
-
-INDEX_EXECUTOR = "index"
-"""Who reads a number that sizes depend on; see `fuseline.runtime.index_values`."""
 
 _SIZE_ARITHMETIC = (
     arith.AddiOp,
@@ -131,6 +129,6 @@ class IndexReads:
         declared = func.FuncOp.external(name, [operand], [IndexType()])
         declared.attributes["fuseline.host_op"] = StringAttr("Index")
         declared.attributes["fuseline.onnx_node"] = StringAttr(base64.b64encode(name.encode()).decode())
-        declared.attributes["fuseline.executor"] = StringAttr(INDEX_EXECUTOR)
+        declared.attributes["fuseline.executor"] = StringAttr(executors.INDEX)
         self.module.body.block.add_op(declared)
         return name

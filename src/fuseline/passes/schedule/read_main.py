@@ -21,6 +21,7 @@ from xdsl.dialects import func, linalg, tensor
 from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from fuseline import executors
 from fuseline.analysis.shapes import ShapeAnalysis, static_numbers
 from fuseline.buffers import BufferRef, TensorSpec
 from fuseline.errors import FuselineError
@@ -45,9 +46,6 @@ from fuseline.size_requirement import SizeRequirement
 
 Symbols: TypeAlias = Mapping[str, func.FuncOp | ExecutableOp]
 """What the module declares, by name."""
-
-HOST_EXECUTOR = "onnx"
-"""Who runs host operators that name nobody else (`fuseline.runtime.host`)."""
 
 
 class MainRead(NamedTuple):
@@ -268,7 +266,7 @@ class _Reader:
         nodes = provenance(op)
         label = ", ".join(nodes) or kind.data
         executor = callee.attributes.get("fuseline.executor")
-        name = executor.data if isinstance(executor, StringAttr) else HOST_EXECUTOR
+        name = executor.data if isinstance(executor, StringAttr) else executors.ONNX
         self._add(HostStep(name, base64.b64decode(text.data), reads, writes, 0, label, nodes=nodes, code=code), op)
 
     def _operand_code(self, op: func.CallOp, callee: func.FuncOp) -> ScalarCode | None:

@@ -15,6 +15,7 @@ from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
 from fuseline.program.schedule import Schedule, bytes_of
 from fuseline.program.steps import DispatchStep, Step, flat_steps
+from fuseline.report.launches import dispatches_launched
 from fuseline.report.records import DispatchRecord, TransientRecord
 
 
@@ -22,7 +23,8 @@ def transient_records(schedule: Schedule, dispatches: Iterable[DispatchRecord], 
     """What lies in the arena of a placed schedule, tensor by tensor in the order in which they are written, and the
     scratch of each wave. A part of a tensor that is written by itself (of a concat) is one of its own. Sizes that only
     the run knows are taken at their bounds, or as they are assumed elsewhere."""
-    lives = _Lives(dispatches)
+    launches = [step.executable for step in flat_steps(schedule.steps) if isinstance(step, DispatchStep)]
+    lives = _Lives(dispatches_launched(dispatches, launches))
     for step in schedule.steps:
         lives.add(step)
     return [*lives.found, *_scratch(schedule, threads)]
@@ -36,14 +38,13 @@ def _scratch(schedule: Schedule, threads: int) -> Iterator[TransientRecord]:
 
 
 class _Lives:
-    """Records as they grow; `found[i]` is of the last tensor at an offset where `at[offset]` is `i`."""
+    """Records as they grow; `found[i]` is of the last tensor at an offset where `at[offset]` is `i`. `launched` are the
+    dispatches of the steps that are some, in order; None for one that no record tells of."""
 
-    def __init__(self, dispatches: Iterable[DispatchRecord]) -> None:
+    def __init__(self, launched: Iterable[DispatchRecord | None]) -> None:
         self.found: list[TransientRecord] = []
         self._at: dict[tuple[int, int], int] = {}
-        self._waiting: dict[str, list[DispatchRecord]] = {}
-        for dispatch in dispatches:
-            self._waiting.setdefault(dispatch.executable, []).append(dispatch)
+        self._launched = iter(launched)
 
     def add(self, step: Step) -> None:
         """What a step, or those of a loop, read and write."""
@@ -55,8 +56,8 @@ class _Lives:
                 self._write(result, step.wave, writer)
 
     def _name(self, step: Step) -> str:
-        waiting = self._waiting.get(step.executable, []) if isinstance(step, DispatchStep) else []
-        return waiting.pop(0).name if waiting else step.label
+        dispatch = next(self._launched) if isinstance(step, DispatchStep) else None
+        return step.label if dispatch is None else dispatch.name
 
     def _read(self, operand: Operand | None, wave: int) -> None:
         """The read tensor lives on, and so does every part of it."""

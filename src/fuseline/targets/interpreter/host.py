@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import IndexType, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from fuseline import executors
 from fuseline.errors import FuselineError
 from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.flow import HostType
@@ -18,9 +19,6 @@ from fuseline.ir.operand_code import code_of
 from fuseline.ir.provenance import node_names
 from fuseline.runtime import host
 from fuseline.runtime.scalar_arithmetic import operands_of
-
-HOST_EXECUTOR = "onnx"
-"""Who runs operators that name nobody else: what a higher layer registers for ONNX nodes."""
 
 
 def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
@@ -36,7 +34,7 @@ def call_declared(declaration: FuncOp, operands: list[Any]) -> Sequence[Any]:
     label = node_names(declaration) or declaration.sym_name.data
     boxed = [isinstance(type_, HostType | IndexType) for type_ in declaration.function_type.outputs]
     name = declaration.attributes.get("fuseline.executor")
-    executor = name.data if isinstance(name, StringAttr) else HOST_EXECUTOR
+    executor = name.data if isinstance(name, StringAttr) else executors.ONNX
     return host.call(host.Call(executor, base64.b64decode(node.data), label, boxed), operands, ())
 
 

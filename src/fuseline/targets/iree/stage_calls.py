@@ -15,12 +15,10 @@ from xdsl.dialects.builtin import DenseResourceAttr, IndexType, StringAttr, Tens
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Region, SSAValue
 
+from fuseline import executors
 from fuseline.ir.context import CompilerContext
 from fuseline.targets.iree.flow.archive import archive_in_memory
 from fuseline.targets.iree.stage_functions import PREFIX, StagedProgram
-
-EXECUTOR = "iree"
-"""Who runs the calls (`interop/iree_host.py`)."""
 
 
 def complete_calls(
@@ -51,7 +49,11 @@ def _declaration(call: CallOp, node: bytes) -> FuncOp:
     types = [value.type for value in call.arguments], [value.type for value in call.res]
     name = call.callee.root_reference.data
     declared = FuncOp(name, types, Region(), "private")
-    texts = {"host_op": name.removeprefix(PREFIX), "onnx_node": base64.b64encode(node).decode(), "executor": EXECUTOR}
+    texts = {
+        "host_op": name.removeprefix(PREFIX),
+        "onnx_node": base64.b64encode(node).decode(),
+        "executor": executors.IREE,
+    }
     declared.attributes |= {f"fuseline.{key}": StringAttr(text) for key, text in texts.items()}
     return declared
 

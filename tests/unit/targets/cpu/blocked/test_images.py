@@ -97,3 +97,17 @@ def test_a_batch_of_constants_is_cut_by_block(groups: int):
     )
     assert any(isinstance(plan, BlockedPlan) and plan.tiles for plan in plans)
     assert all(isinstance(plan, BlockedPlan) and plan.sub_kernels[0].plan.notes["rhs"] == "constant" for plan in plans)
+
+
+@pytest.mark.parametrize("channels", [72, 184])
+def test_channels_of_an_image_that_is_read_by_windows_are_cut_alike(channels: int):
+    """The image has to be made in blocks of channels: none of them is shorter than the others, whose code would have to
+    wait for the run to say by how much."""
+    h, inputs = 65, 8
+    p = Program((1, h, h, inputs), (inputs, channels), (3, 3, channels), constants=[1, 2])
+    maps = [dims_map(5, [0, 1, 2, 4]), dims_map(5, [4, 3]), dims_map(5, [0, 1, 2, 3])]
+    y = p.relu(p.multiply_add(p.x[0], p.x[1], p.zeros(1, h, h, channels), maps, "ppppr"))
+    view = p.dispatch(depthwise(p, y, p.x[2], 1, h, h, channels))
+    for plan in check(view, lambda x, w, f: [expected_convolution(np.maximum(x @ w, 0), f)], threads=(1,)):
+        assert isinstance(plan, BlockedPlan) and plan.tiles
+        assert [tile.rest for tile in plan.tiles if tile.full == channels] == [None]

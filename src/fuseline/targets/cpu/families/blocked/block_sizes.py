@@ -7,17 +7,20 @@ from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.isa.description import Machine
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512)
-"""Points per block along a loop that does not run along the lanes; along one that does, multiples of two vectors, and
-of one where a window has it: its tiles are one vector wide, and a block that ends in mid-vector is slow."""
+"""Points per block along a loop that does not run along the lanes; along one that does, multiples of two vectors, of
+one where a window has it (its tiles are one vector wide), and what divides the loop: a block whose length only the run
+tells is slow."""
 
 
-def block_sizes(extent: Dim, vectors: int, machine: Machine) -> list[int]:
-    """Sizes of blocks along a loop; `vectors` are a step of it along the lanes, 0 for a loop across them."""
+def block_sizes(extent: Dim, vectors: int, machine: Machine, *, whole: bool) -> list[int]:
+    """Sizes of blocks along a loop; `vectors` are a step of it along the lanes, 0 for a loop across them; `whole`:
+    whether blocks had better be of one length."""
     bound = upper_bound(extent)
     likely = min(estimated(extent), bound) if bound is not None else estimated(extent)
     if vectors:
         found = {2 * machine.f32_lanes * n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)}
         found.update(_divisors(extent, machine.f32_lanes) if vectors == 1 else ())
+        found.update(size for size in (_divisors(extent, 1) if whole else ()) if size > machine.f32_lanes)
     else:
         found = {*SIZES, *(-(-likely // n) for n in (2, 3, 4, 5, 6, 8))}
     inside = sorted(size for size in found if bound is None or size < bound)

@@ -12,6 +12,9 @@ TILE_ROLES = ("OH", "OW", "OC", "IC", "M", "N", "K")
 """Height, width and channels of a convolution's result, its input channels; rows, columns and summed loop of a
 contraction."""
 
+LARGEST_TILE = 1 << 16
+"""The largest multiple that a loop may be asked to be of."""
+
 TILE_CLASSES = ("pointwise", "depthwise")
 """Convolutions with multiples of their own: those of one window element, which are products over the loops of an image,
 and those of each channel by itself (`OC` is the channel)."""

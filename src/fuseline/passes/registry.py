@@ -112,6 +112,7 @@ def parse_specs(pipeline: str, phases: Mapping[str, Sequence[str]] | None = None
         raise FuselineError(
             "E0304", _one_line(error), node=pipeline, hint="write pass{option=1 other=a},pass2"
         ) from error
+    _require_once(pipeline)
     groups = phases or {}
     return [
         one
@@ -122,15 +123,34 @@ def parse_specs(pipeline: str, phases: Mapping[str, Sequence[str]] | None = None
     ]
 
 
+def _require_once(pipeline: str) -> None:
+    """Raises E0304 for an option that a pass is given twice: the first would count for nothing."""
+    for name, options in re.findall(r"([\w-]+)\{([^}]*)\}", re.sub(r'"[^"]*"', '""', pipeline)):
+        given = [word.partition("=")[0].replace("_", "-") for word in options.split()]
+        twice = next((word for word in given if given.count(word) > 1), None)
+        if twice is not None:
+            raise FuselineError("E0304", f"{twice} is given twice", node=name, hint="leave one of them out")
+
+
 def make_pass(spec: ArgSpec | str) -> ModulePass:
     """The pass that one specification (or a bare name) describes; raises as `parse_passes`."""
     if isinstance(spec, str):
         spec = ArgSpec(spec, {})
     kind = load_pass(spec.name)
+    _require_items(kind, spec)
     try:
         return kind.from_spec(spec)
     except ValueError as error:
         raise FuselineError("E0304", str(error), node=spec.name, hint=_options(kind)) from error
+
+
+def _require_items(kind: type[ModulePass], spec: ArgSpec) -> None:
+    """Raises E0304 for a list without items: left out it would mean something else."""
+    lists = {field.name for field in dataclasses.fields(kind) if str(field.type).startswith("tuple")}
+    for option, items in spec.parameters.items():
+        if option.replace("-", "_") in lists and not items:
+            hint = "give it items (a,b), or leave it out"
+            raise FuselineError("E0304", f"{option} is an empty list", node=spec.name, hint=hint)
 
 
 def _options(kind: type[ModulePass]) -> str:

@@ -34,7 +34,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from fuseline.errors import FuselineError
-from fuseline.ir.target_description import NUMERICS, TILE_CLASSES, TILE_ROLES, TargetDescription, TargetRules
+from fuseline.ir.target_description import (
+    LARGEST_TILE,
+    NUMERICS,
+    TILE_CLASSES,
+    TILE_ROLES,
+    TargetDescription,
+    TargetRules,
+)
 from fuseline.targets.caps_file import caps_of
 from fuseline.targets.description_file import costs_of, is_positive
 from fuseline.targets.dispatch_caps import DispatchCaps
@@ -42,7 +49,6 @@ from fuseline.targets.file_locations import location_of
 
 _FIELDS = {field.name: field for field in dataclasses.fields(TargetDescription)}
 _TABLES = ("limits", "fusion")
-_LARGEST_TILE = 1 << 16
 _RULES = ("rules", "only", "without")
 
 Multiples = tuple[tuple[str, int], ...]
@@ -105,8 +111,8 @@ def _of_class(value: object, name: str, path: Path) -> Multiples:
 
 def _by_role(table: Mapping[str, object], where: str, roles: tuple[str, ...], path: Path) -> Multiples:
     for role, multiple in table.items():
-        if role not in roles or not is_positive(multiple) or int(str(multiple)) > _LARGEST_TILE:
-            hint = f"a table of positive integers, at most {_LARGEST_TILE}, for {', '.join(roles)}"
+        if role not in roles or not is_positive(multiple) or int(str(multiple)) > LARGEST_TILE:
+            hint = f"a table of positive integers, at most {LARGEST_TILE}, for {', '.join(roles)}"
             at = location_of(path, where, role)
             raise FuselineError("E0501", f"{where}: {role} = {multiple!r}", node=at, hint=hint)
     return tuple((role, int(str(multiple))) for role, multiple in table.items())

@@ -22,14 +22,16 @@ _HINT = (
 )
 
 
-def checked(rule: FusionRule) -> FusionRule:
-    """`rule` with its answers checked. They raise E0704, naming the rule and the candidate, where they are none."""
+def checked(rule: FusionRule, from_: str = "") -> FusionRule:
+    """`rule`, which comes `from_` a file or package, with its answers checked. They raise E0704, naming the rule and
+    the candidate, where they are none."""
 
     class CheckedRule(FusionRule):
         __doc__ = type(rule).__doc__
         name = rule.name
         after = rule.after
         shape = rule.shape
+        origin = from_
 
         def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
             answer = _asked(rule, merge, graph)

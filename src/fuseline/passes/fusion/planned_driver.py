@@ -220,9 +220,15 @@ class PlannedDriver(Driver):
             f"{planned.name} cannot be one dispatch: {producer.name} -> {consumer.name}: {refusal.code}: "
             f"{refusal.detail}"
         )
-        raise FuselineError(
-            "E0703", message, node=", ".join((*producer.nodes, *consumer.nodes)) or producer.name, hint=_hint(refusal)
-        )
+        rule = self._forbidding_rule(pieces, producer, consumer) if isinstance(refusal, Forbid) else ""
+        nodes = ", ".join((*producer.nodes, *consumer.nodes)) or producer.name
+        raise FuselineError("E0703", message, node=nodes, hint=_hint(refusal, rule))
+
+    def _forbidding_rule(self, pieces: Sequence[Group], producer: Node, consumer: Node) -> str:
+        """The name of the rule that forbids `pieces` as one, or the two ops."""
+        whole = self.forbidding.together(pieces)
+        one = whole or self._judge(Merge(self.group_of[producer], self.group_of[consumer], self.target))
+        return one.rule
 
     def _edge_between(self, pieces: Sequence[Group]) -> tuple[Node, Node] | None:
         for piece in pieces:
@@ -237,9 +243,9 @@ def _is_lone_concat(group: Group) -> bool:
     return len(group.members) == 1 and group.members[0].kind is Kind.CONCAT
 
 
-def _hint(refusal: WhyNot) -> str:
-    if isinstance(refusal, Forbid):
-        return "a rule from outside forbids it: take one of the two out of the group, or leave that rule out"
+def _hint(refusal: WhyNot, rule: str) -> str:
+    if rule:
+        return f"the rule {rule} forbids it: take one of the two out of the group, or leave that rule out"
     at = f" at {refusal.at}" if refusal.at else ""
     return (
         f"docs/why-not.md explains {refusal.code}{at}; take one of the two out of the group, or add the op that is "

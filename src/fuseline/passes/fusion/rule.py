@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -129,11 +129,13 @@ class FusionRule(ABC):
     """One kind of legal merge.
 
     `after` names rules that must have had their chance first; `shape` says which merged group the rule is about.
+    `origin` is the file of a rule from outside.
     """
 
     name: ClassVar[str]
     after: ClassVar[tuple[str, ...]] = ()
     shape: ClassVar[Shape] = Shape.SHARED
+    origin: ClassVar[str] = ""
 
     @abstractmethod
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
@@ -215,12 +217,7 @@ def order_rules(rules: Iterable[FusionRule]) -> list[FusionRule]:
     waiting: dict[str, FusionRule] = {}
     for rule in rules:
         if rule.name in waiting or rule.name in RESERVED_NAMES:
-            raise FuselineError(
-                "E0704",
-                f"two rules are called {rule.name}",
-                node=rule.name,
-                hint="`fuseline compile --list-rules` lists the names",
-            )
+            raise _second_of_its_name(rule, waiting.get(rule.name))
         waiting[rule.name] = rule
     for rule in waiting.values():
         unknown = set(rule.after) - waiting.keys()
@@ -232,6 +229,32 @@ def order_rules(rules: Iterable[FusionRule]) -> list[FusionRule]:
     while waiting:
         ready = sorted(name for name, rule in waiting.items() if set(rule.after) <= done.keys())
         if not ready:
-            raise FuselineError("E0704", f"rules wait for each other: {', '.join(sorted(waiting))}", node=min(waiting))
+            raise _cycle(waiting)
         done |= {name: waiting.pop(name) for name in ready}
     return list(done.values())
+
+
+def _second_of_its_name(rule: FusionRule, first: FusionRule | None) -> FuselineError:
+    """What to say of a rule whose name is taken, by `first` or by what decisions call something else."""
+    where = [_file_of(one) for one in (first, rule) if one is not None]
+    said = (
+        f"two rules are called {rule.name}: in {' and in '.join(where)}"
+        if first is not None
+        else (f"{rule.name}, in {where[0]}, has a name that decisions give to something else")
+    )
+    return FuselineError("E0704", said, node=rule.name, hint="`fuseline compile --list-rules` lists the names")
+
+
+def _file_of(rule: FusionRule) -> str:
+    return "the tree" if is_builtin(rule) else rule.origin or type(rule).__module__
+
+
+def _cycle(waiting: Mapping[str, FusionRule]) -> FuselineError:
+    """What to say of rules that wait for each other: those of one circle, each with the one that it waits for."""
+    path = [min(waiting)]
+    while path.count(path[-1]) == 1:
+        path.append(min(name for name in waiting[path[-1]].after if name in waiting))
+    circle = path[path.index(path[-1]) : -1]
+    said = ", ".join(f"{name} after {later}" for name, later in zip(circle, [*circle[1:], circle[0]], strict=True))
+    hint = f"leave {circle[0]} out of the `after` of one of them"
+    return FuselineError("E0704", f"rules wait for each other: {said}", node=min(circle), hint=hint)

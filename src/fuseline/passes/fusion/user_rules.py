@@ -50,12 +50,12 @@ class _Found:
 
 def load_rules(path: Path) -> list[FusionRule]:
     """The rules of a user's file, their answers checked. Raises E0704 for a file that has none."""
-    return [checked(found.rule) for found in _file_rules(path)]
+    return [checked(found.rule, found.origin) for found in _file_rules(path)]
 
 
 def installed_rules() -> list[FusionRule]:
     """The rules of installed packages, their answers checked. Raises E0704 as `load_rules` does."""
-    return [checked(found.rule) for found in _package_rules()]
+    return [checked(found.rule, found.origin) for found in _package_rules()]
 
 
 def user_rules(paths: Iterable[Path]) -> tuple[FusionRule, ...]:
@@ -94,6 +94,9 @@ def rules_asked(
     more = (*more, *(rule for path in target.files for rule in load_rules(Path(path))))
     require_known("rules", only, more, "E0304", asker)
     require_known("without", without, more, "E0304", asker)
+    both = [name for name in only if name in without]
+    if both:
+        raise FuselineError("E0304", f"{both[0]} is in rules and in without", node=asker, hint="leave it out of one")
     for name in (*target.only, *target.without):
         require_known("the target's rules", [name], more, "E0501", target.locations.get(name, ""))
     return chosen_rules(more, _left_by(target, only, besides), (*without, *target.without))

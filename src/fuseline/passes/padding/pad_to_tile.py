@@ -33,6 +33,7 @@ from fuseline.analysis.evaluation.program import Scope as Values
 from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
+from fuseline.errors import FuselineError
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.context import CompilerContext
@@ -41,7 +42,7 @@ from fuseline.ir.fast.create import create_fill, create_pad
 from fuseline.ir.functions import functions
 from fuseline.ir.provenance import provenance
 from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
-from fuseline.ir.target_description import TILE_ROLES
+from fuseline.ir.target_description import LARGEST_TILE, TILE_ROLES
 from fuseline.passes.layout.rewriting.generics import finish, rebuilt
 from fuseline.passes.layout.rewriting.scope import Ledger, Scope
 from fuseline.passes.padding.tile_loops import ClassMultiples, tile_extents, unknown_loops
@@ -64,8 +65,13 @@ class PadToTilePass(ModulePass):
     k: int = 0
 
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Grow the ops of every function whose target has multiples; the options win over those of the target."""
-        chosen = zip(TILE_ROLES, (self.oh, self.ow, self.oc, self.ic, self.m, self.n, self.k), strict=True)
+        """Grow the ops of every function whose target has multiples; the options win over those of the target. Raises
+        FuselineError: E0304 for a multiple that is none."""
+        chosen = list(zip(TILE_ROLES, (self.oh, self.ow, self.oc, self.ic, self.m, self.n, self.k), strict=True))
+        for role, multiple in chosen:
+            if not 0 <= multiple <= LARGEST_TILE:
+                hint = f"a multiple is a number up to {LARGEST_TILE}; 0 takes that of the target"
+                raise FuselineError("E0304", f"{role.lower()} is {multiple}", node=self.name, hint=hint)
         multiples = {**dict(ctx.target.tile_multiples), **{role: multiple for role, multiple in chosen if multiple}}
         if all(multiple <= 1 for multiple in multiples.values()) and not ctx.target.has_tiles:
             return

@@ -96,7 +96,7 @@ def test_every_rule_has_a_name_to_choose_it_by():
         ("{rules=elementwise-cluster}", 1),
         ("{rules=row-chain,elementwise-cluster}", 1),
         ("{rules=slice-epilogue}", 2),
-        ("{rules=elementwise-cluster without=elementwise-cluster}", 2),
+        ("{rules=row-chain,elementwise-cluster without=root-chain}", 1),
         ("{level=none}", 2),
         ("{fusion=none}", 2),
         ("{fusion=none level=none}", 2),

@@ -25,7 +25,7 @@ from fuseline.analysis.segment_boundaries import stored_strides
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.source_paths import coordinates_of
 from fuseline.analysis.structured import Kind, StructuredOp, kind
-from fuseline.ir.costs import MachineCosts
+from fuseline.ir.costs import LINE_BYTES, MachineCosts
 from fuseline.ir.dim import Dim
 
 BOX_BYTES = 112 * 1024
@@ -36,9 +36,6 @@ EVALUATION_SHARE = 0.02
 
 LEAST_BLOCKS = 16
 """Blocks that are left for threads to share, at least: higher ones are not made."""
-
-LINE_BYTES = 64
-"""Of a cache line."""
 
 LONG_RUN_LINES = 4
 """Cache lines of a run from which on it begins with one."""

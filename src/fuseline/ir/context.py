@@ -34,7 +34,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.tensor_casts import ON_TENSORS
 from fuseline.ir.tensor_ext import TensorExt
 from fuseline.ir.tensor_ops import Tensor
-from fuseline.ir.util import Util
+from fuseline.ir.util_dialect import Util
 from fuseline.report.records import CompileRecord
 from fuseline.size_requirement import Relation, SizeRequirement
 

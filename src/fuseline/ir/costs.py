@@ -17,6 +17,10 @@ ASSUMED_SIZE = 128
 other."""
 
 
+LINE_BYTES = 64
+"""A cache line, bytes."""
+
+
 def assumed_size(size: Dim) -> int:
     """The most that `size` can be, at least 1; every symbol without a bound is taken as `ASSUMED_SIZE`."""
     bound = upper_bound(size)

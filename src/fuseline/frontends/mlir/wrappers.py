@@ -9,7 +9,7 @@ from xdsl.rewriter import Rewriter
 
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE
 from fuseline.errors import FuselineError
-from fuseline.ir import flow, util
+from fuseline.ir import flow, util_dialect
 from fuseline.ir.fast.create import create_constant
 from fuseline.ir.provenance import replace
 from fuseline.ir.tensor_ext import ComputeBarrierOp
@@ -26,17 +26,17 @@ def unsupported(op: Operation, why: str, hint: str | None = None) -> FuselineErr
 def unwrap(module: ModuleOp) -> None:
     """Put values in place of what only names or guards them. Raises FuselineError: E0306 for a global that a run may
     change or nobody gives."""
-    globals_ = {op.sym_name.data: op for op in module.ops if isinstance(op, util.GlobalOp)}
+    globals_ = {op.sym_name.data: op for op in module.ops if isinstance(op, util_dialect.GlobalOp)}
     for op in list(module.walk()):
-        if isinstance(op, util.OptimizationBarrierOp | ComputeBarrierOp):
+        if isinstance(op, util_dialect.OptimizationBarrierOp | ComputeBarrierOp):
             Rewriter.replace_op(op, [], list(op.operands)[: len(op.results)])
-        elif isinstance(op, util.UnfoldableConstantOp):
+        elif isinstance(op, util_dialect.UnfoldableConstantOp):
             replace(op, [constant_op(op, op.value, op.res.type)])
-        elif isinstance(op, util.GlobalLoadOp):
+        elif isinstance(op, util_dialect.GlobalLoadOp):
             replace(op, [_loaded(op, op.target.root_reference.data, globals_)])
-        elif isinstance(op, util.GlobalLoadIndirectOp):
+        elif isinstance(op, util_dialect.GlobalLoadIndirectOp):
             replace(op, [_loaded(op, _addressed(op.address), globals_)])
-        elif isinstance(op, util.GlobalStoreOp):
+        elif isinstance(op, util_dialect.GlobalStoreOp):
             raise unsupported(
                 op, "a run may not change a global", "give the value as an argument and return the new one"
             )
@@ -45,17 +45,17 @@ def unwrap(module: ModuleOp) -> None:
 
 def _erase_unused(module: ModuleOp) -> None:
     for op in list(module.walk()):
-        if isinstance(op, util.GlobalAddressOp | util.GlobalOp):
+        if isinstance(op, util_dialect.GlobalAddressOp | util_dialect.GlobalOp):
             op.detach()
             op.erase()
 
 
 def _addressed(address: SSAValue) -> str:
     maker = address.op if isinstance(address, OpResult) else None
-    return maker.target.root_reference.data if isinstance(maker, util.GlobalAddressOp) else ""
+    return maker.target.root_reference.data if isinstance(maker, util_dialect.GlobalAddressOp) else ""
 
 
-def _loaded(op: Operation, name: str, globals_: dict[str, util.GlobalOp]) -> Operation:
+def _loaded(op: Operation, name: str, globals_: dict[str, util_dialect.GlobalOp]) -> Operation:
     """The value of global `name`, as a constant of the program."""
     source = globals_.get(name)
     if source is None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import Kind
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim, add, minimum, mul, product, upper_bound
 from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.graph import element_bytes
@@ -25,8 +26,6 @@ from fuseline.passes.fusion.group_body import GroupBody
 from fuseline.passes.fusion.loop_classes import Loop
 from fuseline.passes.fusion.node import HEAVY, Node, Read, node_operations
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes, streamed_loops
-
-CACHE_LINE_BYTES = 64
 
 BLOCK_POINTS = 8
 """Grid points that a workgroup of a blocked group has at the least: the rows of a register tile."""
@@ -240,7 +239,7 @@ class Group:
         points = BLOCK_POINTS if self.blocked else 1
         total: Dim = 0
         for value, inner in _kept_values(self):
-            total = add(total, add(mul(inner, points * element_bytes(value)), CACHE_LINE_BYTES))
+            total = add(total, add(mul(inner, points * element_bytes(value)), LINE_BYTES))
         return upper_bound(total)
 
     def bindings(self) -> int:

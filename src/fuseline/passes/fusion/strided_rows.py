@@ -15,15 +15,12 @@ from __future__ import annotations
 
 from math import prod
 
-from fuseline.ir.costs import assumed_size
+from fuseline.ir.costs import LINE_BYTES, assumed_size
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node
-
-LINE_BYTES = 64
-"""A line of memory: rows no longer than this are traversed along memory whatever the order."""
 
 COLUMNS = 128
 """Columns that a workgroup traverses side by side."""
@@ -57,6 +54,7 @@ def _refusal(
     size = assumed_size(graph.num_bytes(node.op.results[number])) // max(elements, 1)
     first = serial.index(True)
     block, row = prod(extents[first:]) * size, extents[-1] * size
+    # rows no longer than a cache line are traversed along memory whatever the order
     if row > LINE_BYTES and block > target.costs.cached_bytes:
         numbers = {"block_bytes": float(block), "cached_bytes": float(target.costs.cached_bytes)}
         return WhyNot("strided-inner", f"{node.name} would walk {block:,} bytes across rows, again", node.name, numbers)

@@ -28,7 +28,7 @@ from fuseline.passes.layout.rewriting.splits_together import SplitsTogether
 VECTOR = 8
 """Elements of a row below which it is traversed one by one: measured 1.8 ns an element, in vectors .3."""
 
-FEW = 256
+FEW_ELEMENTS = 256
 """Elements that one by one cost no more than the launch that is saved."""
 
 
@@ -53,7 +53,7 @@ def _slows(scope: Scope, together: SplitsTogether) -> bool:
     views = [StructuredOp(op) for op in together.splits]
     rows = [_row(scope, view) for view in views]
     elements = max(prod(map(assumed_size, view.loops(scope.shapes))) for view in views)
-    return min(rows) < VECTOR <= max(rows) and elements > FEW
+    return min(rows) < VECTOR <= max(rows) and elements > FEW_ELEMENTS
 
 
 def _row(scope: Scope, view: StructuredOp) -> int:

@@ -16,11 +16,10 @@ from xdsl.ir import BlockArgument, Use
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.arms import subgrids
 from fuseline.dispatch.view import DispatchView
-from fuseline.ir.costs import MachineCosts, assumed_size
+from fuseline.ir.costs import LINE_BYTES, MachineCosts, assumed_size
 from fuseline.ir.dim import Dim, add, product
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.family import Family, Plan
-from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import Refusal, SharingPrice

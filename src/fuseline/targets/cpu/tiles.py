@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from fuseline.ir.costs import ASSUMED_SIZE
+from fuseline.ir.costs import ASSUMED_SIZE, LINE_BYTES
 from fuseline.targets.cpu.isa.core_rates import (
     FMA_LATENCY,
     FMA_PER_CYCLE,
     L1_SETS,
     L2_VECTORS_PER_CYCLE,
-    LINE_BYTES,
     LOADS_PER_CYCLE,
     SHARED_CACHE_BYTES,
 )

@@ -16,7 +16,7 @@ from fuseline.tuning.fit.records import ProgramSamples
 NAMES = ("launch", "barrier", *KINDS)
 """The columns, in the order of `WorkCosts`."""
 
-FEW = 8
+FEW_DISPATCHES = 8
 """A program of fewer dispatches counts for less than others."""
 
 Array = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Classes:
     @property
     def weights(self) -> Array:
         """What the residual of each class is multiplied by: programs count alike, whatever their length."""
-        total = max(float(self.counts.sum()), FEW)
+        total = max(float(self.counts.sum()), FEW_DISPATCHES)
         return np.sqrt(self.counts / total)
 
     def each(self, values: Array) -> Array:

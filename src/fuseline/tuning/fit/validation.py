@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 
 from fuseline.ir.work_costs import WorkCosts
-from fuseline.tuning.fit.classes import FEW, Array, Classes, vector_of
+from fuseline.tuning.fit.classes import FEW_DISPATCHES, Array, Classes, vector_of
 from fuseline.tuning.fit.least_squares import solved
 
 POOLED = "models of few dispatches"
-"""Programs of fewer than `FEW` dispatches, together: a rank correlation of three points says nothing."""
+"""Programs of fewer than `FEW_DISPATCHES` dispatches, together: a rank correlation of three points says nothing."""
 
 
 class Quality(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,10 +49,10 @@ def cross_validated(
         others = [one for one in programs if one.digest != digest]
         costs = solved(others, start)
         predictions += [(one, one.predicted(costs)) for one in programs if one.digest == digest]
-    long = [row for row in predictions if row[0].counts.sum() >= FEW]
+    long = [row for row in predictions if row[0].counts.sum() >= FEW_DISPATCHES]
     rows = [_row(one.model, one.threads, [(one, after)], known) for one, after in long]
     for threads in sorted({one.threads for one in programs}):
-        few = [row for row in predictions if row[0].counts.sum() < FEW and row[0].threads == threads]
+        few = [row for row in predictions if row[0].counts.sum() < FEW_DISPATCHES and row[0].threads == threads]
         rows += [_row(POOLED, threads, few, known)] if few else []
     return rows
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.group import BLOCK_POINTS, CACHE_LINE_BYTES, Group
+from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.loop_classes import loop_classes
 from fuseline.passes.fusion.merging import align, cut_behind, inline_into, joined, merged
 from fuseline.passes.fusion.node import Node
@@ -78,11 +79,11 @@ def test_a_value_in_scratch_is_a_line_of_cache_longer():
     e = p.unary(p.x[0])
     group = chained(p.done(p.binary(e, p.reduce(e), dims_map(2, [0]))))
     assert group.grid == (16,) and not group.blocked
-    assert group.scratch_bytes == 32 * 4 + CACHE_LINE_BYTES
+    assert group.scratch_bytes == 32 * 4 + LINE_BYTES
     q = Program((16, 8), (8, 32))
     rows = chained(q.done(q.reduce(q.matmul(q.x[0], q.x[1]))))
     assert rows.blocked
-    assert rows.scratch_bytes == BLOCK_POINTS * 32 * 4 + CACHE_LINE_BYTES
+    assert rows.scratch_bytes == BLOCK_POINTS * 32 * 4 + LINE_BYTES
 
 
 def test_what_is_read_in_place_needs_no_scratch():

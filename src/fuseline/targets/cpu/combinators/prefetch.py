@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.targets.cpu.emit.microkernel import PrefetchRequests
-from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand
 

@@ -28,5 +28,5 @@ MEMORY_BYTES_PER_CYCLE = 3
 SHARED_CACHE_BYTES = 8 * 1024 * 1024
 """What of the last-level cache one dispatch may count on; one operand of several counts on half."""
 
-LINE_BYTES, L1_SETS = 64, 64
-"""Cache lines and sets of every first-level data cache: addresses 4 KiB apart share a set."""
+L1_SETS = 64
+"""Sets of every first-level data cache: addresses 4 KiB apart share a set."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 import pytest
 
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.targets.cpu.isa import ISA_NAMES, Machine, core_rates, machine
 from fuseline.targets.cpu.isa.avx2 import MACHINE as AVX2
 from fuseline.targets.cpu.isa.avx512 import MACHINE as AVX512
-from fuseline.targets.cpu.isa.core_rates import FMA_LATENCY, FMA_PER_CYCLE, LINE_BYTES
+from fuseline.targets.cpu.isa.core_rates import FMA_LATENCY, FMA_PER_CYCLE
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.link.compile import emit_object

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fuseline.ir import dim as d
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.prefetch import FIRST_CACHE, prefetch_requests
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
@@ -18,7 +19,6 @@ from fuseline.targets.cpu.families.contraction.axes import Operand as RootOperan
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE
 from fuseline.targets.cpu.families.contraction.tile import place
-from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand, Value
 
 

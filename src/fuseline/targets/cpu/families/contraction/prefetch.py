@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
 from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, RhsMode
 from fuseline.targets.cpu.families.contraction.padding_share import share_inside
-from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import Blocks, Tile

@@ -18,6 +18,7 @@ from math import gcd
 from fuseline.analysis.extents_key import extents_key, key_around
 from fuseline.analysis.structural_key import AttributeNumbers
 from fuseline.ir import dim as d
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
 from fuseline.targets.cpu.emit.microkernel import STEPS_PER_ITERATION
 from fuseline.targets.cpu.emit.partial_sums import MOST_STEPS, partial_size
@@ -27,7 +28,7 @@ from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan
 from fuseline.targets.cpu.families.contraction.prefetch import tiles_per_panel
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
 from fuseline.targets.cpu.families.family import Shared
-from fuseline.targets.cpu.isa.core_rates import FMA_PER_CYCLE, LINE_BYTES
+from fuseline.targets.cpu.isa.core_rates import FMA_PER_CYCLE
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import Tile, fits, is_in_tiles, split_in_tiles, split_rows, step_cycles

@@ -12,12 +12,13 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from fuseline.ir import dim as d
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.directions import Direction, direction
 from fuseline.targets.cpu.families.window.loops import WindowLoops
 from fuseline.targets.cpu.families.window.pairs import in_pairs
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
-from fuseline.targets.cpu.isa.core_rates import L1_SETS, LINE_BYTES
+from fuseline.targets.cpu.isa.core_rates import L1_SETS
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import BlockedWork, choose_blocks

@@ -24,6 +24,7 @@ from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
 from fuseline.analysis.operand_access import LinearAccess
 from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands
 from fuseline.dispatch.view import DispatchView
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_groups
@@ -37,7 +38,6 @@ from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known,
 from fuseline.targets.cpu.families.window.loops import Groups, Image, WindowLoops
 from fuseline.targets.cpu.families.window.plan import MOST_PIXELS, filter_note, layout_of, refused_staging
 from fuseline.targets.cpu.families.window.sliding_axes import sliding_axes
-from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import MAX_ROWS, Blocks, cached_rows

@@ -9,13 +9,13 @@ from math import prod
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.ir import dim as d
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WinogradLoops
 from fuseline.targets.cpu.families.winograd.matrices import Filtering
 from fuseline.targets.cpu.families.winograd.shared_form import SharedForm
-from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import RowSplit, Tile, split_in_tiles, split_rows

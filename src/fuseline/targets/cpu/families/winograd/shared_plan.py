@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
 from fuseline.targets.cpu.emit.partial_sums import MOST_STEPS, partial_size
 from fuseline.targets.cpu.families.common_forms import disjoint_groups, groups_by_height
@@ -20,7 +21,6 @@ from fuseline.targets.cpu.families.family import Shared
 from fuseline.targets.cpu.families.winograd.choice import TILE_CYCLES
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
 from fuseline.targets.cpu.families.winograd.shared_form import SharedForm
-from fuseline.targets.cpu.isa.core_rates import LINE_BYTES
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import RowSplit, is_in_tiles, split_in_tiles, step_cycles

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr, TensorType, f32, i3
 from xdsl.ir import Operation
 
 from fuseline.errors import FuselineError
-from fuseline.ir import util
+from fuseline.ir import util_dialect
 from fuseline.ir.context import new_context
 from fuseline.ir.tensor_ext import ComputeBarrierEndOp, ComputeBarrierOp, ComputeBarrierStartOp, TensorExt
 from fuseline.ir.text import parse_module, print_module
@@ -36,7 +36,7 @@ def _module(text: str) -> list[Operation]:
 )
 def test_globals(text: str, mutable: bool, visibility: str | None, valued: bool):
     (op,) = _module(text)
-    assert isinstance(op, util.GlobalOp) and op.sym_name.data == "g"
+    assert isinstance(op, util_dialect.GlobalOp) and op.sym_name.data == "g"
     assert (op.mutable is not None, op.value is not None) == (mutable, valued)
     assert op.sym_visibility == (StringAttr(visibility) if visibility else None)
     assert op.type == (TensorType(i32, [2]) if "tensor" in text else i32) and ("kept" in op.attributes) == (
@@ -52,16 +52,16 @@ def test_a_global_has_a_type(text: str):
 
 @pytest.mark.parametrize("word", ["", "immutable "])
 def test_loads_and_stores(word: str):
-    load = op_of(util.GlobalLoadOp, f"%r = util.global.load {word}@g : tensor<2xf32>")
+    load = op_of(util_dialect.GlobalLoadOp, f"%r = util.global.load {word}@g : tensor<2xf32>")
     assert load.target == SymbolRefAttr("g") and load.res.type == TensorType(f32, [2])
-    store = op_of(util.GlobalStoreOp, f"util.global.store %x, {word}@g {{kept}} : f32", "%x: f32")
+    store = op_of(util_dialect.GlobalStoreOp, f"util.global.store %x, {word}@g {{kept}} : f32", "%x: f32")
     assert store.target == SymbolRefAttr("g") and store.value.type == f32 and "kept" in store.attributes
 
 
 def test_indirect_loads():
     lines = "%p = util.global.address @g : !util.ptr<f32>\n%r = util.global.load.indirect %p : !util.ptr<f32> -> f32"
-    address, load = op_of(util.GlobalAddressOp, lines), op_of(util.GlobalLoadIndirectOp, lines)
-    assert address.res.type == util.PointerType(f32) == load.address.type and load.res.type == f32
+    address, load = op_of(util_dialect.GlobalAddressOp, lines), op_of(util_dialect.GlobalLoadIndirectOp, lines)
+    assert address.res.type == util_dialect.PointerType(f32) == load.address.type and load.res.type == f32
 
 
 @pytest.mark.parametrize("text", ["util.global.load 3 : f32", "util.global.store %x, 3 : f32"])
@@ -78,14 +78,14 @@ def test_what_is_no_global(text: str):
     ],
 )
 def test_barriers(text: str, count: int):
-    op = op_of(util.OptimizationBarrierOp, text, "%x: f32, %t: tensor<2xf32>")
+    op = op_of(util_dialect.OptimizationBarrierOp, text, "%x: f32, %t: tensor<2xf32>")
     assert len(op.values) == len(op.res) == count and list(op.values.types) == list(op.res.types)
     assert ("kept" in op.attributes) == ("kept" in text)
 
 
 def test_constants_that_nobody_folds():
-    assert op_of(util.UnfoldableConstantOp, "%r = util.unfoldable_constant 3 : i32").res.type == i32
-    op = op_of(util.UnfoldableConstantOp, "%r = util.unfoldable_constant {kept} dense<2.0> : tensor<2xf32>")
+    assert op_of(util_dialect.UnfoldableConstantOp, "%r = util.unfoldable_constant 3 : i32").res.type == i32
+    op = op_of(util_dialect.UnfoldableConstantOp, "%r = util.unfoldable_constant {kept} dense<2.0> : tensor<2xf32>")
     assert op.res.type == TensorType(f32, [2]) and "kept" in op.attributes
     refused("%r = util.unfoldable_constant unit", says="expected a constant with a type", code="E0301")
 
@@ -100,7 +100,7 @@ def test_functions_calls_and_returns_are_those_of_func():
     }"""
     first, second = _module(text)
     assert isinstance(first, func.FuncOp) and isinstance(second, func.FuncOp)
-    assert second.attributes == {"inlining": util.InlineNeverAttr(), "other": util.InlineAlwaysAttr()}
+    assert second.attributes == {"inlining": util_dialect.InlineNeverAttr(), "other": util_dialect.InlineAlwaysAttr()}
     assert [type(op) for op in second.body.block.ops] == [func.CallOp, func.ReturnOp]
 
 
@@ -117,5 +117,13 @@ def test_compute_barriers(kind: type[ComputeBarrierOp], value: str, type_: str, 
 
 def test_the_dialects_hold_what_is_tested_here():
     assert {kind.name for kind in TensorExt.operations} == {ComputeBarrierStartOp.name, ComputeBarrierEndOp.name}
-    assert {kind.name for kind in util.Util.operations} >= {"util.func", "util.global", "util.global.load.indirect"}
-    assert {kind.name for kind in util.Util.attributes} == {"util.ptr", "util.inline.never", "util.inline.always"}
+    assert {kind.name for kind in util_dialect.Util.operations} >= {
+        "util.func",
+        "util.global",
+        "util.global.load.indirect",
+    }
+    assert {kind.name for kind in util_dialect.Util.attributes} == {
+        "util.ptr",
+        "util.inline.never",
+        "util.inline.always",
+    }

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from fuseline.report.records import CompileRecord, Decision
 from fuseline.report.viewers.fusion_graph import Op, edges_of, facts_of, ops_of, why
 
+_MANY_OPS = 400
+"""From here on Graphviz is told to stop improving early: 1,700 ops take it half a minute then, not many."""
+
 _COLOURS = {"fused": "#2a8a4a", "missed": "#b3541e"}
 
 
@@ -15,6 +18,7 @@ def dot(record: CompileRecord) -> str:
     ops = ops_of(record)
     lines = [
         f"digraph {_quoted(record.model or 'fuseline')} {{",
+        *(["  nslimit=1; nslimit1=1;"] if len(ops) > _MANY_OPS else []),
         "  node [shape=box, fontname=Helvetica, fontsize=10]; edge [fontname=Helvetica, fontsize=8];",
         *_clusters(record, ops),
         *(f"  {_op(op)}" for op in ops if op.dispatch is None),

@@ -62,8 +62,9 @@ def test_the_adapter_shows_an_artifact(tmp_path: Path, monkeypatch: pytest.Monke
     package = _Values("model_explorer")
     package.graph_builder = _Values("graph_builder")  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setitem(sys.modules, "model_explorer", package)
-    monkeypatch.delitem(sys.modules, "fuseline.interop.model_explorer_adapter", raising=False)
-    from fuseline.interop.model_explorer_adapter import FuselineAdapter
+    monkeypatch.delitem(sys.modules, "fuseline.interop.model_explorer_adapter.main", raising=False)
+    # the viewer imports `main` of what --extensions names
+    from fuseline.interop.model_explorer_adapter.main import FuselineAdapter
 
     onnx.save(attention(2, 5), tmp_path / "m.onnx")
     program = fuseline.compile(tmp_path / "m.onnx", threads=1)
@@ -72,4 +73,4 @@ def test_the_adapter_shows_an_artifact(tmp_path: Path, monkeypatch: pytest.Monke
     written = graphs(program.record)["graphs"][0]
     assert [node.id for node in graph.nodes] == [node["id"] for node in written["nodes"]]
     assert FuselineAdapter.metadata.fileExts == ["fuse"]
-    monkeypatch.delitem(sys.modules, "fuseline.interop.model_explorer_adapter")
+    monkeypatch.delitem(sys.modules, "fuseline.interop.model_explorer_adapter.main")

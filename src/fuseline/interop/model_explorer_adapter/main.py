@@ -1,8 +1,5 @@
-"""Model Explorer's adapter for `.fuse` artifacts (`--extensions=fuseline.interop.model_explorer_adapter`).
-
-The viewer looks for a subclass of its `Adapter` in this module, so that its package (ai-edge-model-explorer) is needed
-to import it, and by nothing else of fuseline.
-"""
+"""The adapter: the viewer looks for a subclass of its `Adapter` in this module, so that its package
+(ai-edge-model-explorer) is needed to import it, and by nothing else of fuseline."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from fuseline.tuning.attributed import Places, dispatch_times, relative_time
+from fuseline.tuning.contradictions import Contradictions
 from fuseline.tuning.effects import Effects
 from fuseline.tuning.knob import Knob, without_defaults
 from fuseline.tuning.region import Region, digest_number, regions
@@ -34,6 +35,7 @@ class Proposer:
     def __init__(self, knobs: Sequence[Knob], places: Places, trials: TrialsTold, seed: int) -> None:
         self.knobs, self.places, self.trials, self.seed = tuple(knobs), places, trials, seed
         self.effects = Effects(knobs, places)
+        self.contradictions = Contradictions(self.effects.knobs, places)
         self._seen: set[tuple[tuple[str, str], ...]] = set()
         self._queue: deque[dict[str, str]] = deque([{}])
         self._swept = False
@@ -64,6 +66,7 @@ class Proposer:
         base = self.trials.trials[told.against]
         if told.outcome.state in ("failed", "wrong"):
             self._spread = max(self._spread // 2, 1)
+            self.contradictions.learn(told.configuration, told.outcome.error or {})
             self._queue.extendleft(reversed(self.effects.blame(told, base)))
             return
         self._spread = min(self._spread + 1, 8)
@@ -121,9 +124,9 @@ class Proposer:
         return {**near, **changes}
 
     def _new(self, configuration: Mapping[str, str]) -> dict[str, str] | None:
-        """A configuration without what is impossible, unless it was proposed before."""
+        """A configuration without what is impossible or contradicts itself, unless it was proposed before."""
         possible = {n: choice for n, choice in configuration.items() if (n, choice) not in self.effects.impossible}
-        found = without_defaults(possible, self.knobs)
+        found = self.contradictions.without(without_defaults(possible, self.knobs))
         key = tuple(found.items())
         if key in self._seen:
             return None

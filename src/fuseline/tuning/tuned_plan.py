@@ -58,6 +58,15 @@ def _graph(setting: SearchSetting, variant: Mapping[str, Any]) -> str:
     return parse_plan(emit(setting.model, "plan", **{**setting.options, **variant})).graph
 
 
+def worth_keeping(configuration: Mapping[str, str], gains: Mapping[Choice, float]) -> dict[str, str]:
+    """The choices of a configuration without those that are known to gain nothing by themselves.
+
+    >>> worth_keeping({"a": "x", "b": "y", "c": "z"}, {("a", "x"): 0.1, ("b", "y"): -0.01})
+    {'a': 'x', 'c': 'z'}
+    """
+    return {name: choice for name, choice in configuration.items() if gains.get((name, choice), 1.0) > 0}
+
+
 def changes_of(
     knobs: Sequence[Knob],
     configuration: Mapping[str, str],

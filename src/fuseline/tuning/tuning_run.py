@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 import optuna
 
+from fuseline.errors import FuselineError
 from fuseline.passes.fusion.plan import parse_plan
 from fuseline.report.tuning_records import Confirmed, TrialRow, TuningReport
 from fuseline.tuning.attributed import Places
@@ -30,7 +31,7 @@ from fuseline.tuning.study import About, Study, open_study
 from fuseline.tuning.study_file import default_file, kept, opened
 from fuseline.tuning.told import Told
 from fuseline.tuning.trial import Evaluator
-from fuseline.tuning.tuned_plan import changes_of, tuned_plan
+from fuseline.tuning.tuned_plan import changes_of, tuned_plan, worth_keeping
 
 LONGEST_SECONDS = 10.0
 """That a trial is measured."""
@@ -171,25 +172,32 @@ class TuningRun:
     ) -> Tuned:
         best = result.trials.simplest()
         chosen = dict(best.configuration) if best is not None else {}
+        gains = search.proposer.effects.gains
         try:
-            confirmed = self._confirmed(space, chosen, result)
+            chosen, confirmed = self._confirmed(space, chosen, worth_keeping(chosen, gains), result)
         except KeyboardInterrupt:
             confirmed, result = None, replace(result, ended="interrupted")
         stays = confirmed is not None and not confirmed.faster and search.trials.goal.objectives == ("time",)
         if stays:
             chosen = {}
         default_seconds = result.trials.default_seconds()
-        changes = changes_of(space.setting.knobs, chosen, search.proposer.effects.gains, default_seconds)
+        changes = changes_of(space.setting.knobs, chosen, gains, default_seconds)
         report = self._report(space, result, about, confirmed)
         report.changes, (report.storage, report.study) = changes, place
         report.kept, report.best = "tuned" if chosen else "default", best.number if best is not None else 0
         return Tuned(tuned_plan(space.setting, chosen, changes, measured_facts(report)), report)
 
-    def _confirmed(self, space: Space, chosen: Mapping[str, str], result: SearchResult) -> Confirmed | None:
+    def _confirmed(
+        self, space: Space, chosen: dict[str, str], lean: dict[str, str], result: SearchResult
+    ) -> tuple[dict[str, str], Confirmed | None]:
+        """What is kept of `chosen`, and its comparison with the default: `lean`, which is less, where that compiles."""
         if not chosen or result.ended == "interrupted" or not has_code(space.default) or self.wishes.replay is not None:
-            return None
+            return chosen, None
         self._progress("confirming", 0, 1)
-        return self._confirm(space.setting, chosen)
+        if lean and lean != chosen:
+            with suppress(FuselineError):  # some of it stands only beside what was left out
+                return lean, self._confirm(space.setting, lean)
+        return chosen, self._confirm(space.setting, chosen)
 
     def _report(self, space: Space, result: SearchResult, about: About, confirmed: Confirmed | None) -> TuningReport:
         trials = result.trials

@@ -84,8 +84,3 @@ class TuningReport(msgspec.Struct, kw_only=True):
     kept: str = ""
     storage: str = ""
     study: str = ""
-
-
-def trial_of(report: TuningReport, number: int) -> TrialRow:
-    """The trial of a number."""
-    return report.trials[number]

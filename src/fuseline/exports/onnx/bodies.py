@@ -31,10 +31,6 @@ class Bodies:
         self.types = types
         self.ranks = {tensor.name: len(tensor.dims) for tensor in proto.graph.initializer}
 
-    def is_local(self, node: onnx.NodeProto) -> bool:
-        """Whether a node calls a function of the model."""
-        return (node.domain, node.op_type, node.overload) in self.local
-
     def of(self, node: onnx.NodeProto) -> list[onnx.NodeProto] | None:
         """The nodes that a node stands for; None where there is no body, or none that is right under the operator sets
         of the model."""

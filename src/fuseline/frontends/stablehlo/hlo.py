@@ -12,8 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import onnx_ir as ir
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import mlir_element
@@ -204,8 +203,3 @@ def scalar_number(t: Tensor) -> Any:
     if not t.is_constant or t.array is None or t.array.size != 1:
         return None
     return np.asarray(t.array).reshape(-1)[0].item()
-
-
-def is_open(type_: Attribute) -> bool:
-    """Whether a tensor type leaves a size to the run."""
-    return DYNAMIC_INDEX in tensor_type_of(type_)[1]

@@ -14,6 +14,8 @@ from fuseline.cli.models import require_onnx
 from fuseline.cli.options import compile_options, given_options, json_option, model_argument, threads_option
 from fuseline.cli.references import RUNTIME, feeds_without_code, options_of, require_file
 
+from fuseline.errors import FuselineError
+
 if TYPE_CHECKING:
     from fuseline.verify.reduce.candidate import Candidate
     from fuseline.verify.reduce.judge import Judge
@@ -95,8 +97,25 @@ def _whole(model: Path, inputs: tuple[str, ...], seed: int, options: Any) -> Can
     from fuseline.interop import onnx_host
     from fuseline.verify.reduce.candidate import Candidate
 
+    _refuse_large(model)
     onnx_host.install()
     return Candidate(onnx.load(model), feeds_without_code(model, options, inputs, seed))
+
+
+def _refuse_large(model: Path) -> None:
+    """Candidates are models in one message of protobuf, whole in memory. Raises E0501 for one that does not fit."""
+    import onnx
+
+    from fuseline.exports.onnx.source import MOST_BYTES
+    from fuseline.interop.external_bytes import external_bytes
+
+    size = model.stat().st_size
+    if size <= MOST_BYTES:
+        size += external_bytes(onnx.load(model, load_external_data=False))
+    if size > MOST_BYTES:
+        message = f"reduce holds models in one file, and this one takes {size:,} of at most {MOST_BYTES:,} bytes"
+        hint = "`fuseline bisect` does not; or cut a part out first (onnx.utils.extract_model)"
+        raise FuselineError("E0501", message, node=str(model), hint=hint)
 
 
 def _by_runtime(model: Any, feeds: Mapping[str, Any]) -> Mapping[str, Any]:

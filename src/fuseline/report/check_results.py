@@ -20,7 +20,7 @@ class DispatchCheck(msgspec.Struct, kw_only=True):
 
     `program` is `main`, `fallback` or `branch`. `error` is a part of `magnitude`, the largest of the reference, of
     integers the part of the elements that differ; `ulps` counts units of the last place of `magnitude`. `proved`: every
-    access of its kernel was shown to stay inside of its buffer; `unproved` are those that were not, `left` whether they
+    access of its kernel was shown to stay inside of its buffer; `launches` were looked at, of `trips` that a loop makes; `unproved` are those that were not, `left` whether they
     did leave it, between guarded pages.
     """
 
@@ -39,6 +39,7 @@ class DispatchCheck(msgspec.Struct, kw_only=True):
     status: str = RIGHT
     detail: str = ""
     launches: int = 0
+    trips: int = 1
     proved: bool = False
     unproved: list[str] = msgspec.field(default_factory=list[str])
     left: bool = False
@@ -116,7 +117,9 @@ def dispatch_table(check: ModelCheck, limit: int | None = None) -> Table:
     for row in check.worst_first[:limit]:
         place = row.dispatch if row.program == "main" else f"{row.program}: {row.dispatch}"
         kernel = row.family or row.kind
-        words = "; ".join([f"{row.status}: {row.detail}" if row.detail else row.status, *row.unproved[: row.left]])
+        seen = [f"{row.launches} of {row.trips} iterations"] if row.launches < row.trips else []
+        told = f"{row.status}: {row.detail}" if row.detail else row.status
+        words = "; ".join([told, *seen, *row.unproved[: row.left]])
         table.add_row(
             place, _told_nodes(row.nodes), kernel, f"{row.error:.2e}", f"{row.ulps:.1f}", f"{row.allowed:.0e}", words
         )

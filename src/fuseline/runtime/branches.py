@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -46,6 +48,32 @@ def pack_branches(condition: int, then: Branch | FuselineError, otherwise: Branc
     return b"".join([struct.pack("<I", len(header)), header, *programs])
 
 
+class Taken(NamedTuple):
+    """A branch that a run took: its program, and what it was fed."""
+
+    program: Artifact
+    feeds: dict[str, Any]
+
+
+_taken: ContextVar[list[Taken] | None] = ContextVar("taken", default=None)
+
+
+@contextmanager
+def noting_branches() -> Generator[list[Taken]]:
+    """Keep which branches the runs of this context take, and their feeds."""
+    noted: list[Taken] = []
+    token = _taken.set(noted)
+    try:
+        yield noted
+    finally:
+        _taken.reset(token)
+
+
+def _kept(feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """Feeds that later steps cannot change."""
+    return {name: np.array(one) if isinstance(one, np.ndarray) else one for name, one in feeds.items()}
+
+
 class _Choice:
     """The operator, ready to run: sessions are made when their branch is first taken."""
 
@@ -79,6 +107,9 @@ class _Choice:
         if session is None:
             session = self._sessions.setdefault(number, Session(artifact_from_bytes(program)))
         feeds = {spec.name: operands[i] for spec, i in zip(session.inputs, reads, strict=True)}
+        noted = _taken.get()
+        if noted is not None:
+            noted.append(Taken(session.artifact, _kept(feeds)))
         return list(session.run(feeds).values())
 
 

@@ -80,6 +80,20 @@ def test_ctrl_c_keeps_the_smallest_so_far(model: Path, capsys: pytest.CaptureFix
     assert "kept" in capsys.readouterr().err
 
 
+def test_a_model_of_more_than_protobuf_holds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "large.onnx"
+    proto = onnx_model("(float[2, 64] x) => (y) { y = MatMul(x, w) }", w=np.zeros((64, 64), np.float32))
+    onnx.save(proto, path, save_as_external_data=True, location="large.bin", size_threshold=0)
+    monkeypatch.setattr("fuseline.exports.onnx.source.MOST_BYTES", 16000)  # the weights alone are 16384
+    assert path.stat().st_size < 16000
+    assert main(["reduce", str(path), "-o", str(tmp_path / "s.onnx"), "--against", "interpreter"]) == 2
+    told = capsys.readouterr().err
+    assert "E0501" in told and "one file" in told and "bisect" in told
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["large.bin", "large.onnx"]
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -52,7 +52,7 @@ class DispatchChecks:
     def _watch(self, reading: Reading) -> Judge:
         self._tell(reading.number, len(self._program.lowering.schedule.steps))
         row = self._row(reading)
-        row.launches += 1
+        row.launches, row.trips = row.launches + 1, reading.trips
         if isinstance(reading.step, DispatchStep):
             _note_proof(row, self._proofs.proof(reading))
             return self._judge_dispatch(reading.step, reading, row)

@@ -12,6 +12,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.context import CompilerContext
 from fuseline.report.check_results import WRONG, DispatchCheck, Finding, ModelCheck, OutputCheck
 from fuseline.runtime import Session
+from fuseline.runtime.branches import Taken, noting_branches
 from fuseline.verify.check.dispatches import DispatchChecks, Tell
 from fuseline.verify.check.original import Original
 from fuseline.verify.check.programs import CheckedProgram, checked_programs
@@ -42,8 +43,9 @@ def check_model(name: str, source: Any, options: CompileOptions, asked: Asked) -
     """All checks of a model. Raises what reading, compiling and feeding raise; what is found wrong is in the answer."""
     programs = checked_programs(source, options)
     check = ModelCheck(model=name)
-    for program in programs:
-        _check_program(check, program, programs[0], source, options, asked)
+    with noting_branches() as taken:
+        for program in programs:
+            _check_program(check, program, programs[0], taken, source, options, asked)
     _find(check)
     return check
 
@@ -52,12 +54,13 @@ def _check_program(
     check: ModelCheck,
     program: CheckedProgram,
     main: CheckedProgram,
+    taken: Sequence[Taken],
     source: Any,
     options: CompileOptions,
     asked: Asked,
 ) -> None:
     session = Session(program.artifact, threads=options.threads)
-    feeds = _feeds_of(check, program, main, session, asked)
+    feeds = _own_feeds(check, program, taken) or _feeds_of(check, program, main, session, asked)
     if feeds is None:
         return
     checks = DispatchChecks(program, _named(asked, program.role)).run(feeds)
@@ -75,6 +78,18 @@ def _check_program(
 
 def _named(asked: Asked, role: str) -> Tell:
     return lambda done, total: asked.tell(f"dispatches of the {role} program", done, total)
+
+
+def _own_feeds(check: ModelCheck, program: CheckedProgram, taken: Sequence[Taken]) -> dict[str, Any] | None:
+    """What a branch was fed by the run of the program above it; None, and a note, where that did not take it."""
+    if program.role != "branch":
+        return None
+    mine = program.artifact
+    for program_, feeds in taken:
+        if program_.records == mine.records and bytes(program_.code) == bytes(mine.code):
+            return feeds
+    check.notes.append("a branch that the run did not take was checked on generated values")
+    return None
 
 
 def _feeds_of(

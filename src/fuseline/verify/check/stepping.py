@@ -36,7 +36,7 @@ Judge: TypeAlias = Callable[[Sequence[Array]], None]
 class Reading(NamedTuple):
     """A step about to run: `number` counts the steps of a run in order (one in a loop keeps its number), `operands` are
     views of what it reads, sizes last; `command` is what
-    it became, `address` where its bindings lie."""
+    it became, `address` where its bindings lie; `trips` how often it runs."""
 
     number: int
     step: Step
@@ -45,7 +45,11 @@ class Reading(NamedTuple):
     memory: Memory
     code: NativeCode
     address: Address
+    trips: int = 1
 
+
+MOST_ITERATIONS = 32
+"""Iterations of a loop that are looked at."""
 
 Watch: TypeAlias = Callable[[Reading], "Judge | None"]
 
@@ -53,7 +57,7 @@ Watch: TypeAlias = Callable[[Reading], "Judge | None"]
 class Stepped:
     """A program that `run` takes step by step; `watch` is asked before each step of native code.
 
-    Of a loop it sees the first two iterations and the last one.
+    Of a loop it sees all iterations, or `MOST_ITERATIONS` of them: the first two, the last, and some in between.
     """
 
     def __init__(self, program: CheckedProgram) -> None:
@@ -91,18 +95,19 @@ class Stepped:
 
     def _repeat(self, number: int, loop: LoopStep, made: p.Loop, memory: Memory, watch: Watch) -> None:
         trips = memory.evaluate(made.trips)
+        seen = iterations_seen(trips)
         for iteration in range(trips):
             memory.iteration = iteration
-            watched = watch if iteration in (0, 1, trips - 1) else _unwatched
+            watched = watch if iteration in seen else _unwatched
             for step, command in zip(loop.steps, made.commands, strict=True):
-                self._launch(number, step, command, memory, watched)
+                self._launch(number, step, command, memory, watched, trips)
         memory.iteration = 0
 
-    def _launch(self, number: int, step: Any, command: p.Command, memory: Memory, watch: Watch) -> None:
+    def _launch(self, number: int, step: Any, command: p.Command, memory: Memory, watch: Watch, trips: int = 1) -> None:
         sizes = [np.asarray(memory.evaluate(size), np.int64) for _, size in getattr(step, "sizes", ())]
         operands = [*map(memory.view, step.operands), *sizes] if isinstance(step, DispatchStep) else []
         address = partial(self._address, memory)
-        judge = watch(Reading(number, step, operands, command, memory, self._code, address))
+        judge = watch(Reading(number, step, operands, command, memory, self._code, address, trips))
         self._code.launch(command, address, memory.evaluate)
         if judge is not None:
             judge([memory.view(result) for result in step.results])
@@ -112,6 +117,18 @@ class Stepped:
         ref, distance = memory.place(Operand(ref, (), "uint8", move))
         segment = self._artifact.constants[ref.number] if ref.segment == "constant" else memory.segment(ref)
         return address_of(segment) + memory.evaluate(ref.offset) + distance
+
+
+def iterations_seen(trips: int) -> set[int]:
+    """The iterations of a loop that are looked at.
+
+    >>> sorted(iterations_seen(3)), len(iterations_seen(1000)), 999 in iterations_seen(1000)
+    ([0, 1, 2], 32, True)
+    """
+    if trips <= MOST_ITERATIONS:
+        return set(range(trips))
+    spread = MOST_ITERATIONS - 2
+    return {0, *(1 + (trips - 2) * number // spread for number in range(spread + 1))}
 
 
 def _unwatched(reading: Reading) -> None:

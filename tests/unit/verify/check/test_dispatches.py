@@ -11,9 +11,11 @@ import pytest
 from fuseline.compile_options import CompileOptions
 from fuseline.errors import FuselineError
 from fuseline.interop import onnx_host
+from fuseline.report.check_results import ModelCheck, dispatch_table
 from fuseline.runtime import Session
 from fuseline.verify.check.dispatches import DispatchChecks
 from fuseline.verify.check.programs import CheckedProgram, checked_programs
+from fuseline.verify.check.stepping import MOST_ITERATIONS, iterations_seen
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 from tests.unit.verify.check.planted import wrong_code
@@ -59,7 +61,20 @@ def test_every_kind_of_step_is_taken() -> None:
     assert all(np.array_equal(array, checks.outputs[name]) for name, array in whole.items())
     assert all(row.status == "ok" for row in checks.rows)
     assert {"dispatch", "copy"} <= {row.kind for row in checks.rows}
-    assert max(row.launches for row in checks.rows) == 3  # of the iterations of a loop the first two and the last
+    assert {row.launches for row in checks.rows if row.trips > 1} == {5}  # all iterations
+
+
+def test_of_a_long_loop_some_iterations_are_looked_at_and_the_table_says_how_many() -> None:
+    text = "(float[60, 1, 3] x) => (y) { y = LSTM<hidden_size = 2>(x, w, r) }"
+    (program,) = _programs(onnx_model(text, w=_random(1, 8, 3), r=_random(1, 8, 2)))
+    rows = DispatchChecks(program).run({"x": _random(60, 1, 3)}).rows
+    inside = [row for row in rows if row.trips > 1]
+    assert inside and all((row.launches, row.trips) == (MOST_ITERATIONS, 60) for row in inside)
+    table = dispatch_table(ModelCheck(model="m", dispatches=rows))
+    assert any("32 of 60 iterations" in str(cell) for column in table.columns for cell in column.cells)
+    for trips in range(1, 400):
+        seen = iterations_seen(trips)
+        assert len(seen) == min(trips, MOST_ITERATIONS) and {0, min(1, trips - 1), trips - 1} <= seen
 
 
 def test_a_fallback_and_branches_are_programs_of_their_own() -> None:

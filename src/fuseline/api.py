@@ -68,9 +68,9 @@ def emit(
         text, *_ = emit_flow(model, output, progress=progress, **choices)
         return Path(text).read_text(encoding="utf-8")
     named = None if dispatch is None else str(dispatch)
-    place = None if output is None else path_option("output", output)
+    destination = None if output is None else path_option("output", output)
     options = compile_options(emit=stage, emit_dispatch=named, progress=progress, **choices)
-    return compilation.emit(source_of(model), options, place, notice)
+    return compilation.emit(source_of(model), options, destination, notice)
 
 
 @border("compile")
@@ -88,13 +88,13 @@ def emit_flow(
     from fuseline.runtime.files import write_files
     from fuseline.targets.iree.flow.archive import SUFFIX, write_archive
 
-    place = path_option("path", path)
+    destination = path_option("path", path)
     program = compilation.emit_flow(source_of(model), compile_options(progress=progress, **choices))
     writers: dict[str | os.PathLike[str], Callable[[Any], object]] = {
-        place: lambda file: file.write(program.text.encode())
+        destination: lambda file: file.write(program.text.encode())
     }
     if program.parameters:
-        writers[place.with_suffix(SUFFIX)] = lambda file: write_archive(file, program.parameters)
+        writers[destination.with_suffix(SUFFIX)] = lambda file: write_archive(file, program.parameters)
     write_files(writers)
     return [str(written) for written in writers]
 
@@ -115,8 +115,8 @@ def dump_dispatches(
 
     module, ctx = outlined(source_of(model), compile_options(progress=progress, **choices))
     programs = list(dispatch_programs(module, ctx))
-    place = path_option("folder", folder)
-    write_files({place / name: write for name, write in files_of(programs).items()})
+    destination = path_option("folder", folder)
+    write_files({destination / name: write for name, write in files_of(programs).items()})
     return [program.about for program in programs]
 
 

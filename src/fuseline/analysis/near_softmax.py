@@ -81,9 +81,9 @@ def _missing(maximum: Reduction, e: TensorDim, total: Reduction, product: Generi
 
 def _missing_behind(e: TensorDim, total: Reduction, product: Generic) -> str:
     """What is in the way between the exponentials and the product."""
-    weights, place = list[Weighing](), e
+    weights, dim = list[Weighing](), e
     while True:
-        readers = readers_of(place.value)
+        readers = readers_of(dim.value)
         others = [op for op in readers if op is not total.op]
         if not readers:
             return "something needs the weights as a whole"
@@ -92,8 +92,8 @@ def _missing_behind(e: TensorDim, total: Reduction, product: Generic) -> str:
             if sides is not None and sides[0] == sides[1]:
                 return "the product is of the weights with themselves: it grows with the square of their total"
             return "the product does not begin at 0, or sums over other loops beside it"
-        weighing = weighing_of(others, place, total, weights)
+        weighing = weighing_of(others, dim, total, weights)
         if weighing is None:
             return "several ops read the weights" if len(others) > 1 else "what is done to the weights is no factor"
         weights.append(weighing)
-        place = TensorDim(weighing.op.results[0], place.axis)
+        dim = TensorDim(weighing.op.results[0], dim.axis)

@@ -137,16 +137,16 @@ def exponentials_of(op: Generic, maximum: Reduction, source: TensorDim) -> tuple
         return None
     (made,) = yielded(op)
     inner = made.op if isinstance(made, OpResult) else None
-    place = through(op, source)
-    if place is None:
+    dim = through(op, source)
+    if dim is None:
         return None
     if isinstance(inner, math.ExpOp):
-        return ((op,), place) if _is_shift(op, inner.operands[0], maximum) else None
+        return ((op,), dim) if _is_shift(op, inner.operands[0], maximum) else None
     readers = readers_of(op.results[0])
     if not _is_shift(op, made, maximum) or len(readers) != 1 or not _only_exponential(readers[0]):
         return None
-    place = through(readers[0], place)
-    return ((op, readers[0]), place) if place is not None else None
+    dim = through(readers[0], dim)
+    return ((op, readers[0]), dim) if dim is not None else None
 
 
 def _is_shift(op: Generic, argument: SSAValue, maximum: Reduction) -> bool:
@@ -189,17 +189,17 @@ def _with_product(
 ) -> OnlineSoftmax | None:
     """The chain from `e` to the contraction that sums it up."""
     weights: list[Weighing] = []
-    place = e
+    dim = e
     while True:
-        others = [op for op in readers_of(place.value) if op is not total.op]
-        operand = summed_input(others[0], place) if len(others) == 1 else None
+        others = [op for op in readers_of(dim.value) if op is not total.op]
+        operand = summed_input(others[0], dim) if len(others) == 1 else None
         if operand is not None:
             return OnlineSoftmax(maximum, ops, total, tuple(weights), others[0], operand, source)
-        weighing = weighing_of(others, place, total, weights)
+        weighing = weighing_of(others, dim, total, weights)
         if weighing is None:
             return None
         weights.append(weighing)
-        place = TensorDim(weighing.op.results[0], place.axis)
+        dim = TensorDim(weighing.op.results[0], dim.axis)
 
 
 # ops that keep to a factor --------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def _written(root: StructuredOp) -> Iterator[list[int]]:
     if reader is None or not is_generic(reader) or len(loops) != len(root.output_maps[0].results):
         return
     view = StructuredOp(reader)
-    places = {expr: loop for expr, loop in zip(view.maps[uses[0].index].results, loops, strict=True)}
-    turned = [places.get(expr) for expr in view.output_maps[0].results]
+    loop_of = {expr: loop for expr, loop in zip(view.maps[uses[0].index].results, loops, strict=True)}
+    turned = [loop_of.get(expr) for expr in view.output_maps[0].results]
     if not view.reduction and uses[0].index < len(view.inputs):
         yield [loop for loop in turned if loop is not None]

@@ -125,10 +125,10 @@ def reduction_of(value: SSAValue, kinds: tuple[type[Operation], ...]) -> Reducti
         return None
     if set(made[0].op.operands) != set(op.body.block.args) or not all(is_plain(map_) for map_ in view.maps):
         return None
-    places = {expr: i for i, expr in enumerate(view.maps[0].results)}
-    if not all(expr in places for expr in view.maps[1].results):
+    loop_of = {expr: i for i, expr in enumerate(view.maps[0].results)}
+    if not all(expr in loop_of for expr in view.maps[1].results):
         return None
-    return Reduction(op, made[0].op, op.inputs[0], tuple(places[expr] for expr in view.maps[1].results))
+    return Reduction(op, made[0].op, op.inputs[0], tuple(loop_of[expr] for expr in view.maps[1].results))
 
 
 def is_plain(map_: AffineMap) -> bool:

@@ -51,9 +51,9 @@ class Weighing:
         return (*self.rows, self.op) if self.guard is None else (self.guard, self.op)
 
 
-def weighing_of(readers: list[Generic], place: TensorDim, total: Reduction, before: list[Weighing]) -> Weighing | None:
-    """What happens next to the weights at `place`, where that leaves them a factor of the product."""
-    value = place.value
+def weighing_of(readers: list[Generic], dim: TensorDim, total: Reduction, before: list[Weighing]) -> Weighing | None:
+    """What happens next to the weights at `dim`, where that leaves them a factor of the product."""
+    value = dim.value
     if len(readers) == 2:
         divided = bool(before) and all(weighing.deferred for weighing in before)
         return _guarded(readers, value) if divided else None
@@ -64,7 +64,7 @@ def weighing_of(readers: list[Generic], place: TensorDim, total: Reduction, befo
     rows = _made_of(total.result, [one for one in op.inputs if one is not value])
     if total.result not in op.inputs and not rows:
         return Weighing(op, operand)
-    return Weighing(op, operand, True, rows) if _of_rows(op, operand, total, place.axis) else None
+    return Weighing(op, operand, True, rows) if _of_rows(op, operand, total, dim.axis) else None
 
 
 def _made_of(total: SSAValue, values: Iterable[SSAValue]) -> tuple[Generic, ...]:
@@ -84,17 +84,17 @@ def _made_of(total: SSAValue, values: Iterable[SSAValue]) -> tuple[Generic, ...]
     return tuple(reversed(found))
 
 
-def summed_input(op: Generic, place: TensorDim) -> int | None:
-    """The input of a contraction from 0 that is `place`'s tensor, read plainly, where the streamed loop is all that it
+def summed_input(op: Generic, dim: TensorDim) -> int | None:
+    """The input of a contraction from 0 that is `dim`'s tensor, read plainly, where the streamed loop is all that it
     sums over. A sum of squares is none: it grows with the square of its input, and so of what is divided by later."""
     sides = multiply_add_operands(op)
     structured = StructuredOp(op)
     if sides is None or sides[0] == sides[1] or not structured.reduction or splat_value(structured.outputs[0]) != 0:
         return None
-    operand = next((side for side in sides if structured.inputs[side] is place.value), None)
-    if operand is None or list(structured.inputs).count(place.value) != 1 or not is_plain(structured.maps[operand]):
+    operand = next((side for side in sides if structured.inputs[side] is dim.value), None)
+    if operand is None or list(structured.inputs).count(dim.value) != 1 or not is_plain(structured.maps[operand]):
         return None
-    expr = structured.maps[operand].results[place.axis]
+    expr = structured.maps[operand].results[dim.axis]
     return operand if structured.reduction == (_position(expr),) else None
 
 
@@ -216,12 +216,12 @@ def readers_of(value: SSAValue) -> list[Generic]:
     return list(found)
 
 
-def through(op: Generic, place: TensorDim) -> TensorDim | None:
+def through(op: Generic, dim: TensorDim) -> TensorDim | None:
     """Where a dimension that an all-parallel op reads plainly is in its only result."""
     structured = StructuredOp(op)
-    if place.value not in structured.inputs or len(op.results) != 1:
+    if dim.value not in structured.inputs or len(op.results) != 1:
         return None
-    expr = structured.maps[structured.inputs.index(place.value)].results[place.axis]
+    expr = structured.maps[structured.inputs.index(dim.value)].results[dim.axis]
     made: AffineMap = structured.output_maps[0]
     if not isinstance(expr, AffineDimExpr) or not is_plain(made) or expr not in made.results:
         return None

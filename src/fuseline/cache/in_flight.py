@@ -26,29 +26,29 @@ _PAUSE_SECONDS = 0.01
 def in_flight(key: str) -> Generator[bool]:
     """Hold the program `key` while it is made; the value is whether another process or thread held it before: then it
     may be there now. Where nothing can be locked, nobody waits."""
-    place = _place(key)
-    number, waited = (None, False) if place is None else _held(place)
+    lock = _lock(key)
+    number, waited = (None, False) if lock is None else _held(lock)
     try:
         yield waited
     finally:
-        if place is not None and number is not None:
+        if lock is not None and number is not None:
             with suppress(OSError):
-                place.unlink()  # before it is let go: who gets it then sees that it is gone
+                lock.unlink()  # before it is let go: who gets it then sees that it is gone
             os.close(number)
 
 
-def _place(key: str) -> Path | None:
+def _lock(key: str) -> Path | None:
     with suppress(OSError):
         return private_folder("programs") / f"{key}.lock"
     return None
 
 
-def _held(place: Path) -> tuple[int | None, bool]:
+def _held(lock: Path) -> tuple[int | None, bool]:
     """A descriptor that holds the lock, None without one; and whether that was waited for."""
     waited, end = False, time.monotonic() + LONGEST_SECONDS
     while time.monotonic() < end:
         try:
-            number = _taken(place)
+            number = _taken(lock)
         except (OSError, ImportError):  # no place for it; no locks there
             break
         if number is not None:
@@ -58,15 +58,15 @@ def _held(place: Path) -> tuple[int | None, bool]:
     return None, waited
 
 
-def _taken(place: Path) -> int | None:
+def _taken(lock: Path) -> int | None:
     """A descriptor that holds the lock; None while somebody else does. Raises OSError, and ImportError on a system
     without flock."""
     from fcntl import LOCK_EX, LOCK_NB, flock
 
-    number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         flock(number, LOCK_EX | LOCK_NB)
-        if os.path.samestat(os.fstat(number), os.stat(place)):
+        if os.path.samestat(os.fstat(number), os.stat(lock)):
             return number
     except (BlockingIOError, FileNotFoundError):  # held; let go, and its file gone, between the two
         pass

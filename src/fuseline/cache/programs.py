@@ -58,12 +58,12 @@ def keep(key: str, artifact: Artifact, model: str, folder: Path | None, files: I
     were compiled only mean that it is not.
     """
     try:
-        places = {name: (folder or Path()) / name for name in sorted(set(files))}
-        if _changed([*places.values(), *([] if folder is None else [Path(model)])], since):
+        external = {name: (folder or Path()) / name for name in sorted(set(files))}
+        if _changed([*external.values(), *([] if folder is None else [Path(model)])], since):
             return False
         if not has_room(_bytes_of(artifact)):
             return False
-        digests = {name: file_digest(place) for name, place in places.items()}
+        digests = {name: file_digest(file) for name, file in external.items()}
         path, notes = _places(key)
         write_file(path, artifact.write, durable=False)
         said = {"entry": identity(os.lstat(path)), "files": digests, "model": model}
@@ -91,9 +91,9 @@ def _read(path: Path, notes: Path, *, unchanged: bool) -> Artifact | None:
     try:
         return read_artifact(path, verify=not unchanged)
     except FuselineError:  # damaged, or written by what had the same key and still differs: made again
-        for place in (notes, path):
+        for file in (notes, path):
             with suppress(OSError):
-                place.unlink()
+                file.unlink()
         return None
 
 

@@ -32,20 +32,20 @@ _WHAT = {
 def cache(action: str, file: Path | None, as_json: bool) -> None:
     """Say what the cache holds (info, the default), where it is (path), or drop everything in it (clear); write its
     tuning records to FILE (export), or take in those of one (import)."""
-    place = str(folder.cache_folder())
+    path = str(folder.cache_folder())
     if (file is None) is (action in RECORDS):
         hint = "fuseline cache export FILE, fuseline cache import FILE"
         raise FuselineError("E0501", f"{action} takes {'a' if file is None else 'no'} file", hint=hint)
     if file is not None:
         _records(action, file, as_json)
     elif action == "path":
-        _show({"path": place}, place, as_json)
+        _show({"path": path}, path, as_json)
     elif action == "clear":
         files, size = folder.clear()
-        text = f"{place}: {plural(files, 'file')} dropped, {quantity(size)}B"
-        _show({"path": place, "files_dropped": files, "bytes_dropped": size}, text, as_json)
+        text = f"{path}: {plural(files, 'file')} dropped, {quantity(size)}B"
+        _show({"path": path, "files_dropped": files, "bytes_dropped": size}, text, as_json)
     else:
-        _info(place, as_json)
+        _info(path, as_json)
 
 
 def _records(action: str, file: Path, as_json: bool) -> None:
@@ -63,19 +63,19 @@ def _show(document: dict[str, object], text: str, as_json: bool) -> None:
         say(text)
 
 
-def _info(place: str, as_json: bool) -> None:
+def _info(path: str, as_json: bool) -> None:
     kinds = _totals(folder.entries())
     limit, total = folder.size_limit(), sum(size for _, size in kinds.values())
     off = [kind for kind in folder.KINDS if folder.disabled(kind)]
     if as_json:
         sizes = {kind: {"files": files, "bytes": size} for kind, (files, size) in kinds.items()}
-        emit("cache", {"path": place, "limit": limit, "bytes": total, "off": off, "kinds": sizes})
+        emit("cache", {"path": path, "limit": limit, "bytes": total, "off": off, "kinds": sizes})
         return
     shown = Table("kind", "what", "files", "size", box=None, pad_edge=False)
     for kind, (files, size) in kinds.items():
         shown.add_row(kind, _WHAT[kind], str(files), f"{quantity(size)}B")
     say(shown)
-    say(f"{quantity(total)}B of {quantity(limit)}B in {place}")
+    say(f"{quantity(total)}B of {quantity(limit)}B in {path}")
     if off:
         say(f"FUSELINE_NO_CACHE is set: neither looked up nor kept are {', '.join(off)}")
     elif total > limit:

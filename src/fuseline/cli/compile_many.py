@@ -125,25 +125,25 @@ def _written(outcome: Outcome[Program], output: Path | None, alone: bool, key: P
         error = outcome.error
         return Written(outcome.name, error=None if error is None else error.to_json())
     if output is None:
-        place = outcome.path.with_suffix(program.suffix)
+        target = outcome.path.with_suffix(program.suffix)
     else:
-        place = output if alone else (output / outcome.name).with_suffix(program.suffix)
+        target = output if alone else (output / outcome.name).with_suffix(program.suffix)
     try:
-        _write(place, program.content, key)
+        _write(target, program.content, key)
     except FuselineError as error:
         note(f"  error {error.code}: {error.message}")
         return Written(outcome.name, error=error.to_json())
-    return Written(outcome.name, place, place.stat().st_size, program._replace(content=b""))
+    return Written(outcome.name, target, target.stat().st_size, program._replace(content=b""))
 
 
-def _write(place: Path, content: bytes, key: Path | None) -> None:
+def _write(target: Path, content: bytes, key: Path | None) -> None:
     """The artifact, signed here: a private key goes nowhere."""
     if key is None:
-        write_bytes(place, content)
+        write_bytes(target, content)
         return
     from fuseline.runtime.artifact import read_artifact
 
     with TemporaryDirectory(prefix="fuseline-sign-") as folder:
-        unsigned = Path(folder) / place.name
+        unsigned = Path(folder) / target.name
         unsigned.write_bytes(content)
-        read_artifact(unsigned).save(place, sign=key)
+        read_artifact(unsigned).save(target, sign=key)

@@ -170,21 +170,21 @@ def tune(
         record=record,
         replay=replay,
     )
-    place = output or model.with_suffix(PLAN_SUFFIX)
+    target = output or model.with_suffix(PLAN_SUFFIX)
     with evaluators(scheduler, kind, wishes.options["threads"] if scheduler else 1) as evaluate:
         tuned = _searched(wishes, evaluate)
     if seed not in (None, tuned.report.seed):
         note(f"--seed {seed} is not used: the search that goes on has the seed {tuned.report.seed}")
-    deliver(place, tuned.plan)
+    deliver(target, tuned.plan)
     _remember(tuned.report, wishes.options)
     if page is not None:
         from fuseline.report.tuning_page import render_tuning_page
 
         deliver(page, render_tuning_page(tuned.report))
     if as_json:
-        emit("tune", {**msgspec.to_builtins(tuned.report), "output": str(place)})
-    elif not is_stdout(place):
-        show_result(tuned.report, place)
+        emit("tune", {**msgspec.to_builtins(tuned.report), "output": str(target)})
+    elif not is_stdout(target):
+        show_result(tuned.report, target)
     if tuned.interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -232,7 +232,7 @@ def _searched(wishes: Any, evaluate: Callable[[SearchSetting], Evaluator]) -> Tu
 # what is shown --------------------------------------------------------------------------------------------------------
 
 
-def show_result(report: TuningReport, place: Path) -> None:
+def show_result(report: TuningReport, target: Path) -> None:
     """What was found, what each change gained, and how it was confirmed."""
     failed = sum(report.failures.values())
     codes = ", ".join(f"{count} {code}" for code, count in report.failures.items())
@@ -248,7 +248,7 @@ def show_result(report: TuningReport, place: Path) -> None:
         say(_front_table(report))
     if report.storage:
         note(f"study: {report.storage}")
-    say(f"{place}: {plural(len(report.changes), 'change')}")
+    say(f"{target}: {plural(len(report.changes), 'change')}")
 
 
 def _ending(report: TuningReport) -> str:

@@ -47,9 +47,9 @@ class Shipment(msgspec.Struct, frozen=True):
 
 def shipment(path: Path, beside: Iterable[str] = ()) -> Shipment:
     """A file, with those `beside` it by their name in its folder. Raises E0101 where one cannot be read."""
-    place = Path(os.path.abspath(path))
-    names = dict.fromkeys((place.name, *(name for name in beside if _is_below(place.parent, name))))
-    return Shipment(str(place.parent), place.name, tuple(_file(place.parent, name) for name in names))
+    file = Path(os.path.abspath(path))
+    names = dict.fromkeys((file.name, *(name for name in beside if _is_below(file.parent, name))))
+    return Shipment(str(file.parent), file.name, tuple(_file(file.parent, name) for name in names))
 
 
 def model_shipment(path: Path) -> Shipment:
@@ -60,11 +60,11 @@ def model_shipment(path: Path) -> Shipment:
 
 def folder_shipment(path: Path) -> Shipment:
     """A folder with the Python files in it."""
-    place = Path(os.path.abspath(path))
+    directory = Path(os.path.abspath(path))
     names = sorted(
-        found.relative_to(place).as_posix() for found in place.rglob("*") if found.suffix in (".py", ".toml")
+        found.relative_to(directory).as_posix() for found in directory.rglob("*") if found.suffix in (".py", ".toml")
     )
-    return Shipment(str(place), "", tuple(_file(place, name) for name in names))
+    return Shipment(str(directory), "", tuple(_file(directory, name) for name in names))
 
 
 def target_shipment(path: Path) -> Shipment:

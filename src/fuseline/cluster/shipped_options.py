@@ -81,9 +81,9 @@ def _records(tuned: Any) -> Shipment | None:
         return None
     if tuned is not True:
         return shipment(Path(tuned))
-    place = private_folder(SHIPPED) / f"records-{os.getpid()}.json"
-    export_records(place)
-    return shipment(place)
+    file = private_folder(SHIPPED) / f"records-{os.getpid()}.json"
+    export_records(file)
+    return shipment(file)
 
 
 def _target(name: str) -> tuple[str, Shipment, str] | None:
@@ -97,5 +97,5 @@ def _target(name: str) -> tuple[str, Shipment, str] | None:
         return (f"{family}:", target_shipment(Path(variant)), "") if is_file else None
     if not is_path(name):
         return None
-    place, variant = split_name(name)
-    return "", target_shipment(Path(place)), f":{variant}" if variant else ""
+    path, variant = split_name(name)
+    return "", target_shipment(Path(path)), f":{variant}" if variant else ""

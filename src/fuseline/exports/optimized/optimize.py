@@ -118,8 +118,8 @@ def _clean(model: ir.Model) -> None:
 def _put_in_order(graph: ir.Graph) -> None:
     """Initializers in the order in which nodes read them, so that the same graph is the same file."""
     read = dict.fromkeys(value.name for node in graph.all_nodes() for value in node.inputs if value is not None)
-    places = {name: place for place, name in enumerate(read)}
+    order = {name: place for place, name in enumerate(read)}
     held = list(graph.initializers.items())
     graph.initializers.clear()
-    for name, value in sorted(held, key=lambda item: places.get(item[0], len(places))):
+    for name, value in sorted(held, key=lambda item: order.get(item[0], len(order))):
         graph.initializers[name] = value

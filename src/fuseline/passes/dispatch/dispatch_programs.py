@@ -113,13 +113,13 @@ def standalone(call: DispatchOp, entry: FuncOp) -> FuncOp:
 def _read_sizes(main: FuncOp, emitter: Emitter, dropped: list[int]) -> list[int]:
     """Replace size arguments by `tensor.dim` of an argument that has them; which ones."""
     view, read = DispatchView(main), list[int]()
-    places: dict[Dim, tuple[SSAValue, int]] = {}
+    dim_of: dict[Dim, tuple[SSAValue, int]] = {}
     for value in view.tensors:
         if value.index not in dropped:
             for axis, size in enumerate(view.shapes.dims(value)):
-                places.setdefault(size, (value, axis))
+                dim_of.setdefault(size, (value, axis))
     for value in view.sizes:
-        found = places.get(view.shapes.index(value))
+        found = dim_of.get(view.shapes.index(value))
         if found is not None:
             value.replace_all_uses_with(emitter.dim(*found))
             read.append(value.index)

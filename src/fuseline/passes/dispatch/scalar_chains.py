@@ -148,25 +148,27 @@ class ScalarChains:
 
     def _inside(self, value: SSAValue, at: tuple[Dim, ...]) -> int | None:
         """The element as what makes it computes it."""
-        place = [coordinate for coordinate in at if isinstance(coordinate, int)]
+        position = [coordinate for coordinate in at if isinstance(coordinate, int)]
         bits = bits_of(element_of(value))
-        if bits is None or type(value) is not OpResult or len(place) < len(at):
+        if bits is None or type(value) is not OpResult or len(position) < len(at):
             return None
         op = value.op
         if type(op) is arith.ConstantOp:
             array = integers_of(op.value, self.resources)
-            return None if array is None else self._add("constant", bits, int(array.reshape(shape_of(value))[*place]))
+            return (
+                None if array is None else self._add("constant", bits, int(array.reshape(shape_of(value))[*position]))
+            )
         if type(op) is linalg.ops.FillOp:
             return self.scalar(op.inputs[0], None)
         if not _is_few_integers(value):
             return None
         if type(op) is tensor.FromElementsOp:
-            return self.scalar(operands_of(op)[_flat(place, shape_of(value))], None)
-        return self._moved(op, place) if type(op) in MOVES else self._generic(value, place)
+            return self.scalar(operands_of(op)[_flat(position, shape_of(value))], None)
+        return self._moved(op, position) if type(op) in MOVES else self._generic(value, position)
 
-    def _moved(self, op: Operation, place: Sequence[int]) -> int | None:
+    def _moved(self, op: Operation, position: Sequence[int]) -> int | None:
         """The element where an op that moves data takes it from; None beside everything (the border of a pad)."""
-        for source in sources(op, place, self.shapes, SizeCoordinates()) or ():
+        for source in sources(op, position, self.shapes, SizeCoordinates()) or ():
             inside = _holds(source)
             if inside is None:
                 return None
@@ -174,28 +176,28 @@ class ScalarChains:
                 return self.element(source.value, source.at)
         return None
 
-    def _generic(self, value: OpResult, place: Sequence[int]) -> int | None:
+    def _generic(self, value: OpResult, position: Sequence[int]) -> int | None:
         op = value.op
         if not is_generic(op):
             return None
         view = StructuredOp(op)
-        loops = _loops_at(view, value.index, place)
+        loops = _loops_at(view, value.index, position)
         end = view.body.last_op
         return None if loops is None or end is None else self.scalar(operands_of(end)[value.index], _Point(view, loops))
 
     def _read(self, value: SSAValue, at: tuple[Dim, ...]) -> int | None:
         """The element as one of a tensor in memory: an argument, a part of one, or what is computed as it is."""
         moved = type(value) is OpResult and type(value.op) in (*MOVES, tensor.EmptyOp)
-        place = [coordinate for coordinate in at if isinstance(coordinate, int)]
+        position = [coordinate for coordinate in at if isinstance(coordinate, int)]
         bits = bits_of(element_of(value))
-        if bits is None or not _is_few_integers(value) or len(place) < len(at):
+        if bits is None or not _is_few_integers(value) or len(position) < len(at):
             return None
         if moved and not is_fed(base_of(value)):
             return None  # the computed tensor would lie in memory as a whole, for the sake of an element
         shape = shape_of(value)
-        if not all(0 <= coordinate < size for coordinate, size in zip(place, shape, strict=True)):
+        if not all(0 <= coordinate < size for coordinate, size in zip(position, shape, strict=True)):
             return None
-        return self._add("element", bits, _numbered(self.tensors, value), _flat(place, shape))
+        return self._add("element", bits, _numbered(self.tensors, value), _flat(position, shape))
 
     # scalars ----------------------------------------------------------------------------------------------------------
 
@@ -274,10 +276,10 @@ def _holds(source: Source[Dim]) -> bool | None:
     return True
 
 
-def _loops_at(view: StructuredOp, result: int, place: Sequence[int]) -> tuple[int, ...] | None:
-    """The iteration that makes element `place` of a result; None where it is not the only one."""
+def _loops_at(view: StructuredOp, result: int, position: Sequence[int]) -> tuple[int, ...] | None:
+    """The iteration that makes element `position` of a result; None where it is not the only one."""
     loops: dict[int, int] = {}
-    for expr, coordinate in zip(view.output_maps[result].results, place, strict=True):
+    for expr, coordinate in zip(view.output_maps[result].results, position, strict=True):
         if isinstance(expr, AffineDimExpr):
             loops[expr.position] = coordinate
     return tuple([loops[i] for i in range(view.rank)]) if len(loops) == view.rank and not view.reduction else None
@@ -292,9 +294,9 @@ def _are_numbers(ops: Sequence[ScalarOp]) -> bool:
     return all(op.name == "constant" for op in ops)
 
 
-def _flat(place: Sequence[int], shape: Sequence[int]) -> int:
+def _flat(position: Sequence[int], shape: Sequence[int]) -> int:
     """The row-major number of an element."""
     flat = 0
-    for coordinate, size in zip(place, shape, strict=True):
+    for coordinate, size in zip(position, shape, strict=True):
         flat = flat * size + coordinate
     return flat

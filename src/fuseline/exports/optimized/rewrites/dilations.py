@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from fuseline.exports.optimized.editor import Editor, attribute, is_standard, operand, sizes, static_sizes
-from fuseline.exports.optimized.movement import PLACES_LIMIT, Places, moves, traced
+from fuseline.exports.optimized.movement import POSITIONS_LIMIT, Positions, moves, traced
 from fuseline.exports.optimized.permutation import inverse, reordered
 
 NAME = "dilations"
@@ -90,7 +90,7 @@ def _source(editor: Editor, node: ir.Node) -> Blocks | None:
 
 def _space_to_batch(editor: Editor, chain: list[ir.Node], value: ir.Value, node: ir.Node) -> Blocks | None:
     dims = static_sizes(value)
-    if dims is None or len(dims) != 4 or np.prod(dims) > PLACES_LIMIT:
+    if dims is None or len(dims) != 4 or np.prod(dims) > POSITIONS_LIMIT:
         return None
     start = np.arange(np.prod(dims), dtype=np.int64).reshape(dims)
     result = traced(editor, chain, {value: start})
@@ -105,7 +105,7 @@ def _space_to_batch(editor: Editor, chain: list[ir.Node], value: ir.Value, node:
     return None
 
 
-def _matched(out: Places, image: Places) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def _matched(out: Positions, image: Positions) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """Block and padding with which `out` is space to batch of `image` (both NCHW)."""
     (batch, channels, *_), (total, same, height, width) = image.shape, out.shape
     if channels != same or total % batch or total == batch:
@@ -128,7 +128,7 @@ def _matched(out: Places, image: Places) -> tuple[tuple[int, int], tuple[int, in
     return None
 
 
-def _together(blocks: Places, block: tuple[int, int], batch: int) -> Places:
+def _together(blocks: Positions, block: tuple[int, int], batch: int) -> Positions:
     """The images (NCHW) whose blocks these are: block index before image in the batch."""
     rows, columns = block
     _, channels, height, width = blocks.shape
@@ -139,31 +139,31 @@ def _together(blocks: Places, block: tuple[int, int], batch: int) -> Places:
 def _target(editor: Editor, node: ir.Node, source: Blocks) -> Blocks | None:
     """The longest chain behind the convolution that is batch to space with the same block."""
     dims, images = static_sizes(node.outputs[0]), static_sizes(source.value)
-    if dims is None or images is None or np.prod(dims) > PLACES_LIMIT:
+    if dims is None or images is None or np.prod(dims) > POSITIONS_LIMIT:
         return None
     start = np.arange(np.prod(dims), dtype=np.int64).reshape(dims)
     whole = _together(start, source.block, images[0])
-    value, places, found = node.outputs[0], start, None
+    value, positions, found = node.outputs[0], start, None
     while (user := editor.only_user(value)) is not None and moves(user) and not is_standard(user, "Concat"):
-        result = traced(editor, [user], {value: places})
+        result = traced(editor, [user], {value: positions})
         if result is None:
             break
-        value, places = user.outputs[0], result[user.outputs[0]]
+        value, positions = user.outputs[0], result[user.outputs[0]]
         for layout in LAYOUTS:
-            crop = _cropped(places.transpose(layout), whole) if places.ndim == 4 else None
+            crop = _cropped(positions.transpose(layout), whole) if positions.ndim == 4 else None
             if crop is not None:
                 found = Blocks(value, layout, source.block, crop)
     return found
 
 
-def _cropped(places: Places, whole: Places) -> tuple[int, int] | None:
-    """How many rows and columns of `whole` lie before `places`, a part of it."""
-    first = np.argwhere(whole[0, 0] == places[0, 0, 0, 0]) if places.size else []
+def _cropped(positions: Positions, whole: Positions) -> tuple[int, int] | None:
+    """How many rows and columns of `whole` lie before `positions`, a part of it."""
+    first = np.argwhere(whole[0, 0] == positions[0, 0, 0, 0]) if positions.size else []
     if len(first) != 1:
         return None
     top, left = (int(place) for place in first[0])
-    window = whole[:, :, top : top + places.shape[2], left : left + places.shape[3]]
-    return (top, left) if np.array_equal(window, places) else None
+    window = whole[:, :, top : top + positions.shape[2], left : left + positions.shape[3]]
+    return (top, left) if np.array_equal(window, positions) else None
 
 
 def _pads(node: ir.Node, source: Blocks, target: Blocks) -> list[int]:

@@ -26,7 +26,7 @@ from fuseline.exports.optimized.channel_orders import (
     reorder_readers,
 )
 from fuseline.exports.optimized.editor import Array, Editor, is_standard, sizes, static_sizes
-from fuseline.exports.optimized.movement import PLACES_LIMIT, moves, traced
+from fuseline.exports.optimized.movement import POSITIONS_LIMIT, moves, traced
 from fuseline.exports.optimized.rewrites.gathers import takes_sections
 
 NAME = "shuffles"
@@ -91,22 +91,22 @@ def _last_maker(editor: Editor, frontier: list[ir.Value], inside: list[ir.Node])
 
 def _between(editor: Editor, value: ir.Value, inside: list[ir.Node], node: ir.Node) -> Shuffle | None:
     dims, out = static_sizes(value), static_sizes(node.outputs[0])
-    if dims is None or out is None or len(dims) != len(out) or not 0 < np.prod(dims) <= PLACES_LIMIT:
+    if dims is None or out is None or len(dims) != len(out) or not 0 < np.prod(dims) <= POSITIONS_LIMIT:
         return None
     start = np.arange(np.prod(dims), dtype=np.int64).reshape(dims)
-    places = traced(editor, inside, {value: start})
-    return None if places is None else _along_one_axis(value, start, places[node.outputs[0]])
+    positions = traced(editor, inside, {value: start})
+    return None if positions is None else _along_one_axis(value, start, positions[node.outputs[0]])
 
 
-def _along_one_axis(value: ir.Value, start: Array, places: Array) -> Shuffle | None:
-    different = [axis for axis, (a, b) in enumerate(zip(start.shape, places.shape, strict=True)) if a != b]
+def _along_one_axis(value: ir.Value, start: Array, positions: Array) -> Shuffle | None:
+    different = [axis for axis, (a, b) in enumerate(zip(start.shape, positions.shape, strict=True)) if a != b]
     for axis in range(start.ndim):
         if different not in ([], [axis]) or np.prod(start.shape[axis + 1 :]) < SHORTEST:
             continue
         step = int(np.prod(start.shape[axis + 1 :]))
-        line = np.moveaxis(places, axis, 0).reshape(places.shape[axis], -1)[:, 0]
+        line = np.moveaxis(positions, axis, 0).reshape(positions.shape[axis], -1)[:, 0]
         order = line // step
-        if order.max(initial=0) < start.shape[axis] and np.array_equal(np.take(start, order, axis), places):
+        if order.max(initial=0) < start.shape[axis] and np.array_equal(np.take(start, order, axis), positions):
             return Shuffle(value, axis, order)
     return None
 

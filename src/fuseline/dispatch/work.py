@@ -9,7 +9,7 @@ of a grid counts once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import tensor
@@ -25,6 +25,7 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.target_description import TargetDescription
+from fuseline.ir.work_costs import USUAL_POINTS
 
 _BLOCK_VECTORS = 8
 """Vectors in `MachineCosts.block_uses`: four panels of two."""
@@ -41,16 +42,19 @@ def work_of(view: DispatchView, target: TargetDescription) -> dict[str, float]:
     return {name: float(round(amount)) for name, amount in count.found.items() if round(amount) > 0}
 
 
-def as_made(work: dict[str, float], *, filtered: bool) -> dict[str, float]:
-    """The work of a dispatch whose convolutions are known not to be made by minimal filtering, or to be.
+def as_made(work: dict[str, float], filtered: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The work of a dispatch whose kernels are known; `filtered`: of each that minimal filtering makes, as
+    `ir.work_costs.filtered_work` has it.
 
-    >>> as_made({"filtered": 10.0, "product": 1.0}, filtered=False)
+    >>> as_made({"filtered": 10.0, "transformed": 2.0, "product": 1.0}, [])
     {'product': 11.0}
+    >>> as_made({"filtered": 10.0, "transformed": 2.0}, [{"filtered": 15.0, "transformed": 3.0}])
+    {'filtered': 15.0, 'transformed': 3.0}
     """
-    if filtered or "filtered" not in work:
-        return work
     rest = {name: amount for name, amount in work.items() if name not in ("filtered", "transformed")}
-    return rest | {"product": rest.get("product", 0.0) + work["filtered"]}
+    if filtered:
+        return rest | {name: sum(one[name] for one in filtered) for name in ("filtered", "transformed")}
+    return rest | ({"product": rest.get("product", 0.0) + work["filtered"]} if "filtered" in work else {})
 
 
 @dataclass
@@ -88,7 +92,8 @@ class _Count:
         if name == "product" and self._is_filtered(op, extents):
             self.found["filtered"] += amount
             ends = (*op.inputs[:1], *op.op.results)
-            self.found["transformed"] += sum(self._points(self.view.shapes.dims(value)) for value in ends)
+            pixels = sum(self._points(self.view.shapes.dims(value)) for value in ends)
+            self.found["transformed"] += USUAL_POINTS * pixels
         else:
             self.found[name] += amount * self._padding(op, extents)
         for value, map_ in zip(op.inputs, op.input_maps, strict=True):

@@ -117,6 +117,7 @@ def test_what_is_predicted_is_what_the_costs_of_the_target_say():
 
 
 def test_convolutions_that_are_made_directly_are_products():
-    assert as_made({"filtered": 4.0, "bytes": 1.0}, filtered=False) == {"product": 4.0, "bytes": 1.0}
-    assert as_made({"filtered": 4.0}, filtered=True) == {"filtered": 4.0}
-    assert as_made({"product": 4.0}, filtered=False) == {"product": 4.0}
+    assert as_made({"filtered": 4.0, "transformed": 2.0, "bytes": 1.0}, []) == {"product": 4.0, "bytes": 1.0}
+    made = {"filtered": 5.0, "transformed": 3.0}
+    assert as_made({"filtered": 4.0, "transformed": 2.0}, [made, made]) == {"filtered": 10.0, "transformed": 6.0}
+    assert as_made({"product": 4.0}, []) == {"product": 4.0}

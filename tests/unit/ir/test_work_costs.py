@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
-from fuseline.ir.work_costs import ASSUMED_WORK_COSTS, KINDS, WorkCosts, predicted_ns, share_of
+import pytest
+
+from fuseline.ir.work_costs import (
+    ASSUMED_WORK_COSTS,
+    KINDS,
+    WorkCosts,
+    filtered_work,
+    overlapped,
+    predicted_ns,
+    share_of,
+)
 
 
 def test_a_dispatch_takes_its_launch_and_what_its_busiest_thread_does():
     costs = WorkCosts(launch=100, barrier=40, product=0.5, bytes=0.25)
     assert predicted_ns({}, costs) == 100
-    assert predicted_ns({"product": 10, "bytes": 8}, costs) == 107
-    assert predicted_ns({"product": 10, "bytes": 8}, costs, 0.5) == 143.5
+    assert predicted_ns({"product": 10, "points": 0}, costs) == 105
+    assert predicted_ns({"product": 10}, costs, 0.5) == 142.5
+
+
+def test_streams_hide_behind_arithmetic_and_arithmetic_behind_streams():
+    costs = WorkCosts(launch=0, product=1.0, bytes=1.0, far=1.0, constant_bytes=1.0)
+    alone = predicted_ns({"product": 100, "constant_bytes": 20}, costs)
+    assert alone == pytest.approx(120)  # constants are read in step with the arithmetic
+    assert alone < predicted_ns({"product": 100, "constant_bytes": 20, "bytes": 30}, costs) < alone + 6
+    assert 1000 < predicted_ns({"bytes": 900, "far": 100, "product": 100}, costs) < 1006
+    even = predicted_ns({"bytes": 100, "product": 100}, costs)
+    assert 100 < even < 200 and even == pytest.approx(overlapped(100.0, 100.0))
+
+
+def test_minimal_filtering_is_counted_in_whole_tiles():
+    exact = filtered_work(49, 36, 8, 16)  # 28x28 pixels in tiles of 4x4
+    assert exact["filtered"] == 2 * 28 * 28 * 9 * 8 * 16
 
 
 def test_every_kind_of_work_has_a_cost():

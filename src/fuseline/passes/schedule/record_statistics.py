@@ -12,7 +12,7 @@ import msgspec
 from fuseline.dispatch.work import as_made
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.ir.work_costs import ASSUMED_WORK_COSTS, WorkCosts, predicted_ns, share_of
+from fuseline.ir.work_costs import ASSUMED_WORK_COSTS, FILTERED, WorkCosts, predicted_ns, share_of
 from fuseline.passes.schedule.quantization_left import complete_quantization
 from fuseline.passes.schedule.record_lives import transient_records
 from fuseline.program.schedule import PackedConstants, Schedule, bytes_of
@@ -33,8 +33,6 @@ _ROOTS = ("contraction", "convolution", "depthwise", "pooling")
 _WALKS = ("scan", "scatter", "rank")
 """Idioms that are written as a reduction over all pairs of two loops."""
 
-FILTERED_FAMILY = "winograd"
-"""The family of convolutions that are made by minimal filtering."""
 
 LAST_FAMILY = "loop-nest"
 """The family that takes what no other does."""
@@ -149,8 +147,8 @@ def _complete(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledK
 
 def _predict(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledKernel, costs: WorkCosts) -> None:
     """What the kernel is expected to take, with the algorithm that it has and the workgroups that it is cut into."""
-    families = (dispatch.family, *(arm.family for arm in dispatch.arms))
-    dispatch.work = as_made(dispatch.work, filtered=any(FILTERED_FAMILY in family for family in families))
+    filtered = [body.notes[FILTERED] for body in kernel.bodies if FILTERED in body.notes]
+    dispatch.work = as_made(dispatch.work, filtered)
     dispatch.share = share_of(record.threads, d.upper_bound(kernel.workgroups))
     dispatch.predicted_ns = round(predicted_ns(dispatch.work, costs, dispatch.share))
 

@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.ir.work_costs import KINDS, WorkCosts
+from fuseline.ir.work_costs import KINDS, TRAFFIC, WorkCosts, overlapped
 from fuseline.tuning.fit.records import ProgramSamples
 
 NAMES = ("launch", "barrier", *KINDS)
 """The columns, in the order of `WorkCosts`."""
+
+STARTS = 2
+"""Columns before the kinds of work."""
+
+HIDING = [NAMES.index(kind) for kind in TRAFFIC]
+"""The columns of traffic."""
 
 FEW_DISPATCHES = 8
 """A program of fewer dispatches counts for less than others."""
@@ -52,7 +58,7 @@ class Classes:
 
     def predicted(self, costs: Array) -> Array:
         """Seconds of each class at `costs` (nanoseconds per unit)."""
-        return self.rows @ costs * 1e-9
+        return times_of(self.rows * costs) * 1e-9
 
 
 def classes_of(records: Sequence[ProgramSamples]) -> list[Classes]:
@@ -96,6 +102,20 @@ def row_of(work: dict[str, float], share: float) -> list[float]:
     ([1.0, 1.0], 7.0)
     """
     return [1.0, 1.0 if share < 1 else 0.0, *(share * work.get(kind, 0.0) for kind in KINDS)]
+
+
+def times_of(spent: Array) -> Array:
+    """Nanoseconds of dispatches, `(n,)`, of those that each kind of work takes, `(n, k)` in the order of `NAMES`: as
+    `predicted_ns` adds them up."""
+    started, arithmetic, traffic = apart(spent)
+    return started + overlapped(arithmetic, traffic)
+
+
+def apart(spent: Array) -> tuple[Array, Array, Array]:
+    """The sums of launch and barrier, of arithmetic, and of traffic that hides behind it, `(n,)` each."""
+    started = spent[:, :STARTS].sum(axis=1)
+    traffic = spent[:, HIDING].sum(axis=1)
+    return started, spent[:, STARTS:].sum(axis=1) - traffic, traffic
 
 
 def vector_of(costs: WorkCosts) -> Array:

@@ -13,8 +13,18 @@ from typing import Any
 import numpy as np
 
 from fuseline.errors import FuselineError
-from fuseline.ir.work_costs import WorkCosts
-from fuseline.tuning.fit.classes import NAMES, Array, Classes, costs_of_vector, vector_of
+from fuseline.ir.work_costs import OVERLAP, WorkCosts, overlapped
+from fuseline.tuning.fit.classes import (
+    HIDING,
+    NAMES,
+    STARTS,
+    Array,
+    Classes,
+    apart,
+    costs_of_vector,
+    times_of,
+    vector_of,
+)
 
 PROGRAM_WEIGHT = 4.0
 """What the residuals of one program are multiplied by, beside the pull towards the start."""
@@ -49,12 +59,18 @@ def solved(programs: Sequence[Classes], start: WorkCosts) -> Array:
     first = np.log(vector_of(start))
     seen = rows.any(axis=0)  # the others keep their start to the digit
 
+    def spent(costs: Array) -> Array:
+        found = np.zeros_like(rows)
+        found[:, seen] = rows[:, seen] * np.exp(costs)
+        return found
+
     def residuals(costs: Array) -> Array:
-        return np.concatenate([weights * (np.log(rows[:, seen] @ np.exp(costs)) - measured), PULL * (costs - at)])
+        return np.concatenate([weights * (np.log(times_of(spent(costs))) - measured), PULL * (costs - at)])
 
     def slopes(costs: Array) -> Array:
-        terms = rows[:, seen] * np.exp(costs)
-        return np.concatenate([weights[:, None] * terms / terms.sum(axis=1, keepdims=True), PULL * np.eye(len(costs))])
+        times = spent(costs)
+        shares = (slopes_of(times) * times)[:, seen] / times_of(times)[:, None]
+        return np.concatenate([weights[:, None] * shares, PULL * np.eye(len(costs))])
 
     at = first[seen]
     span = np.log(SPAN)
@@ -64,6 +80,16 @@ def solved(programs: Sequence[Classes], start: WorkCosts) -> Array:
     result = first.copy()
     result[seen] = found.x
     return np.exp(result)
+
+
+def slopes_of(spent: Array) -> Array:
+    """What a nanosecond more of each kind of work adds to the time of a dispatch, `(n, k)`."""
+    _, arithmetic, traffic = apart(spent)
+    both = np.maximum(overlapped(arithmetic, traffic), np.finfo(np.float64).tiny)
+    found = np.ones_like(spent)
+    found[:, STARTS:] = ((arithmetic / both) ** (OVERLAP - 1))[:, None]
+    found[:, HIDING] = ((traffic / both) ** (OVERLAP - 1))[:, None]
+    return found
 
 
 def _optimize() -> Any:

@@ -11,6 +11,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.ir import dim as d
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
+from fuseline.ir.work_costs import FILTERED, filtered_work
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WinogradLoops
@@ -185,6 +186,7 @@ def winograd_plan(loops: WinogradLoops, blocking: Blocking, machine: Machine) ->
         "filtering": f"F({sizes},{taps})", "tile": f"{plan.rows.height}x{plan.width}",
         "block": f"{blocking.tiles}x{plan.pass_width}",
         "image": f"{len(plan.segments)} segments" if plan.segments else "evaluated",
+        FILTERED: filtered_work(plan.tile_count, blocking.points, loops.channels, loops.columns),
     }  # fmt: skip
     workgroups = d.mul(d.ceil_div(plan.tile_count, blocking.tiles), plan.group_count)
     return replace(plan, workgroups=workgroups, constant_layouts={position: filter_layout(plan)}, notes=notes)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
@@ -44,26 +44,26 @@ class WorkCosts:
         vector_far: those of them beyond a core's own caches.
     """
 
-    launch: float = 38.2
+    launch: float = 43.1
     barrier: float = 300.0
-    product: float = 0.0078
-    product_int: float = 0.00585
-    filtered: float = 0.00349
-    transformed: float = 0.05
-    depthwise: float = 0.00541
-    pooled: float = 0.0336
-    reduced: float = 0.00927
-    operations: float = 0.0195
-    functions: float = 0.31
-    points: float = 0.0092
-    moved: float = 0.0637
-    gathered: float = 1.03
-    constant_bytes: float = 0.00243
-    bytes: float = 0.00436
-    constant_far: float = 0.0415
-    far: float = 0.0228
-    vector_bytes: float = 0.000611
-    vector_far: float = 0.00312
+    product: float = 0.00787
+    product_int: float = 0.00584
+    filtered: float = 0.00214
+    transformed: float = 0.0892
+    depthwise: float = 0.00489
+    pooled: float = 0.0402
+    reduced: float = 0.00778
+    operations: float = 0.0185
+    functions: float = 0.23
+    points: float = 0.0462
+    moved: float = 0.0551
+    gathered: float = 0.916
+    constant_bytes: float = 0.00242
+    bytes: float = 0.0075
+    constant_far: float = 0.0385
+    far: float = 0.0776
+    vector_bytes: float = 0.00065
+    vector_far: float = 0.00506
 
 
 OVERLAP = 4.0
@@ -113,7 +113,8 @@ def overlapped(arithmetic: Time, traffic: Time) -> Time:
     >>> overlapped(3.0, 0.0), round(overlapped(1.0, 1.0), 3)
     (3.0, 1.189)
     """
-    return (arithmetic**OVERLAP + traffic**OVERLAP) ** (1 / OVERLAP)
+    both: Any = arithmetic**OVERLAP + traffic**OVERLAP
+    return both ** (1 / OVERLAP)
 
 
 USUAL_GAIN, USUAL_POINTS = 4.0, 2.25
@@ -131,4 +132,7 @@ def filtered_work(tiles: Dim, points: int, channels: int, columns: int) -> dict[
     True
     """
     count = assumed_size(tiles) * points
-    return {"filtered": 2.0 * count * USUAL_GAIN * channels * columns, "transformed": float(count * (channels + columns))}
+    return {
+        "filtered": 2.0 * count * USUAL_GAIN * channels * columns,
+        "transformed": float(count * (channels + columns)),
+    }

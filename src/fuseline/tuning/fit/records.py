@@ -14,7 +14,8 @@ from fuseline.errors import FuselineError
 from fuseline.ir.work_costs import KINDS
 from fuseline.runtime.files import write_bytes
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
+"""Raised when kinds of work change meaning: of version 1 minimal filtering was counted otherwise."""
 
 
 class DispatchSample(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ def _dispatch(**fields: object) -> ProgramSamples:
 @pytest.mark.parametrize(
     ("record", "why"),
     [
-        (_changed(version=2), "version 2"), (_changed(threads=0), "0 threads"), (_changed(round=-1), "round -1"),
+        (_changed(version=1), "version 1"), (_changed(threads=0), "0 threads"), (_changed(round=-1), "round -1"),
         (_dispatch(seconds=-1e-6), "seconds"), (_dispatch(seconds=0.0), "seconds"),
         (_dispatch(share=0.0), "one thread"),
         (_dispatch(share=1.5), "one thread"),

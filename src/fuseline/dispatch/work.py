@@ -18,8 +18,10 @@ from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.cost import TRANSCENDENTAL_OPS, flops, is_function, num_bytes, operations
 from fuseline.analysis.filtered_convolutions import filtered_dims
+from fuseline.analysis.idioms import idiom_of
 from fuseline.analysis.indexing_maps import dims_of, used_dims
 from fuseline.analysis.structured import Kind, StructuredOp, body_ops, captured_tensors, is_generic, kind
+from fuseline.analysis.walks import Scatter
 from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.costs import assumed_size
@@ -81,6 +83,7 @@ class _Count:
             self.found["pooled"] += self._points(structured.loops(self.view.shapes))
         elif structured.reduction:
             self.found["reduced"] += assumed_size(flops(op, self.view.shapes))
+            self.found["gathered"] += self._updates(structured)
         else:
             self._add_elementwise(structured)
 
@@ -111,6 +114,14 @@ class _Count:
         columns = next((extents[loop] for loop in reversed(written) if extents[loop] != 1), 1)
         size, lanes = assumed_size(columns), max(1, self.target.costs.block_uses // _BLOCK_VECTORS)
         return -(-size // lanes) * lanes / size if size > 1 else 1.0
+
+    def _updates(self, op: StructuredOp) -> int:
+        """The elements that a scatter combines where an index says, one by one; 0 for another reduction."""
+        extents = op.loops(self.view.shapes)
+        form = idiom_of(op, extents)
+        if not isinstance(form, Scatter):
+            return 0
+        return self._points([extent for loop, extent in enumerate(extents) if loop != form.scattered])
 
     def _add_elementwise(self, op: StructuredOp) -> None:
         points = self._points(op.loops(self.view.shapes))

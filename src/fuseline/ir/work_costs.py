@@ -38,10 +38,10 @@ class WorkCosts:
         convolution. pooled: an element of a window that is not multiplied. reduced: an operation of any other
         reduction, scan, scatter or sort. operations: one of elementwise ops that a vector unit has; functions: an exp,
         tanh, erf or the like. points: an element that an elementwise op makes. moved: an element of a pad, slice,
-        concat or transpose. gathered: an element that is read where an index says. constant_bytes: of constants that
-        are read; bytes: of what else is read or written. constant_far, far: those of them that a core's own caches
-        do not hold, beyond that. vector_bytes: of the constants that a product multiplies few rows with, per row;
-        vector_far: those of them beyond a core's own caches.
+        concat or transpose. gathered: an element that is read, or combined by a scatter, where an index says.
+        constant_bytes: of constants that are read; bytes: of what else is read or written. constant_far, far: those of
+        them that a core's own caches do not hold, beyond that. vector_bytes: of the constants that a product multiplies
+        few rows with, per row; vector_far: those of them beyond a core's own caches.
     """
 
     launch: float = 43.1

@@ -52,6 +52,16 @@ def test_a_table_counts_for_the_rows_that_are_read():
     assert dispatch.work["constant_bytes"] == 48 * 4
 
 
+def test_a_scatter_counts_the_updates_that_it_combines_one_by_one():
+    work = _work(
+        "(float[40, 8] x, int64[10, 8] i, float[10, 8] u) => (float[40, 8] y)"
+        ' { y = ScatterElements <axis = 0, reduction = "add"> (x, i, u) }'
+    )
+    assert work["gathered"] == 10 * 8 and work["reduced"] < 40 * 10 * 8
+    summed = _work("(float[40, 8] x) => (float[40] y) { y = ReduceSum <keepdims = 0> (x, a) }", a=np.array([1]))
+    assert "gathered" not in summed
+
+
 @pytest.mark.parametrize(
     ("text", "weights", "kind"),
     [

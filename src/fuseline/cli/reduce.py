@@ -13,7 +13,6 @@ from fuseline.cli.console import emit, note, progress, say
 from fuseline.cli.models import require_onnx
 from fuseline.cli.options import compile_options, given_options, json_option, model_argument, threads_option
 from fuseline.cli.references import RUNTIME, feeds_without_code, options_of, require_file
-
 from fuseline.errors import FuselineError
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ class DispatchCheck(msgspec.Struct, kw_only=True):
     """One dispatch (or copy, fill, ..) of a program against the interpreter: the worst of its results and launches.
 
     `program` is `main`, `fallback` or `branch`. `error` is a part of `magnitude`, the largest of the reference, of
-    integers the part of the elements that differ; `ulps` counts units of the last place of `magnitude`. `proved`: every
-    access of its kernel was shown to stay inside of its buffer; `launches` were looked at, of `trips` that a loop makes; `unproved` are those that were not, `left` whether they
-    did leave it, between guarded pages.
+    integers the part of the elements that differ; `ulps` counts units of the last place of `magnitude`. `launches` were
+    looked at, of `trips` that a loop makes. `proved`: every access of its kernel was shown to stay inside of its
+    buffer; `unproved` are those that were not, `left` whether they did leave it, between guarded pages.
     """
 
     program: str

@@ -11,7 +11,7 @@ from fuseline.cli.console import note
 from fuseline.cli.models import compiled, is_model
 from fuseline.cli.native import native_session
 from fuseline.cli.run import complete_feeds, model_hints
-from fuseline.cli.saved import PLAN_SUFFIXES, any_record
+from fuseline.cli.saved import PLAN_SUFFIXES, any_record, older_record
 from fuseline.cli.target_peaks import assumed_peaks
 from fuseline.compile_options import CHOICES
 from fuseline.errors import FuselineError
@@ -112,7 +112,12 @@ class SideMaker:
             return Side(wanted.title, any_record(wanted.path, wanted.options))
         observer = OpTexts(PASS_PHASES)
         observed = {"after_pass": observer} if self.extras.ir and is_model(wanted.path) else {}
-        program = compiled(wanted.path, {**wanted.options, **observed})
+        try:
+            program = compiled(wanted.path, {**wanted.options, **observed})
+        except FuselineError as error:
+            if self.extras.measure:
+                raise
+            return Side(wanted.title, older_record(wanted.path, error))
         side = Side(
             wanted.title,
             program.record,

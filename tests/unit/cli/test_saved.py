@@ -68,3 +68,17 @@ def test_a_malformed_plan(tmp_path: Path, text: str) -> None:
     with pytest.raises(FuselineError) as caught:
         any_record(_file(tmp_path, "p.toml", text), {})
     assert caught.value.code == "E0701"
+
+
+def test_an_artifact_of_an_older_format_is_compared_by_its_records(capsys: pytest.CaptureFixture[str]) -> None:
+    stored = Path(__file__).parents[1] / "runtime" / "stored"
+    record = any_record(stored / "format_9.fuse", {})
+    assert record.dispatches and "its records are read alone" in capsys.readouterr().err
+
+
+def test_an_artifact_without_records_that_can_be_read_is_refused_for_what_it_is(tmp_path: Path) -> None:
+    stored = Path(__file__).parents[1] / "runtime" / "stored" / "format_9.fuse"
+    (tmp_path / "m.fuse").write_bytes(stored.read_bytes().replace(b'"records"', b'"recOrds"', 1))
+    with pytest.raises(FuselineError) as caught:
+        any_record(tmp_path / "m.fuse", {})
+    assert caught.value.code == "E0402"

@@ -88,6 +88,34 @@ def test_row_37_a_pad_that_several_windows_read(mode: str):
     assert moves(program) == {}, missed(program)
 
 
+PADDED = [
+    ("1, 5, h, q", {"h": 9, "q": 12}),
+    ("1, 5, 9, 12", {}),
+    ("n, 5, 9, 12", {"n": 3}),
+    ("n, 5, h, q", {"n": 2, "h": 7, "q": 5}),
+]
+
+
+@pytest.mark.parametrize(
+    ("root", "dims", "sizes"),
+    by_default(
+        [
+            (root, *one)
+            for root in ("Conv(x, w)", "Conv<group = 5>(x, g)", "MaxPool<kernel_shape = [3, 3]>(x)")
+            for one in PADDED
+        ],
+        2,
+    ),
+)
+def test_row_37_a_pad_of_a_result_is_written_beside_it(root: str, dims: str, sizes: dict[str, int]):
+    weights: dict[str, Any] = {"at": np.array([0, 0, 1, 2, 0, 0, 3, 1]), "v": np.float32(0.5)}
+    weights |= {"w": _weights(7, 5, 3, 3)} if " w)" in root else {"g": _weights(5, 1, 3, 3)} if " g)" in root else {}
+    program = compiled(
+        onnx_model(f"(float[{dims}] x) => (y) {{ c = {root} r = Tanh(c) y = Pad(r, at, v) }}", weights), sizes
+    )
+    assert (program.stats["dispatches"], program.stats["copies"]) == (1, 0), missed(program)
+
+
 # row 38: ... counted --------------------------------------------------------------------------------------------------
 
 

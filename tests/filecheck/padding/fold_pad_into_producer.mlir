@@ -151,16 +151,37 @@ func.func @refused(%x: tensor<6x10xf32>, %w: tensor<10x8xf32>, %v: tensor<10x8xf
 
 // -----
 
-// Refused: sizes that are not known.
-// CHECK-LABEL: func.func @unknown
+// Rows that only the run counts, and rows of padding that the caller counts: borders like any other.
+// CHECK-LABEL: func.func @rows_of_run_time
+// CHECK: [[C:%.*]] = linalg.generic
+// CHECK-NOT: tensor.pad
+// CHECK: [[SIDES:%.*]] = tensor.concat dim(1) %{{.*}}, [[C]], %{{.*}} : (tensor<?x1xf32>, tensor<?x8xf32>, tensor<?x2xf32>) -> tensor<?x11xf32>
+// CHECK: tensor.concat dim(0) [[SIDES]], %{{.*}} : (tensor<?x11xf32>, tensor<?x11xf32>) -> tensor<?x11xf32>
+func.func @rows_of_run_time(%x: tensor<?x10xf32>, %w: tensor<10x8xf32>, %f: tensor<?x8xf32>, %n: index) -> tensor<?x11xf32> {
+  %v = arith.constant 2.0 : f32
+  %c = linalg.matmul ins(%x, %w : tensor<?x10xf32>, tensor<10x8xf32>) outs(%f : tensor<?x8xf32>) -> tensor<?x8xf32>
+  %p = tensor.pad %c low[0, 1] high[%n, 2] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %v : f32
+  } : tensor<?x8xf32> to tensor<?x11xf32>
+  return %p : tensor<?x11xf32>
+}
+
+// -----
+
+// Refused: padding that may take rows away.
+// CHECK-LABEL: func.func @less_or_more
 // CHECK: tensor.pad
 // CHECK-NOT: tensor.concat
-func.func @unknown(%x: tensor<?x10xf32>, %w: tensor<10x8xf32>, %f: tensor<?x8xf32>) -> tensor<?x8xf32> {
-  %zero = arith.constant 0.0 : f32
-  %c = linalg.matmul ins(%x, %w : tensor<?x10xf32>, tensor<10x8xf32>) outs(%f : tensor<?x8xf32>) -> tensor<?x8xf32>
-  %p = tensor.pad %c low[1, 0] high[1, 0] {
+// CHECK: return
+func.func @less_or_more(%x: tensor<4x10xf32>, %w: tensor<10x8xf32>, %f: tensor<4x8xf32>, %n: index) -> tensor<?x8xf32> {
+  %v = arith.constant 2.0 : f32
+  %three = arith.constant 3 : index
+  %less = arith.subi %n, %three : index
+  %c = linalg.matmul ins(%x, %w : tensor<4x10xf32>, tensor<10x8xf32>) outs(%f : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %p = tensor.pad %c low[0, 0] high[%less, 0] {
   ^bb0(%i: index, %j: index):
-    tensor.yield %zero : f32
-  } : tensor<?x8xf32> to tensor<?x8xf32>
+    tensor.yield %v : f32
+  } : tensor<4x8xf32> to tensor<?x8xf32>
   return %p : tensor<?x8xf32>
 }

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import func, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from fuseline.analysis.structured import Kind, is_generic, kind
-from fuseline.ir.build import Emitter, element_of, shape_of
-from fuseline.ir.fast import attributes
+from fuseline.ir import dim as d
+from fuseline.ir.build import Emitter, element_of
+from fuseline.ir.dim import Dim, lower_bound
 from fuseline.ir.fast.create import create_concat, create_fill
 from fuseline.ir.reachable import reachable
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value
@@ -52,14 +52,14 @@ class FoldPadIntoProducerPass(ScopedPass):
 
 
 def _fold(scope: Scope, op: tensor.PadOp) -> None:
-    amounts = _amounts(op)
+    amounts = _amounts(scope, op)
     if amounts is None or pad_value(op) is None or not _is_stored(op.result):
         return
     if not all(user is op or _runs_where_it_is_made(user) for user in users_of(op.source)) or not _is_made_by_root(
         op.source
     ):
         return
-    if 1 + sum(size > 0 for pair in amounts for size in pair) > scope.ctx.target.arms_limit:
+    if 1 + sum(size != 0 for pair in amounts for size in pair) > scope.ctx.target.arms_limit:
         return
     at = Emitter.before(op)
     scalar = outer_value(op, at)
@@ -73,14 +73,17 @@ def _fold(scope: Scope, op: tensor.PadOp) -> None:
     Rewriter.erase_op(op)
 
 
-def _amounts(op: tensor.PadOp) -> list[tuple[int, int]] | None:
-    """The padding before and after each dimension; None unless all of it and all sizes are numbers, and none is taken
-    away."""
-    pairs = list(zip(low_of(op), high_of(op), strict=True))
-    known = [
-        (low, high) for low, high in pairs if isinstance(low, int) and isinstance(high, int) and low >= 0 and high >= 0
-    ]
-    return known if len(known) == len(pairs) and DYNAMIC_INDEX not in shape_of(op.result) else None
+def _amounts(scope: Scope, op: tensor.PadOp) -> list[tuple[Dim, Dim]] | None:
+    """The padding before and after each dimension; None where some of it is not known when the function begins, or may
+    be taken away."""
+    sizes = [[_size(scope, amount) for amount in amounts] for amounts in (low_of(op), high_of(op))]
+    known = scope.knows_all([*sizes[0], *sizes[1], *scope.dims(op.result)])
+    least = [lower_bound(size) for side in sizes for size in side]
+    return list(zip(*sizes, strict=True)) if known and all(low is not None and low >= 0 for low in least) else None
+
+
+def _size(scope: Scope, amount: int | SSAValue) -> Dim:
+    return amount if isinstance(amount, int) else scope.shapes.index(amount)
 
 
 def _is_stored(value: SSAValue) -> bool:
@@ -110,19 +113,19 @@ def _runs_where_it_is_made(user: Operation) -> bool:
 
 
 def _bordered(
-    scope: Scope, at: Emitter, value: SSAValue, axis: int, amounts: tuple[int, int], scalar: SSAValue
+    scope: Scope, at: Emitter, value: SSAValue, axis: int, amounts: tuple[Dim, Dim], scalar: SSAValue
 ) -> SSAValue:
     """`value` between borders along one dimension."""
-    shape, element = list(shape_of(value)), element_of(value)
+    shape, element = list(scope.dims(value)), element_of(value)
     if amounts == (0, 0):
         return value
     parts = [value]
     for size, place in zip(amounts, (0, 2), strict=True):
-        if size:
+        if size != 0:
             border = scope.empty(at, element, [*shape[:axis], size, *shape[axis + 1 :]])
             parts.insert(place, at.add(create_fill(scalar, border)).results[0])
-    shape[axis] += sum(amounts)
-    return at.add(create_concat(parts, axis, attributes.tensor_type(element, tuple(shape)))).result
+    shape[axis] = d.sum_of([shape[axis], *amounts])
+    return at.add(create_concat(parts, axis, scope.typed(value, shape))).result
 
 
 EXPORT = FoldPadIntoProducerPass

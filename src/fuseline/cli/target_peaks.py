@@ -15,12 +15,11 @@ def assumed_peaks(options: Mapping[str, Any], threads: int) -> Peaks:
 
     target = create_target(options.get("target") or "cpu", threads, options.get("numerics") or "default")
     weighed, fitted = target.description.costs, target.description.work_costs
-    rates = (
-        max(weighed.flops_per_ns, _rate(fitted.product)),
-        max(weighed.stored_bytes_per_ns, _rate(fitted.bytes)),
-        max(weighed.memory_bytes_per_ns, _rate(fitted.bytes + fitted.far)),
+    return Peaks(
+        threads * max(weighed.flops_per_ns, _rate(fitted.product)),
+        threads * max(weighed.stored_bytes_per_ns, _rate(fitted.bytes)),
+        threads * max(weighed.memory_bytes_per_ns, _rate(fitted.bytes + fitted.far)),
     )
-    return Peaks(*(rate * threads for rate in rates))
 
 
 def _rate(cost: float) -> float:

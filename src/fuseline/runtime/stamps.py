@@ -198,7 +198,7 @@ class StampedTable:
     def _command(self, command: Command, trips: int | None = None) -> Iterator[Command]:
         """A command between its stamps; `trips`: of the loop that it is in."""
         first, last = self._row, self._row + len(command.arms)
-        takes_part, barrier = (self._cut(first, last) > 0).tolist(), self._given.barriers[first]
+        participates, barrier = (self._cut(first, last) > 0).tolist(), self._given.barriers[first]
         starts, begin = len(self._barriers), self._end
         if begin is None or barrier or first in self._starts:
             begin = self._words
@@ -210,7 +210,7 @@ class StampedTable:
         self._end = self._words
         yield self._stamp(trips, barrier=False)
         count = 1 if trips is None else trips
-        self.stamped.append(Stamped(command, begin, self._end, count, tuple(takes_part), barrier))
+        self.stamped.append(Stamped(command, begin, self._end, count, tuple(participates), barrier))
 
     def _cut(self, first: int, last: int) -> NDArray[np.int64]:
         """How many workgroups each thread has in these rows."""

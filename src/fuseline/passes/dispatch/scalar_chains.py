@@ -148,16 +148,14 @@ class ScalarChains:
 
     def _inside(self, value: SSAValue, at: tuple[Dim, ...]) -> int | None:
         """The element as what makes it computes it."""
-        position = [coordinate for coordinate in at if isinstance(coordinate, int)]
-        bits = bits_of(element_of(value))
+        position, bits = [coordinate for coordinate in at if isinstance(coordinate, int)], bits_of(element_of(value))
         if bits is None or type(value) is not OpResult or len(position) < len(at):
             return None
         op = value.op
         if type(op) is arith.ConstantOp:
             array = integers_of(op.value, self.resources)
-            return (
-                None if array is None else self._add("constant", bits, int(array.reshape(shape_of(value))[*position]))
-            )
+            number = _flat(position, shape_of(value))
+            return None if array is None else self._add("constant", bits, int(array.flat[number]))
         if type(op) is linalg.ops.FillOp:
             return self.scalar(op.inputs[0], None)
         if not _is_few_integers(value):

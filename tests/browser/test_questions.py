@@ -73,6 +73,7 @@ def test_why_two_ops_did_not_fuse_and_what_would_change_it(browser: Any, folder:
     assert "They do not share a dispatch" in details
     code = page.one("#details a[href*='reason']").text
     assert ADVICE[code] in details and f"about {code}" in details
+    assert "m.onnx --force " in page.text("#details .advice code")
     assert browser.execute_script("return document.activeElement.id") == "details"
     page.press(ESCAPE)
     page.until(lambda: browser.execute_script("return place.pick") == "")

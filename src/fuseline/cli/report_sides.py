@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fuseline.cli.console import note
 from fuseline.cli.models import compiled, is_model
 from fuseline.cli.native import native_session
+from fuseline.cli.references import require_file
 from fuseline.cli.run import complete_feeds, model_hints
 from fuseline.cli.saved import PLAN_SUFFIXES, any_record, older_record
 from fuseline.cli.target_peaks import assumed_peaks
@@ -48,7 +49,7 @@ def wanted_sides(
     model: Path, second: Path | None, changes: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[Wanted, ...]:
     """The sides that the command line asks for. Raises E0501 for a change that is none, and for one with an artifact
-    that is compiled already."""
+    that is compiled already; E0101 and E0701 for a second model or plan that cannot be read."""
     is_plan = second is not None and second.suffix in PLAN_SUFFIXES
     first = Wanted(model, dict(options), model.stem if second is not None and not is_plan else "as given")
     if second is None and not changes:
@@ -64,7 +65,18 @@ def wanted_sides(
         message = "--compare-with changes a compile, and this is compiled already"
         raise FuselineError("E0501", message, node=str(other.path), hint="give the model")
     other.title = ", ".join([*([second.stem] if second else []), *changes])
+    _read_early(other)
     return first, other
+
+
+def _read_early(other: Wanted) -> None:
+    """What is wrong with the second side's files is told before the first one is compiled."""
+    from fuseline.passes.fusion.plan import read_plan
+
+    if other.options.get("plan") is not None:
+        read_plan(Path(other.options["plan"]))
+    if other.path.suffix != ".json":
+        require_file(other.path)
 
 
 def _change(text: str) -> tuple[str, Any]:

@@ -88,3 +88,13 @@ def test_what_is_refused(words: list[str], why: str, model: Path, capsys: pytest
     error = json.loads(capsys.readouterr().out)
     assert why in json.dumps(error) and "E0501" in json.dumps(error)
     assert not model.with_suffix(".html").exists()
+
+
+@pytest.mark.parametrize(("second", "code"), [("none.toml", "E0701"), ("none.onnx", "E0101"), ("bad.plan", "E0701")])
+def test_a_second_file_is_looked_at_before_the_first_model_is_compiled(
+    second: str, code: str, model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model.with_name("bad.plan").write_text("version = 99")
+    monkeypatch.setattr("fuseline.cli.report_sides.compiled", None)  # whoever compiles fails
+    assert main(["report", str(model), str(model.with_name(second)), "--json"]) != 0
+    assert code in capsys.readouterr().out

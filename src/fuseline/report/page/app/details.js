@@ -105,7 +105,15 @@ function endName(nodes, id) {
 function adviceOf(edge) {
   const superseded = edge.verdict === "superseded" ? "force the two together in a plan (compile --emit plan, edit force, compile --plan)" : undefined;
   const words = edge.verdict === "fused" ? undefined : superseded ?? report.advice[edge.code];
-  return words ? el("p", { class: "advice" }, `to change it: ${words}`) : null;
+  return words ? el("p", { class: "advice" }, `to change it: ${words}`, triedBy(edge)) : null;
+}
+
+/** What says in a terminal whether the two could share a dispatch, and what that would gain. */
+function triedBy(edge) {
+  const model = side().model;
+  if (edge.arms || !/\.(onnx|mlir)$/.test(model)) return null;
+  const quoted = /^[\w./-]+$/.test(model) ? model : `'${model.replaceAll("'", "'\\''")}'`;
+  return [el("br"), "to try it: ", el("code", {}, `fuseline whatif ${quoted} --force ${edge.producer} ${edge.consumer}`)];
 }
 
 function ofEdge(shown, name) {

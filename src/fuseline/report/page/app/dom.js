@@ -18,7 +18,7 @@ function filled(element, attributes, children) {
     if (typeof value === "function") element.addEventListener(name, value);
     else if (value !== undefined && value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(2)) {
     if (child !== null && child !== undefined) element.append(child);
   }
   return element;

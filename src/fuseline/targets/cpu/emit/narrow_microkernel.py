@@ -62,14 +62,14 @@ class PairReduction(NarrowReduction):
 
         def body(i: Operand, *values: Value) -> tuple[Value, ...]:
             for u in range(unroll):
-                values = point(self.kernel.add(i, 2 * u), values)
+                values = point((self.kernel.add(i, 2 * u),), values)
             return values
 
         if pairs == unroll:
             carried = body(lo, *carried)
         elif pairs:
             carried = self.kernel.loop(lo, lo + 2 * pairs, 2 * unroll, body, carried)
-        return point(hi - 1, carried) if (hi - lo) % 2 else carried
+        return point((hi - 1,), carried) if (hi - lo) % 2 else carried
 
     def _step(
         self,

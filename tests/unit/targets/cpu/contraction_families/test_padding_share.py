@@ -7,7 +7,7 @@ import pytest
 
 from fuseline.targets.cpu.combinators.prefetch import NONE
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
-from fuseline.targets.cpu.families.contraction.padding_share import share_inside
+from fuseline.targets.cpu.families.contraction.padding_share import share_inside, share_of_tiles
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.prefetch import LEAST_INSIDE
 from fuseline.targets.cpu.isa import machine
@@ -43,3 +43,50 @@ def test_only_windows_that_meet_the_image_ask_ahead(case: Case):
     share = share_inside(plan.loops)
     assert share == pytest.approx(_expected(case))
     assert (plan.prefetch == NONE) == (share < LEAST_INSIDE)
+
+
+TAPS = {
+    "six apart": Case((17, 17), (3, 3), (32, 32), pad=(6, 6), dilation=6),
+    "twelve apart": Case((17, 17), (3, 3), (32, 32), pad=(12, 12), dilation=12),
+    "strided": Case((11, 23), (5, 7), (32, 32), pad=(3, 3), stride=2),
+    "more after than before": Case((9, 14), (3, 5), (32, 32), pad=(0, 4)),
+}
+
+
+@pytest.mark.parametrize("name", TAPS)
+def test_a_tile_takes_the_taps_that_one_of_its_rows_meets(name: str):
+    case = TAPS[name]
+    plan = plan_of(ConvolutionFamily(), case.view, machine("avx2"))
+    assert isinstance(plan, ContractionPlan)
+    share = share_of_tiles(plan.loops)
+    assert share is not None
+    rows, taps = case.out[2], case.filter[1]
+    at = np.add.outer(np.arange(rows) * case.stride[1] - case.padding[0], np.arange(taps) * case.dilation[1])
+    inside = (at >= 0) & (at < case.image[2])
+    for first in range(rows):
+        for height in range(1, rows - first + 1):
+            met = np.flatnonzero(inside[first : first + height].any(axis=0))
+            assert share(first, height) == pytest.approx((met.max() - met.min() + 1 if met.size else 0) / taps)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case((14, 14), (3, 3), (32, 32), pad=(1, 1)),
+        Case((14, 14), (3, 3), (32, 32)),
+        Case((17, 17), (3, 3), (32, 32), pad=(6, 6), dilation=6, value=1.5),
+    ],
+    ids=["no two rows miss a tap", "no padding", "padding that is not 0"],
+)
+def test_tiles_that_take_all_steps(case: Case):
+    plan = plan_of(ConvolutionFamily(), case.view, machine("avx2"))
+    assert isinstance(plan, ContractionPlan)
+    assert share_of_tiles(plan.loops) is None
+
+
+def test_a_panel_that_many_tiles_read_stays_in_the_second_level_cache():
+    case = Case((17, 17), (3, 3), (1280, 256), pad=(6, 6), dilation=6)
+    isa = machine("avx512")
+    plan = plan_of(ConvolutionFamily(), case.view, isa)
+    assert isinstance(plan, ContractionPlan)
+    assert plan.tile.vectors == 2 or plan.width * 9 * 1280 * 4 <= isa.l2_bytes

@@ -32,7 +32,8 @@ def test_a_tile_fits_the_registers(isa: str, rows: int | None, columns: int | No
     ("isa", "shape", "tile"),
     [
         ("avx512", (3136, 64), Tile(14, 2)),
-        ("avx512", (7, 512), Tile(6, 4)),
+        ("avx512", (7, 512), Tile(7, 3)),  # 6x64 would be 4 rows and 3
+        ("avx512", (169, 1000), Tile(14, 2)),
         ("avx2", (3136, 64), Tile(6, 2)),
         ("avx2", (7, 512), Tile(4, 3)),
         ("avx2", (56, 24), Tile(4, 3)),
@@ -57,6 +58,28 @@ def test_blocks_cover_and_stay_within_what_there_is(
     assert 1 <= blocks.lines <= lines
     assert 1 <= blocks.tiles <= tiles
     assert 1 <= blocks.panels <= panels
+
+
+def test_tiles_are_as_tall_as_steps_that_they_leave_out():
+    """17 rows, a window of taps 6 apart: of tiles of up to 6 rows those at the ends leave out a third."""
+    target = machine("avx512")
+
+    def share(first: int, rows: int) -> float:
+        return sum(any(0 <= row + tap < 17 for row in range(first, first + rows)) for tap in (-6, 0, 6)) / 3
+
+    assert choose_tile(17, 512, target.lanes("f32"), target).rows > 8
+    chosen = choose_tile(17, 512, target.lanes("f32"), target, share=share)
+    first = split_rows(17, chosen.rows)
+    assert first.height <= 6 and share(0, first.height) < 1
+    assert choose_tile(17, 512, target.lanes("f32"), target, share=lambda *_: 0.5) == choose_tile(
+        17, 512, target.lanes("f32"), target
+    )
+
+
+@given(st.integers(1, 300), st.integers(1, 3000), st.integers(1, 8))
+def test_no_wider_than_asked(rows: int, columns: int, most: int):
+    target = machine("avx512")
+    assert choose_tile(rows, columns, target.lanes("f32"), target, most_vectors=most).vectors <= most
 
 
 def test_small_work_is_one_workgroup():

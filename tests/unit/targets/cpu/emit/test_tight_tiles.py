@@ -9,7 +9,9 @@ import pytest
 
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.kernel_ir.types import Block, Loop, When
+from fuseline.targets.cpu.link.compile import emit_assembly
 from tests.graphs.program import Program
 from tests.kernels import Runner, assert_close, kernel_of, plan_of, random
 
@@ -17,7 +19,7 @@ FAMILY = ContractionFamily()
 
 
 @pytest.mark.parametrize(("isa", "columns", "tile", "step"), [
-    ("avx512", 1008, "9x48", 1), ("avx512", 1024, "14x32", 2), ("avx2", 1032, "4x24", 1), ("avx2", 1024, "6x16", 2),
+    ("avx512", 48, "9x48", 1), ("avx512", 1024, "14x32", 2), ("avx2", 24, "4x24", 1), ("avx2", 1024, "6x16", 2),
 ])  # fmt: skip
 def test_steps_of_an_iteration(isa: str, columns: int, tile: str, step: int):
     p = Program((24 * 9 * 14, 256), (256, columns))
@@ -26,6 +28,17 @@ def test_steps_of_an_iteration(isa: str, columns: int, tile: str, step: int):
         pytest.skip(f"the tile is {plan.notes['tile']}")
     steps = [loop.step for loop in _innermost(kernel_of(FAMILY, plan, machine(isa)).body) if loop.hi == 256]
     assert step in steps and (step == 2 or 2 not in steps)
+
+
+@pytest.mark.parametrize(("rows", "k"), [(49, 512), (64, 768)])
+def test_broadcasts_stay_in_registers(rows: int, k: int):
+    """Of long sums in parts, whose rows and columns count the same steps: no vector of a loop goes to the stack."""
+    p = Program((rows, k), (k, 2048), constants=[1])
+    isa = machine("avx512")
+    plan = plan_of(FAMILY, p.dispatch(p.matmul(p.x[0], p.x[1])), isa)
+    text = emit_assembly(print_llvm([kernel_of(FAMILY, plan, isa)], isa), isa)
+    loops = [block for block in text.split("\n.LBB") if block.count("vfmadd") >= 24]
+    assert loops and not [line for block in loops for line in block.splitlines() if "rsp" in line and "zmm" in line]
 
 
 def _innermost(block: Block) -> Iterator[Loop]:

@@ -10,7 +10,12 @@ from itertools import islice
 from fuseline.ir.kernel_choice import KernelChoice
 from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops
-from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction, temporaries_of
+from fuseline.targets.cpu.families.contraction.plan import (
+    ContractionPlan,
+    plan_contraction,
+    steps_taken,
+    temporaries_of,
+)
 from fuseline.targets.cpu.families.family import Alternative
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.tiles import MAX_ROWS, MAX_VECTORS, Blocks, Tile, fits, tile_cycles
@@ -133,9 +138,8 @@ def _time_of(plan: ContractionPlan, tile: Tile) -> float:
     loops = plan.loops
     rows = loops.rows[-1].extent if loops.rows else 1
     columns = loops.column.extent
-    return tile_cycles(
-        rows if isinstance(rows, int) else None, columns if isinstance(columns, int) else None, tile, plan.lanes
-    )
+    known = [extent if isinstance(extent, int) else None for extent in (rows, columns)]
+    return tile_cycles(known[0], known[1], tile, plan.lanes, steps_taken(loops))
 
 
 def _block_alternatives(plan: ContractionPlan, machine: Machine) -> Iterator[Alternative]:

@@ -1,13 +1,15 @@
 """What a root pays for reading an operand through the ops that make it, instead of from a stored tensor.
 
-A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Four
+A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Five
 ways to read through producers keep that cheap, in this order:
 
     addressed   slices, reshapes, transposes, broadcasts, whole-factor upsampling and pads lie in the addresses: nothing
                 is evaluated
     segmented   a concat along one loop of the root (the reduction; the channels of a window) is that loop cut into
                 pieces: likewise
-    boxed       the image of a convolution is evaluated into scratch, once per block of lines (`image_box.py`)
+    filtered    the image of a convolution by minimal filtering is evaluated tile by tile, where pixels are copied to be
+                transformed
+    boxed       the image of any other convolution is evaluated into scratch, once per block of lines (`image_box.py`)
     packed      anything else is evaluated into scratch, once per block of rows or columns, and the register tiles read
                 the scratch
 
@@ -30,8 +32,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.cost import operations
-from fuseline.analysis.filtered_convolutions import filtered_dims
-from fuseline.analysis.image_box import choose_box_block, image_box, root_ns
+from fuseline.analysis.filtered_convolutions import filtered_dims, tile_overlap
+from fuseline.analysis.image_box import ImageBox, choose_box_block, image_box, root_ns
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
@@ -43,7 +45,7 @@ from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts, assumed_size
 from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.reachable import reachable
 
-PrologueKind = Literal["addressed", "segmented", "boxed", "packed"]
+PrologueKind = Literal["addressed", "segmented", "filtered", "boxed", "packed"]
 
 _FREE = (*RESHAPES, linalg.ops.FillOp, tensor.EmptyOp)
 """Ops that are looked through wherever they are: nothing is stored for them."""
@@ -111,7 +113,7 @@ def prologue(
             return Prologue(None, reason="the operand is no side of the product")
         side = _of_product(root, position, found or (), shapes)
         if side is None and all(is_constant(value) for i, value in enumerate(root.inputs) if i != position):
-            side = _boxed(root, position, chain, shapes, costs)
+            side = _in_blocks(root, position, chain, shapes, costs)
         return side or _packed(root, position, chain, shapes, costs.block_uses)
     if kind(root.op) in (Kind.DEPTHWISE, Kind.POOLING):
         return _of_window(root, found or (), shapes)
@@ -190,16 +192,34 @@ def _runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis
     return bool(written) and written[-1] in used_dims(root.input_maps[position])
 
 
-def _boxed(
+def _in_blocks(
     root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, costs: MachineCosts
 ) -> Prologue | None:
-    """Of an image beside a constant filter, where minimal filtering would not read it in tiles of its own."""
+    """Of an image beside a constant filter: evaluated tile by tile, or in boxes."""
     members = set(chain)
-    if _reduces(chain) or filtered_dims(root, root.loops(shapes), costs) is not None:
-        return None
-    box = image_box(root, position, shapes, lambda value: _is_stored(value, members))
+    box = image_box(root, position, shapes, lambda value: _is_stored(value, members)) if not _reduces(chain) else None
     if box is None:
         return None
+    extents = root.loops(shapes)
+    if filtered_dims(root, extents, costs) is None:
+        return _boxed(root, position, chain, shapes, costs, box)
+    often = tile_overlap([extents[loop] for loop in box.window if _slides(root, position, loop)])
+    return Prologue("filtered", often, often, sum(operations(op) for op in chain))
+
+
+def _slides(root: StructuredOp, position: int, loop: int) -> bool:
+    """Whether a loop of the reduction is the tap of a window."""
+    return any(loop in dims_of(expr) and len(dims_of(expr)) > 1 for expr in root.input_maps[position].results)
+
+
+def _boxed(
+    root: StructuredOp,
+    position: int,
+    chain: Sequence[Operation],
+    shapes: ShapeAnalysis,
+    costs: MachineCosts,
+    box: ImageBox,
+) -> Prologue:
     extents, total = [assumed_size(extent) for extent in root.loops(shapes)], sum(operations(op) for op in chain)
     elements = assumed_size(product(shapes.dims(root.inputs[position])))
     element_ns = costs.packing_ns + total * costs.operation_ns

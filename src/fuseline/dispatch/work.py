@@ -29,9 +29,6 @@ from fuseline.ir.dim import Dim, product
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.work_costs import USUAL_POINTS
 
-_BLOCK_VECTORS = 8
-"""Vectors in `MachineCosts.block_uses`: four panels of two."""
-
 _PRODUCTS = (Kind.CONTRACTION, Kind.CONVOLUTION)
 
 
@@ -112,7 +109,7 @@ class _Count:
         """Columns in whole vectors over columns. The innermost loop of the result that is not 1 runs along them."""
         written = [loop for expr in op.output_maps[0].results for loop in sorted(dims_of(expr))]
         columns = next((extents[loop] for loop in reversed(written) if extents[loop] != 1), 1)
-        size, lanes = assumed_size(columns), max(1, self.target.costs.block_uses // _BLOCK_VECTORS)
+        size, lanes = assumed_size(columns), self.target.costs.lanes
         return -(-size // lanes) * lanes / size if size > 1 else 1.0
 
     def _updates(self, op: StructuredOp) -> int:

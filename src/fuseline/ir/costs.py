@@ -31,6 +31,10 @@ def assumed_size(size: Dim) -> int:
     )
 
 
+BLOCK_VECTORS = 8
+"""Vectors in `MachineCosts.block_uses`: four panels of two."""
+
+
 @dataclass(frozen=True, slots=True)
 class MachineCosts:
     """Figures of one machine.
@@ -81,6 +85,11 @@ class MachineCosts:
     sliding_share: float = 0.05
     sharing_loss: float = 0.25
     packed_bytes: int = 112 << 10
+
+    @property
+    def lanes(self) -> int:
+        """f32 elements of a vector."""
+        return max(1, self.block_uses // BLOCK_VECTORS)
 
     def intermediate_bytes_per_ns(self, most: int | None) -> float:
         """How fast an intermediate of at most so many bytes (None: of any size) is stored and loaded again: through a

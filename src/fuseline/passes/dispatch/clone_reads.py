@@ -10,9 +10,8 @@ readers have it in their addresses (concats, pads, roots), and the tensor below 
 Elementwise readers would load it in columns again and again. It must be small, too: then the launch is most of the
 copy, while roots are a few percent slower over large images with channels far apart (measured in a dense block: 3,200
 elements .8 of the time, 8,192 1.0, 32,768 and more 1.05). A border that repeats its tensor is repeated where
-all its readers are roots. A widening is repeated for each product that reads it,
-where no other root does: products convert where they pack what they read anyway, half of the bytes; all other readers
-share one. Copies that no reader took in are one again after `merge-equal-regions`.
+all its readers are roots. A widening is repeated for each reader: it is done where elements are loaded, half of the
+bytes. Copies that no reader took in are one again after `merge-equal-regions`.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class CloneReadsPass(ModulePass):
 
 def _is_repeatable(op: Operation, most_elements: int) -> bool:
     if _widens_an_argument(op):
-        return not any(_is_another_root(reader) for reader in users_of_value(result_of(op)))
+        return True
     if type(op) in (tensor.ExtractSliceOp, tensor.PadOp):
         return not is_view(op)
     if kind(op) is Kind.GATHER and border_read(op, ShapeAnalysis()) is not None:
@@ -81,25 +80,14 @@ def _widens_an_argument(op: Operation) -> bool:
 
 
 def _clone(read: Operation) -> None:
-    """The first reader keeps `read`; where one is no dispatch, that one does, and so do all that are no products
-    where `read` is a widening. They are taken in the order of the program: how uses are linked tells which pass made
-    them when."""
+    """The first reader keeps `read`; where one is no dispatch, that one does. They are taken in the order of the
+    program: how uses are linked tells which pass made them when."""
     users = dict.fromkeys(users_of_value(result_of(read)))
     place = {op: number for number, op in enumerate(ops_of(read.parent))} if len(users) > 1 and read.parent else {}
-    owns = _is_product if _widens_an_argument(read) else _computes
-    readers = sorted(users, key=lambda reader: (owns(reader), place.get(reader, len(place))))
+    readers = sorted(users, key=lambda reader: (_computes(reader), place.get(reader, len(place))))
     for reader in readers[1:]:
-        if owns(reader):
+        if _computes(reader):
             _give_own(read, reader)
-
-
-def _is_product(reader: Operation) -> bool:
-    return kind(reader) is Kind.CONTRACTION
-
-
-def _is_another_root(reader: Operation) -> bool:
-    """Whether `reader` is a root, or its padding, whose operands are no rows and columns."""
-    return type(reader) is tensor.PadOp or (kind(reader) in HEAVY and not _is_product(reader))
 
 
 def _computes(reader: Operation) -> bool:

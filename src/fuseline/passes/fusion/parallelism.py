@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fuseline.analysis.structured import Kind
 from fuseline.ir.costs import ASSUMED_SIZE, MachineCosts, assumed_size
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.target_description import TargetDescription
@@ -20,6 +21,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.node import node_operations
+from fuseline.passes.fusion.tile_cost import compute_ns
 
 
 def becomes_serial(group: Group, merged: Sequence[Group], target: TargetDescription) -> bool:
@@ -27,7 +29,7 @@ def becomes_serial(group: Group, merged: Sequence[Group], target: TargetDescript
 
     One thread counts as two: a root whose loops all lie inside a workgroup is cut for its caches no more.
     """
-    left = _workgroups(group)
+    left = _workgroups(group, target)
     return left is not None and left < max(target.threads, 2) and left < max(_iterations(former) for former in merged)
 
 
@@ -38,7 +40,7 @@ def loses_parallelism(
     not, or where what stays inside saves more than the other threads did."""
     if not becomes_serial(group, merged, target) or _work(group) <= target.costs.serial_elements:
         return None
-    left = _workgroups(group)
+    left = _workgroups(group, target)
     assert left is not None
     numbers = {"parallel_iterations": float(left), "threads": float(target.threads)}
     if not group.heavy and not group.reads_elsewhere:
@@ -74,10 +76,24 @@ def _work(group: Group) -> int:
     return max(group.most_points, group.root_points)
 
 
-def _workgroups(group: Group) -> int | None:
+def _workgroups(group: Group, target: TargetDescription) -> int | None:
     """How many workgroups there are at the most; None without a bound."""
     points = group.parallel_iterations()
-    return points if points is None or not group.blocked else -(-points // BLOCK_POINTS)
+    return points if points is None or not group.blocked else -(-points // _least_block(group, target))
+
+
+def _least_block(group: Group, target: TargetDescription) -> int:
+    """Points of a workgroup at the least: where the grid is the loop that vectors run along a register tile's two, or
+    the one of a depthwise window's. What is so little work that a program of it would stay on the calling thread is
+    taken for any other."""
+    root, place = group.root, group.grid_loop_of.get(group.root, ())
+    written = [loop for loop in root.written[0] if loop is not None and root.loops[loop] != 1]
+    moving = [at for at, extent in enumerate(group.grid) if extent != 1]
+    along = bool(written and place) and [place[written[-1]]] == moving
+    if not along or compute_ns(group, target) <= target.costs.serial_below_ns:
+        return BLOCK_POINTS
+    vectors = 1 if any(node.kind is Kind.DEPTHWISE for node in group.members) else 2
+    return max(BLOCK_POINTS, vectors * target.costs.lanes)
 
 
 def _iterations(group: Group) -> int:

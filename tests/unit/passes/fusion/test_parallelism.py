@@ -151,3 +151,18 @@ def test_what_reads_elsewhere_is_not_weighed(threads: int):
     both = _merged(_merged(first, padded), groups[2])
     assert both.reads_elsewhere and becomes_serial(both, groups, TARGET)
     assert loses_parallelism(both, groups, graph, replace(TARGET, threads=threads)) is not None
+
+
+@pytest.mark.parametrize(("columns", "size", "threads", "serial"), [
+    (16, 512, 2, True),  # register tiles are two vectors wide
+    (32, 512, 2, False),
+    (32, 512, 4, True),
+    (16, 34, 2, False),  # so little stays on the calling thread
+])  # fmt: skip
+def test_columns_are_shared_out_in_whole_register_tiles(columns: int, size: int, threads: int, serial: bool):
+    p = Program((size, 32), (3, 32, columns))
+    _, groups = _groups(p.done(p.reduce(p.convolution(p.x[0], p.x[1]), axis=0)))
+    product, total = groups[-2:]
+    both = _merged(product, total)
+    assert both.blocked and both.grid == (columns,)
+    assert becomes_serial(both, (product, total), replace(TARGET, threads=threads)) == serial

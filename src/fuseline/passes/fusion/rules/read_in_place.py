@@ -96,6 +96,9 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
     return Legal({EVALUATION_NS: total, **({CONVERSION: 1.0} if only_converts(merge.producer, CONVERSIONS) else {})})
 
 
+_EVALUATED = ("packed", "boxed", "filtered")
+"""How operands are read that are evaluated into scratch."""
+
 Through = Mapping[int, tuple[Prologue, tuple[Operation, ...]]]
 """By operand of a root, how it is read and through which ops."""
 
@@ -109,7 +112,7 @@ def _prologues(view: StructuredOp, members: Collection[Operation], graph: Fusion
 def _evaluation_ns(view: StructuredOp, through: Through, graph: FusionGraph, costs: MachineCosts) -> float:
     """How much longer elements take in the root than by themselves, and stored ones that are packed more often for
     them."""
-    packed = {i: found for i, (found, _) in through.items() if found.kind in ("packed", "boxed")}
+    packed = {i: found for i, (found, _) in through.items() if found.kind in _EVALUATED}
     sides = multiply_add_operands(view.op) if is_generic(view.op) and packed else None
     total = 0.0
     for position in sides or ():
@@ -118,12 +121,18 @@ def _evaluation_ns(view: StructuredOp, through: Through, graph: FusionGraph, cos
         if found is not None:
             often = found.recompute if len(packed) == 1 else found.beside_packed
             once = found.operations * costs.operation_ns
-            packing = costs.gathering_ns if found.gathered else costs.packing_ns
-            total += elements * (often * (once + packing) - once)
+            total += elements * (often * (once + _copying_ns(found, costs)) - once)
         elif not graph.is_constant(view.inputs[position]):
             alone, beside = packings(view, position, graph.shapes, costs.block_uses)
             total += elements * (beside - alone) * costs.packing_ns
     return total
+
+
+def _copying_ns(found: Prologue, costs: MachineCosts) -> float:
+    """To put an element into scratch that is only put there to be evaluated; tiles are copied in any case."""
+    if found.kind == "filtered":
+        return 0.0
+    return costs.gathering_ns if found.gathered else costs.packing_ns
 
 
 def _times(factor: float) -> str:

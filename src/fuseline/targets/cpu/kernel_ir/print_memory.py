@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from fuseline.targets.cpu.kernel_ir.llvm_types import llvm_type, suffix, typed
 from fuseline.targets.cpu.kernel_ir.print_functions import Printer
-from fuseline.targets.cpu.kernel_ir.types import BYTES, Address, Type, Value
+from fuseline.targets.cpu.kernel_ir.print_gathers import lane_pointers, mask_text, print_gather
+from fuseline.targets.cpu.kernel_ir.types import BYTES, Value
 
 
 def _load(p: Printer, v: Value) -> None:
@@ -31,41 +32,14 @@ def _store(p: Printer, v: Value) -> None:
     p.lines.append(f"  call void @{name}({typed(value)}, ptr align {v.attr} {pointer}, {typed(mask)})")
 
 
-def _pointers(p: Printer, address: Address, indices: Value) -> tuple[str, str]:
-    vector = f"<{indices.type.lanes} x ptr>"
-    name = p.temporary()
-    element = llvm_type(Type(address.dtype)) if address.dtype != "i1" else "i8"
-    p.lines.append(f"  {name} = getelementptr {element}, ptr {p.pointer(address)}, {typed(indices)}")
-    return vector, name
-
-
-def _mask_text(mask: Value | None, lanes: int) -> tuple[str, str]:
-    type = f"<{lanes} x i1>"
-    return type, f"{type} splat (i1 true)" if mask is None else typed(mask)
-
-
-def _gather(p: Printer, v: Value) -> None:
-    address, _, mask, indices = v.args
-    vector, pointers = _pointers(p, address, indices)
-    mask_type, mask_text = _mask_text(mask, v.type.lanes)
-    type = llvm_type(v.type)
-    name = f"llvm.masked.gather.{suffix(v.type)}.v{v.type.lanes}p0"
-    p.declarations.add(f"declare {type} @{name}({vector}, {mask_type}, {type})")
-    p.out(
-        v,
-        f"call {type} @{name}({vector} align {BYTES[v.type.dtype]} {pointers}, {mask_text}, {type} zeroinitializer)",
-    )
-
-
 def _scatter(p: Printer, v: Value) -> None:
     address, _, mask, indices, value = v.args
-    vector, pointers = _pointers(p, address, indices)
-    mask_type, mask_text = _mask_text(mask, value.type.lanes)
-    name = f"llvm.masked.scatter.{suffix(value.type)}.v{value.type.lanes}p0"
-    p.declarations.add(f"declare void @{name}({llvm_type(value.type)}, {vector}, {mask_type})")
-    p.lines.append(
-        f"  call void @{name}({typed(value)}, {vector} align {BYTES[value.type.dtype]} {pointers}, {mask_text})"
-    )
+    lanes = value.type.lanes
+    pointers = lane_pointers(p, address, indices)
+    name = f"llvm.masked.scatter.{suffix(value.type)}.v{lanes}p0"
+    p.declarations.add(f"declare void @{name}({llvm_type(value.type)}, <{lanes} x ptr>, <{lanes} x i1>)")
+    place = f"<{lanes} x ptr> align {BYTES[value.type.dtype]} {pointers}"
+    p.lines.append(f"  call void @{name}({typed(value)}, {place}, {mask_text(mask, lanes)})")
 
 
 def _prefetch(p: Printer, v: Value) -> None:
@@ -76,7 +50,7 @@ def _prefetch(p: Printer, v: Value) -> None:
 HANDLERS: dict[str, Callable[[Printer, Value], None]] = {
     "load": _load,
     "store": _store,
-    "gather": _gather,
+    "gather": print_gather,
     "scatter": _scatter,
     "prefetch": _prefetch,
 }

@@ -51,6 +51,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "sink-collapse-shapes",
         "collapse-dims",
         "refine-dims",
+        "widen-below-reshapes",
         "fold-broadcasts-into-readers",
         "propagate-transposes",
         "fold-unit-dims",

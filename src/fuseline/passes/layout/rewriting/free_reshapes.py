@@ -11,6 +11,7 @@ from fuseline.ir.dim import Dim
 from fuseline.passes.layout.rewriting.permutation import is_init
 from fuseline.passes.layout.rewriting.reshapes import root_of, segments
 from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.widened_arguments import widened_argument
 
 
 def cancels(scope: Scope, value: SSAValue, dims: Sequence[Dim]) -> bool:
@@ -30,6 +31,6 @@ def _steps(before: Sequence[Dim], after: Sequence[Dim]) -> int:
 
 
 def is_free(value: SSAValue) -> bool:
-    """Whether any reshape of `value` is free: it is an argument, a constant or an init."""
+    """Whether any reshape of `value` is free: it is an argument, as it is or widened, a constant or an init."""
     root = root_of(value)
-    return type(root) is BlockArgument or is_constant(root) or is_init(root)
+    return type(root) is BlockArgument or is_constant(root) or is_init(root) or widened_argument(root) is not None

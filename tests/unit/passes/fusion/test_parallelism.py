@@ -157,6 +157,7 @@ def test_what_reads_elsewhere_is_not_weighed(threads: int):
     (16, 512, 2, True),  # register tiles are two vectors wide
     (32, 512, 2, False),
     (32, 512, 4, True),
+    (16, 512, 1, False),
     (16, 34, 2, False),  # so little stays on the calling thread
 ])  # fmt: skip
 def test_columns_are_shared_out_in_whole_register_tiles(columns: int, size: int, threads: int, serial: bool):

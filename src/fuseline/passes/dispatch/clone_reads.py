@@ -11,7 +11,8 @@ Elementwise readers would load it in columns again and again. It must be small, 
 copy, while roots are a few percent slower over large images with channels far apart (measured in a dense block: 3,200
 elements .8 of the time, 8,192 1.0, 32,768 and more 1.05). A border that repeats its tensor is repeated where
 all its readers are roots. A widening is repeated for each reader: it is done where elements are loaded, half of the
-bytes. Copies that no reader took in are one again after `merge-equal-regions`.
+bytes. Where a root reads it that would evaluate it again and again (a dilated or strided convolution), all share
+one. Copies that no reader took in are one again after `merge-equal-regions`.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from xdsl.ir import BlockArgument, Operation
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.borders import border_read
+from fuseline.analysis.filtered_convolutions import filtered_dims
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, kind
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
 from fuseline.analysis.views import base_of, is_view
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.costs import assumed_size
+from fuseline.ir.costs import MachineCosts, assumed_size
 from fuseline.ir.dim import product
 from fuseline.ir.fast.direct import insert_before, ops_of, result_of, set_operand, users_of_value
 from fuseline.ir.functions import functions
@@ -54,13 +56,13 @@ class CloneReadsPass(ModulePass):
         for function in functions(op):
             # a pad of a slice first: then the slice has as many readers
             for inner in reversed(ops_of(function.body.block)):
-                if _is_repeatable(inner, ctx.target.costs.serial_elements // SMALL):
+                if _is_repeatable(inner, ctx.target.costs):
                     _clone(inner)
 
 
-def _is_repeatable(op: Operation, most_elements: int) -> bool:
+def _is_repeatable(op: Operation, costs: MachineCosts) -> bool:
     if _widens_an_argument(op):
-        return True
+        return not any(_wants_stored(reader, costs) for reader in users_of_value(result_of(op)))
     if type(op) in (tensor.ExtractSliceOp, tensor.PadOp):
         return not is_view(op)
     if kind(op) is Kind.GATHER and border_read(op, ShapeAnalysis()) is not None:
@@ -69,7 +71,7 @@ def _is_repeatable(op: Operation, most_elements: int) -> bool:
         return False
     if not all(type(reader) in _MOVES or kind(reader) in HEAVY for reader in users_of_value(result_of(op))):
         return False
-    return assumed_size(product(ShapeAnalysis().dims(result_of(op)))) <= most_elements
+    return assumed_size(product(ShapeAnalysis().dims(result_of(op)))) <= costs.serial_elements // SMALL
 
 
 def _widens_an_argument(op: Operation) -> bool:
@@ -88,6 +90,17 @@ def _clone(read: Operation) -> None:
     for reader in readers[1:]:
         if _computes(reader):
             _give_own(read, reader)
+
+
+def _wants_stored(reader: Operation, costs: MachineCosts) -> bool:
+    """Whether `reader` is a root, or its padding, that evaluates what it reads again and again: all but products, which
+    convert where they pack, and convolutions by minimal filtering, which copy pixels in any case."""
+    if type(reader) is tensor.PadOp:
+        return any(_wants_stored(user, costs) for user in users_of_value(result_of(reader)))
+    if kind(reader) not in HEAVY - {Kind.CONTRACTION}:
+        return False
+    view = StructuredOp(reader) if is_generic(reader) else None
+    return view is None or filtered_dims(view, view.loops(ShapeAnalysis()), costs) is None
 
 
 def _computes(reader: Operation) -> bool:

@@ -20,7 +20,8 @@ def block_sizes(extent: Dim, vectors: int, machine: Machine, *, whole: bool) -> 
     if vectors:
         found = {2 * machine.f32_lanes * n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)}
         found.update(_divisors(extent, machine.f32_lanes) if vectors == 1 else ())
-        found.update(size for size in (_divisors(extent, 1) if whole else ()) if size > machine.f32_lanes)
+        if whole and not _divisors(extent, machine.f32_lanes):  # else blocks of whole vectors are of one length, too
+            found.update(size for size in _divisors(extent, 1) if size > machine.f32_lanes)
     else:
         found = {*SIZES, *(-(-likely // n) for n in (2, 3, 4, 5, 6, 8))}
     inside = sorted(size for size in found if bound is None or size < bound)

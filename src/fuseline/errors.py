@@ -50,6 +50,7 @@ ERROR_TITLES: dict[str, str] = {
     "E0612": "kernel leaves its buffers",
     "E0613": "two runs of a program differ",
     "E0614": "no difference to look for",
+    "E0615": "no plan compiles around it",
     "E0701": "fusion plan cannot be read",
     "E0702": "fusion plan does not match the graph",
     "E0703": "fusion plan asks for an illegal group",

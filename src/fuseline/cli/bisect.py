@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from fuseline.cli.console import Progress, emit, progress, say
+from fuseline.cli.console import Progress, emit, note, progress, say
 from fuseline.cli.models import require_model
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
+from fuseline.cli.output import deliver, is_stdout, refuse_two_documents
 from fuseline.cli.references import differs_from, feeds_without_code, options_of, require_file
+from fuseline.errors import FuselineError
 from fuseline.report.bisect_result import BisectResult, verdict
 
 if TYPE_CHECKING:
@@ -48,6 +50,12 @@ SEED = click.option("--seed", type=int, default=0, show_default=True, help="Seed
     show_default=True,
     help="What is looked for: a difference --against something, or the decision with which a run takes longer.",
 )
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Where a plan goes that forbids the guilty merge alone; - for standard output.",
+)
 @INPUTS
 @SEED
 @TOLERANCE_OPTION
@@ -58,6 +66,7 @@ def bisect(
     model: Path,
     against: str,
     metric: str,
+    output: Path | None,
     inputs: tuple[str, ...],
     seed: int,
     tolerance: float | None,
@@ -69,8 +78,12 @@ def bisect(
     The model is compiled again and again with less and less fuel: so many passes that could be left out, folds, merges,
     choices of kernels. Where it is wrong without any of them, the interpreter tells which pass changes what the program
     means, and which dispatch is code that does. A compile that fails is looked into the same way.
+
+    A merge is confirmed by a plan that forbids it and nothing else. With -o that plan is written, to compile with:
+    `fuseline compile MODEL --plan FILE`.
     """
     require_model(model, "bisect")
+    refuse_two_documents(output, as_json)
     with progress(f"bisecting {model.name}") as report:
         if metric == "time":
             found = _slow(model, inputs, seed, options, report)
@@ -79,7 +92,21 @@ def bisect(
     if as_json:
         emit("bisect", {**msgspec.to_builtins(found), "verdict": verdict(found)})
     else:
-        say(verdict(found))
+        (note if is_stdout(output) else say)(verdict(found))
+    if output is not None:
+        _write(found, output)
+
+
+def _write(found: BisectResult, output: Path) -> None:
+    """Write the plan. Raises E0615 where it would not help, E0502 for a place that cannot be written."""
+    if found.alone != "gone":
+        why = (found.alone_detail or "other merges show it too") if found.alone else "what does it is no merge"
+        fuel = " ".join(f"--fuel {kind}={number - (kind == found.lacking)}" for kind, number in found.fuel.items())
+        hint = f"compile with {fuel} instead" if fuel else "`fuseline reduce` makes a small model for a report"
+        raise FuselineError("E0615", why, node=str(output), hint=hint)
+    deliver(output, found.plan)
+    if not is_stdout(output):
+        note(f"wrote {output}: to compile around it, `fuseline compile {found.model} --plan {output}`")
 
 
 def _slow(model: Path, inputs: tuple[str, ...], seed: int, options: dict[str, Any], report: Progress) -> BisectResult:

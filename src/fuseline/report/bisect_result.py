@@ -27,7 +27,11 @@ class Culprit(msgspec.Struct, frozen=True, kw_only=True):
 class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
     """`shown` is what the whole program shows; `culprits` what does it, the cause first, then what it takes beside that
     (a merge, and the family that emits what it made). `fuel` are the options with which it shows and with one less of
-    `lacking` no more. `decisions` counts those that were searched, `runs` the programs that were tried."""
+    `lacking` no more. `decisions` counts those that were searched, `runs` the programs that were tried.
+
+    Of a merge `alone` says what a compile shows that a plan keeps from this merge and from nothing else: `gone`,
+    `there`, `refused` (no program, `alone_detail` is why); empty where no merge does it. `plan` is the text of that
+    plan, empty where there is no program."""
 
     model: str
     criterion: str
@@ -37,7 +41,17 @@ class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     fuel: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     lacking: str = ""
+    alone: str = ""
+    alone_detail: str = ""
+    plan: str = ""
 
+
+_ALONE = {
+    "gone": "A plan that forbids this merge alone: gone",
+    "there": "A plan that forbids this merge alone: still there, other merges show it too",
+    "refused": "No plan forbids this merge alone",
+    "": "",
+}
 
 _WORDS = {
     "fusion": "merge number {number}, which rule {what} allows,",
@@ -59,6 +73,9 @@ def verdict(result: BisectResult) -> str:
     if result.fuel:
         given = " ".join(f"--fuel {kind}={count}" for kind, count in result.fuel.items())
         found += f" {given} shows it, one less of {result.lacking} does not."
+    if result.alone:
+        detail = f" ({result.alone_detail})" if result.alone_detail else ""
+        found += f" {_ALONE[result.alone]}{detail}."
     runs = plural(result.runs, "run")
     return f"{found} Found in {runs} among {plural(result.decisions, 'decision')}."
 

@@ -18,7 +18,7 @@ from fuseline.passes.registry import load_pass
 from fuseline.verify.bisect import slow
 from tests.draws import generator
 from tests.graphs.onnx_text import onnx_model
-from tests.unit.verify.bisect.faults import wrong_family
+from tests.unit.verify.bisect.faults import wrong_family, wrong_merge
 
 W = generator(__name__).standard_normal((8, 6))
 TEXT = "(float[n, 8] x) => (y) { [product] p = MatMul(x, w) [bend] y = Relu(p) }"
@@ -105,3 +105,64 @@ def test_time_is_looked_into_by_the_clock(costs: bool, model: Path, capsys: pyte
             return
         found = _document(capsys, "bisect", model, "--metric", "time")
     assert found["culprits"][0]["kind"] == "fusion" and found["lacking"] == "fusion" and "3.000 times" in found["shown"]
+    assert found["alone"] == "gone" and "forbid = [\n" in found["plan"]
+
+
+CHAIN = """(float[n, 8] x) => (y) {
+    [product] p = MatMul(x, w) [bend] r = Mul(p, p) [next] q = MatMul(r, v) [round] y = Mul(q, q)
+}"""
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    path = tmp_path / "chain.onnx"
+    v = generator("chain").standard_normal((6, 5)).astype("float32")
+    onnx.save(onnx_model(CHAIN, w=W.astype("float32"), v=v), path)
+    return path
+
+
+def test_a_plan_around_the_guilty_merge_is_written(
+    chain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "around.plan"
+    with wrong_merge("product", "bend"):
+        found = _document(capsys, "bisect", chain, "--against", "interpreter", "-o", plan)
+        assert found["alone"] == "gone" and found["plan"] == plan.read_text()
+        assert main(["bisect", str(chain), "--against", "interpreter", "--plan", str(plan)]) == 1
+        assert "E0614" in capsys.readouterr().err
+    head = plan.read_text()
+    assert "elementwise-epilogue: product, bend" in head and 'target = "cpu' in head and 'graph = "' in head
+    whole = _document(capsys, "stats", chain)
+    apart = _document(capsys, "stats", chain, "--plan", plan, "--plan-strict")
+    assert apart["dispatches"] == whole["dispatches"] + 1
+
+
+def test_other_merges_show_it_too(chain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "around.plan"
+    with wrong_merge("product", "bend"), wrong_merge("next", "round"):
+        assert main(["bisect", str(chain), "--against", "interpreter", "-o", str(plan)]) == 1
+    told = capsys.readouterr()
+    assert "still there, other merges show it too" in told.out
+    assert "E0615" in told.err and "--fuel fusion=" in told.err and not plan.exists()
+
+
+def test_a_merge_that_the_plan_of_the_user_forces_cannot_be_forbidden(
+    chain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = _document(capsys, "stats", chain, "--decisions")
+    ends = next([row["producer"], row["consumer"]] for row in record["decisions"] if row["consumer_nodes"] == ["bend"])
+    given = tmp_path / "given.plan"
+    given.write_text(f"version = 1\nforce = {json.dumps([ends])}\n")
+    with wrong_merge("product", "bend"):
+        found = _document(capsys, "bisect", chain, "--against", "interpreter", "--plan", given)
+    assert found["alone"] == "refused" and "E0701" in found["alone_detail"] and not found["plan"]
+    assert "No plan forbids this merge alone" in found["verdict"]
+
+
+def test_no_plan_where_no_merge_does_it(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "around.plan"
+    assert main(["bisect", str(model), "--against", "false", "-o", str(plan)]) == 1
+    told = capsys.readouterr().err
+    assert "E0615" in told and "no merge" in told and not plan.exists()
+    assert main(["bisect", str(model), "--json", "-o", "-"]) == 2
+    assert "E0501" in capsys.readouterr().out

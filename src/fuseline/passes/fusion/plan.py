@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fuseline.errors import FuselineError
-from fuseline.passes.fusion.tuned_choices import TunedChoices, read_tuned
+from fuseline.passes.fusion.tuned_choices import TunedChoices, read_tuned, tuned_text
 from fuseline.report.records import CompileRecord
 
 VERSION = 1
@@ -216,6 +216,12 @@ _HEAD = """\
 
 def plan_text(record: CompileRecord) -> str:
     """The partition that a compile chose, as a plan."""
+    return spelled(FusionPlan(groups=tuple(tuple(members) for members in record.groups)), record)
+
+
+def spelled(plan: FusionPlan, record: CompileRecord, head: str = _HEAD) -> str:
+    """What a plan asks for as text, for the compile that `record` is of: that says for what it is made, and the names
+    behind ids. `head`: comments above it."""
     values = {
         "version": VERSION,
         "model": Path(record.model).name,
@@ -225,9 +231,17 @@ def plan_text(record: CompileRecord) -> str:
         "pipeline": record.pipeline,
         "graph": record.fingerprint,
     }
-    head = [f"{name} = {value if isinstance(value, int) else _quoted(value)}" for name, value in values.items()]
-    groups = [_group_text(members, record) for members in record.groups]
-    return "\n".join([_HEAD + "\n".join([*head, "", "force = []", "forbid = []"]), *groups]) + "\n"
+    names = {id_of(name): name for name in record.fusion_nodes}
+    lines = [f"{name} = {value if isinstance(value, int) else _quoted(value)}" for name, value in values.items()]
+    lines += ["", f"force = {_sets_text(plan.force, names)}", f"forbid = {_sets_text(plan.forbid, names)}"]
+    groups = [_group_text([names.get(id_of(id), id) for id in ids], record) for ids in plan.groups]
+    tuned = [tuned_text(plan.tuned).rstrip()] if plan.tuned is not None else []
+    return "\n".join([head + "\n".join(lines), *groups, *tuned]) + "\n"
+
+
+def _sets_text(sets: Sequence[Ids], names: Mapping[str, str]) -> str:
+    shown = [", ".join(_quoted(names.get(id_of(id), id)) for id in ids) for ids in sets]
+    return "\n".join(["[", *(f"    [{ids}]," for ids in shown), "]"]) if shown else "[]"
 
 
 def plan_id(record: CompileRecord) -> str:

@@ -7,5 +7,6 @@ search.py      the first decision of a kind with which it shows
 original.py    what no fuel turns off: reading, needed passes
 prefix.py      of a pass that is at fault, the op that it breaks
 slow.py        the same for time
+forbidden_merge.py  a guilty merge forbidden by a plan, alone
 finding.py     all of that for one model
 """

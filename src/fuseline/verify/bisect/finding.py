@@ -13,11 +13,12 @@ from fuseline.pipeline import OPTIONAL
 from fuseline.report.bisect_result import BisectResult, Culprit
 from fuseline.report.check_results import WRONG
 from fuseline.verify.bisect.criterion import Criterion, Differs, Fails
+from fuseline.verify.bisect.forbidden_merge import WithoutMerge, without_merge
 from fuseline.verify.bisect.frontend import first_node
 from fuseline.verify.bisect.isolated import isolated
 from fuseline.verify.bisect.prefix import broken_op
 from fuseline.verify.bisect.search import ORDER, Guilty, first_of, guilty
-from fuseline.verify.bisect.slow import Clock, slow_decision
+from fuseline.verify.bisect.slow import Clock, Slow, costs_time, slow_decision
 from fuseline.verify.bisect.stages import Stage, Stages, first_wrong
 from fuseline.verify.bisect.trial import Outcome, Trials
 from fuseline.verify.check.dispatches import DispatchChecks
@@ -48,16 +49,34 @@ def slow_result(question: Question, clock: Clock) -> BisectResult:
         hint = "measure on a machine that does nothing else; `fuseline whatif` ranks what merges are expected to save"
         raise FuselineError("E0614", "no decision costs time that noise does not", node=question.name, hint=hint)
     low, high = found.ratio.low, found.ratio.high
+    alone, more = _slow_alone(trials, found, clock)
     return BisectResult(
         model=question.name,
         criterion=question.words,
         shown=f"With it a run takes {found.ratio.value:.3f} times as long [{low:.3f}, {high:.3f}]",
         culprits=[_culprit(found.decision)],
         decisions=len(trials({}).decisions),
-        runs=trials.runs,
+        runs=trials.runs + more,
         fuel=dict(found.limits),
         lacking=found.decision.kind,
+        **alone,
     )
+
+
+def _slow_alone(trials: Trials, found: Slow, clock: Clock) -> tuple[dict[str, str], int]:
+    """What a run takes without the merge alone, as fields of a result, and how many programs that took."""
+    if found.decision.kind != "fusion":
+        return {}, 0
+    without = without_merge(trials, found.decision, trials(found.limits).decisions)
+    whole, other = trials({}).artifact, without.outcome.artifact
+    gone = whole is not None and other is not None and costs_time(clock, other, whole)
+    return _alone(without, gone), 1
+
+
+def _alone(without: WithoutMerge, gone: bool) -> dict[str, str]:
+    alone = "refused" if without.refused else "gone" if gone else "there"
+    detail = without.refused or without.outcome.shown
+    return {"alone": alone, "alone_detail": detail, "plan": without.plan}
 
 
 class Bisection:
@@ -80,6 +99,7 @@ class Bisection:
             raise FuselineError("E0614", "the program shows no difference", node=self._question.name, hint=hint)
         found = guilty(self._trials)
         culprits = self._without_fuel() if found is None else self._culprits(found)
+        alone = {} if found is None else self._without_merge(found)
         return BisectResult(
             model=self._question.name,
             criterion=self._question.words,
@@ -89,6 +109,7 @@ class Bisection:
             runs=self.runs,
             fuel=dict(found.limits) if found is not None else {},
             lacking=found.decision.kind if found is not None else "",
+            **alone,
         )
 
     def _whole(self) -> Outcome:
@@ -120,6 +141,14 @@ class Bisection:
             return [merge]
         kernel = first_of(self._trials, "kernel", found.limits)
         return [_culprit(kernel.decision), merge]
+
+    def _without_merge(self, found: Guilty) -> dict[str, str]:
+        """What the program shows without this merge alone, as fields of a result."""
+        if found.decision.kind != "fusion":
+            return {}
+        self._more_runs += 1
+        without = without_merge(self._trials, found.decision, self._trials(found.limits).decisions)
+        return _alone(without, not without.outcome.shown)
 
     def _of_pass(self, found: Guilty) -> Culprit:
         """The pass, and the op that it breaks where the interpreter shows that."""

@@ -72,6 +72,12 @@ def slow_decision(trials: Trials, clock: Clock) -> Slow | None:
     return Slow(trials(limits).of_kind(rise.kind)[rise.high - 1], limits, ratio)
 
 
+def costs_time(clock: Clock, before: Artifact, after: Artifact) -> bool:
+    """Whether a run of `after` surely takes longer than one of `before`."""
+    times = clock([before, after])
+    return paired_ratio(times[1], times[0]).low >= LEAST
+
+
 def _scanned(trials: Trials, clock: Clock, kind: str) -> _Rise | None:
     """Between which prefixes of the decisions of a kind time rises most, and surely."""
     count = len(trials({}).of_kind(kind))

@@ -51,6 +51,15 @@ class Trials:
         self._known: dict[tuple[tuple[str, int], ...], Outcome] = {}
 
     @property
+    def options(self) -> CompileOptions:
+        """How programs are compiled."""
+        return self._options
+
+    def under(self, options: CompileOptions) -> Trials:
+        """Trials under other options, nothing tried yet; their programs are kept."""
+        return Trials(self._source, options, self._criterion, self._tell, keeps=True)
+
+    @property
     def runs(self) -> int:
         """How many programs were compiled and judged."""
         return len(self._known)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from fuseline.errors import FuselineError
-from fuseline.passes.fusion.plan import FusionPlan, parse_plan, plan_text, read_plan
+from fuseline.passes.fusion.plan import FusionPlan, parse_plan, plan_text, read_plan, spelled
+from fuseline.passes.fusion.tuned_choices import TunedChoices
 from fuseline.report.records import CompileRecord, FusionNodeRecord
 
 HEAD = "version = 1\n"
@@ -140,3 +141,20 @@ def test_what_is_written_is_read_back():
     assert plan.groups == (("a", "b"), ("c",))
     assert (plan.model, plan.target, plan.threads, plan.fusion) == ('a "b"\\?.onnx', "cpu:avx2", 3, "aggressive")
     assert (plan.pipeline, plan.graph) == ("p1", "f1")
+
+
+def test_a_plan_that_is_spelled_reads_the_same() -> None:
+    plan = FusionPlan(
+        groups=(("11", "22"), ("33",)),
+        force=(("11", "22"),),
+        forbid=(("22", "33"), ("11", "33")),
+        tuned=TunedChoices(dedup="none", kernels={"a.1": "tile=2"}),
+        target="cpu",
+        threads=3,
+    )
+    record = CompileRecord(
+        target="cpu", threads=3, fusion_nodes={"elementwise.33": FusionNodeRecord(kind="elementwise", nodes=("odd",))}
+    )
+    text = spelled(plan, record, "# told\n")
+    assert parse_plan(text) == plan
+    assert text.startswith("# told\nversion = 1\n") and '"elementwise.33",  # odd' in text

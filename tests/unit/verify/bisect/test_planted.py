@@ -19,6 +19,7 @@ from fuseline.compile_options import CompileOptions
 from fuseline.frontends.onnx import importer
 from fuseline.frontends.onnx.registry import lowering_of
 from fuseline.ir.fuel import KINDS
+from fuseline.passes.fusion.plan import id_of, parse_plan
 from fuseline.report.bisect_result import BisectResult, verdict
 from fuseline.verify.bisect.criterion import Differs
 from fuseline.verify.bisect.finding import Bisection, Question
@@ -116,6 +117,9 @@ def test_a_wrong_rule_that_fuses(first: str, second: str, rule: str) -> None:
     assert (culprit.kind, culprit.what) == ("fusion", rule)
     assert {first, second} <= set(culprit.nodes) and len(culprit.ops) == 2
     assert found.lacking == "fusion"
+    assert found.alone == "gone" and "this merge alone: gone" in verdict(found)
+    (apart,) = parse_plan(found.plan).forbid
+    assert set(apart) == {id_of(op) for op in culprit.ops}
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,8 @@ def test_every_access_of_dilated_convolutions_is_proved():
 
 
 def test_convolutions_of_other_dilations_and_factors_are_one_executable():
-    model, _ = dilated(RNG, [(17, 6), (17, 12)])
+    """As long as a tile takes all taps; where it leaves some out, the rows are cut as that saves most."""
+    model, _ = dilated(RNG, [(17, 2), (17, 3)])
     own, shared = (fuseline.compile(model, target="cpu:avx512", dedup=level) for level in ("exact", "shapes"))
     assert (own.stats["executables"], shared.stats["executables"]) == (2, 1)
 

@@ -52,7 +52,7 @@ def test_trials_share_a_process_while_the_search_goes_on(work: TrialWork, monkey
 def test_a_process_that_starts_early_is_that_of_the_first_trial(work: TrialWork):
     start_early(work)
     search = trial_work._searches["search"]  # pyright: ignore[reportPrivateUsage]
-    wait_until(lambda: search.evaluator is not None)
+    wait_until(lambda: search.evaluator is not None and search.evaluator._process is not None)  # pyright: ignore
     process = search.evaluator._process  # pyright: ignore
     found = run_trial(work, Trial(number=0, configuration={}, incumbent={}))
     assert found.state == "complete" and found.worker.endswith(f":{process.pid}")  # pyright: ignore

@@ -104,7 +104,7 @@ def test_pieces_of_a_layer() -> None:
 
     def lowering(node: Any) -> list[Tensor]:
         fed, held = node[0], known(x)
-        assert recurrent_slices.part(node, held, 1, 2, 3).is_constant
+        assert recurrent_slices.section(node, held, 1, 2, 3).is_constant
         assert recurrent_slices.concat(node, [held, held], 0).is_constant
         assert recurrent_slices.total(node, held, held).is_constant
         assert recurrent_slices.concat(node, [fed], 0) is fed

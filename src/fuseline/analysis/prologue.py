@@ -221,11 +221,11 @@ def _boxed(
     box: ImageBox,
 ) -> Prologue:
     extents, total = [assumed_size(extent) for extent in root.loops(shapes)], sum(operations(op) for op in chain)
-    elements = assumed_size(product(shapes.dims(root.inputs[position])))
+    elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
     element_ns = costs.packing_ns + total * costs.operation_ns
     block = choose_box_block(box, extents, elements, element_ns, root_ns(extents, costs))
     columns = extent_of(root, used_dims(root.output_maps[0]) - used_dims(root.input_maps[position]), shapes)
-    lines = prod(extents[loop] for loop in box.rows[:-1])
+    lines = max(1, prod(extents[loop] for loop in box.rows[:-1]))
     groups = min(-(-assumed_size(columns) // block_of(root, costs.block_uses)), -(-MOST_BLOCKS // lines))
     often = max(1.0, block.evaluated * groups / elements)
     return Prologue("boxed", often, often, total)

@@ -65,3 +65,21 @@ def test_attention_without_keys():
 @pytest.mark.parametrize("op", ["Exp", "ReduceSum", "Transpose", "Identity"])
 def test_one_element(op: str, shape: tuple[int, ...]):
     check([make_node(op, ["x"], ["y"])], {"x": random(*shape)})
+
+
+@pytest.mark.parametrize("op", ["ReduceMin", "ReduceMax", "ReduceSum"])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_the_place_of_an_extreme_as_a_scalar(op: str, largest: int):
+    """A scatter whose result has no dimension: nothing is innermost there."""
+    nodes = [make_node("TopK", ["x", "k"], ["v", "i"], axis=-1, largest=largest)]
+    nodes.append(make_node(op, ["i", *(["axes"] if op == "ReduceSum" else [])], ["y"], keepdims=0))
+    constants = {"k": np.array([1])} | ({"axes": np.array([0])} if op == "ReduceSum" else {})
+    check(nodes, {"x": random(7)}, constants)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 8, 8), (2, 3, 0, 8), (2, 3, 8, 0)])
+def test_computed_images_of_nothing(shape: tuple[int, ...]):
+    """An image that is computed, in the type that no minimal filtering takes: its boxes hold nothing."""
+    weights = {"w": np.random.default_rng(3).standard_normal((4, 3, 3, 3))}
+    nodes = [make_node("Exp", ["x"], ["e"]), make_node("Conv", ["e", "w"], ["y"], pads=[1, 1, 1, 1])]
+    check(nodes, {"x": random(*shape).astype(np.float64)}, weights)

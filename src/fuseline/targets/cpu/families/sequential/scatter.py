@@ -119,9 +119,8 @@ class _ScatterKernel:
 
     def _is_innermost(self, loop: int) -> bool:
         """Whether neighbours along the loop are neighbours in the result."""
-        return self.plan.path.coordinates[-1] == loop and self.scatter.root.output_maps[0].results[-1] == AffineDimExpr(
-            loop
-        )
+        coordinates, written = self.plan.path.coordinates, self.scatter.root.output_maps[0].results
+        return bool(coordinates) and coordinates[-1] == loop and written[-1] == AffineDimExpr(loop)
 
     def _combine(self, here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """One update, at the place that `here` names."""

@@ -178,6 +178,7 @@ def choose_tile(
     Ties go to the larger tile, then to more rows.
     """
     row_count, column_count = _assumed(rows, columns)
+    step = _loaded_step_cycles if counts_loads else step_cycles
     best: tuple[float, int, int] | None = None
     chosen = Tile(1, 1)
     for vectors in range(1, most_vectors + 1):
@@ -188,7 +189,6 @@ def choose_tile(
                 or vectors > -(-column_count // lanes)
             ):
                 break
-            step = _loaded_step_cycles if counts_loads else step_cycles
             cycles = _cycles(row_count, column_count, Tile(height, vectors), lanes, share, step)
             key = (round(cycles, 3), -height * vectors, -height)
             if best is None or key < best:

@@ -3,7 +3,6 @@ of which something on the page suggests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +12,14 @@ import pytest
 from fuseline.cli.main import main
 from fuseline.report.advice import ADVICE
 from tests.browser.browser import Page, chromium
-from tests.draws import generator
-from tests.graphs.onnx_text import onnx_model
+from tests.browser.gated_layers import gated_layers
 
 ENTER, ESCAPE = "\ue007", "\ue00c"
-LAYERS = 3
 
 
 def _model() -> onnx.ModelProto:
     """Layers of a convolution and a gate; the second convolution does most of the work."""
-    draw = generator(__name__)
-    widths = (8, 8, 48, 8)
-    weights = {f"w{i}": draw.standard_normal((widths[i + 1], widths[i], 3, 3), dtype="float32") for i in range(LAYERS)}
-    body = "".join(
-        f"a{i} = Conv<pads = [1, 1, 1, 1]>(x{i}, w{i}) b{i} = Sigmoid(a{i}) x{i + 1} = Mul(a{i}, b{i}) "
-        for i in range(LAYERS)
-    )
-    model = onnx_model(f"(float[1, 8, 40, 40] x0) => (y) {{ {body} y = Exp(x{LAYERS}) }}", weights)
+    model = gated_layers((8, 8, 48, 8), __name__)
     for node in model.graph.node:
         node.name = f"{node.output[0]}_{node.op_type}"
     return model
@@ -44,12 +34,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     without = ["--compare-with", "without-rule=elementwise-epilogue", "--no-ir"]
     assert main(["report", model, "-o", str(folder / "two.html"), *without]) == 0
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 def test_which_dispatch_costs_most_and_how_far_it_is_from_the_roof(browser: Any, folder: Path) -> None:

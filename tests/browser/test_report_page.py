@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
 
 from fuseline.cli.main import main
 from tests.browser.browser import Page, chromium
-from tests.draws import generator
-from tests.graphs.onnx_text import onnx_model
+from tests.browser.gated_layers import gated_layers
 
 HOSTILE = "<img src=x onerror=document.title='broken'>"
 LAYERS = 3
@@ -23,13 +20,7 @@ CLICK = "document.querySelector(arguments[0]).dispatchEvent(new MouseEvent('clic
 
 def _model() -> onnx.ModelProto:
     """Layers of convolutions, which stay dispatches of their own, and a node whose name is markup."""
-    draw = generator(__name__)
-    weights = {f"w{i}": draw.standard_normal((8, 8, 3, 3), dtype=np.float32) for i in range(LAYERS)}
-    body = "".join(
-        f"a{i} = Conv<pads = [1, 1, 1, 1]>(x{i}, w{i}) b{i} = Sigmoid(a{i}) x{i + 1} = Mul(a{i}, b{i}) "
-        for i in range(LAYERS)
-    )
-    model = onnx_model(f"(float[1, 8, 40, 40] x0) => (y) {{ {body} y = Exp(x{LAYERS}) }}", weights)
+    model = gated_layers((8,) * (LAYERS + 1), __name__)
     for number, node in enumerate(model.graph.node):
         node.name = f"/net/layer.{number // 3}/{node.output[0]}/{node.op_type}"
     model.graph.node[-1].name = HOSTILE
@@ -45,12 +36,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     changed = ["--compare-with", "fusion=none", "--no-ir"]
     assert main(["report", model, "-o", str(folder / "two.html"), *changed, "--threads", "2"]) == 0
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 def test_it_opens_and_says_what_costs_most_and_how_far_it_is_from_the_roof(browser: Any, pages: Path) -> None:

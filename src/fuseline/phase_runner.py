@@ -98,7 +98,7 @@ def _chosen(name: str, options: CompileOptions, target: TargetDescription) -> di
 
         require_rules(options.without_rules, [*options.rules, *map(Path, target.rules.files)])
         return {
-            "fusion": options.fusion,
+            "fusion": options.fusion if options.fusion != "default" else None,
             "more_rules": user_rules(options.rules),
             "without": tuple(options.without_rules),
             "plan": str(options.plan or ""),

@@ -130,6 +130,8 @@ def test_a_plan_that_asks_for_what_a_rule_forbids(entry: str, tmp_path: Path):
         ("rules=row-chain without=row-chain", "row-chain is in rules and in without"),
         ("rules=row-chain,root-chain without=read-in-place,root-chain", "root-chain is in rules and in without"),
         ("level=none fusion=aggressive", "'aggressive'"),
+        ("level=none fusion=default", "level is 'none' and fusion, which is the same, 'default'"),
+        ("fusion=default level=aggressive", "level is 'aggressive' and fusion, which is the same, 'default'"),
         ("level=none level=default", "level is given twice"),
         ("plan-strict=true plan_strict=false", "plan-strict is given twice"),
         ("rules", "rules is an empty list"),

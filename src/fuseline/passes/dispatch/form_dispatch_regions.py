@@ -77,7 +77,8 @@ FUSION_LEVELS = ("none", "default", "aggressive")
 
 @dataclass(frozen=True)
 class FormDispatchRegionsPass(ModulePass):
-    """`level` (or `fusion`, its former name): `default`, `aggressive`, or `none` for one op per dispatch. `rules`: the
+    """`level` (or `fusion`, its former name): `default`, where neither is given, `aggressive`, or `none` for one op per
+    dispatch. `rules`: the
     names of rules and joins, everything else is off; `without`: those that are off. `more_rules`: from outside.
 
     `plan`: the file of a fusion plan; its groups are formed under any level, and `plan_strict` refuses one with entries
@@ -86,8 +87,8 @@ class FormDispatchRegionsPass(ModulePass):
     """
 
     name = "form-dispatch-regions"
-    fusion: str = "default"
-    level: str = ""
+    fusion: str | None = None
+    level: str | None = None
     rules: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     more_rules: tuple[FusionRule, ...] = field(default=(), metadata={"option": False})
@@ -96,8 +97,8 @@ class FormDispatchRegionsPass(ModulePass):
     code_limits: Mapping[str, int] = field(default_factory=dict[str, int], metadata={"option": False})
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Form the regions of every function. Raises FuselineError: E0304 for a level that is unknown or given
-        twice, and what `rules_asked`, `read_plan` and `PlanMatcher.check` raise."""
+        """Form the regions of every function. Raises FuselineError: E0304 for a level that is unknown, or two that
+        differ, and what `rules_asked`, `read_plan` and `PlanMatcher.check` raise."""
         assert isinstance(ctx, CompilerContext)
         level = self._level()
         known = rules_asked(ctx.target.rules, self.more_rules, self.rules, self.without, self.name)
@@ -119,14 +120,15 @@ class FormDispatchRegionsPass(ModulePass):
 
     def _level(self) -> str:
         """The fusion level; raises E0304 for one that there is not, or two that differ."""
-        for option, level in (("fusion", self.fusion), ("level", self.level or self.fusion)):
+        given = {name: asked for name in ("level", "fusion") if (asked := getattr(self, name)) is not None}
+        for option, level in given.items():
             if level not in FUSION_LEVELS:
                 hint = f"use one of {', '.join(FUSION_LEVELS)}"
                 raise FuselineError("E0304", f"{option} is {level!r}", node=self.name, hint=hint)
-        if self.level and self.fusion not in ("default", self.level):
+        if len({*given.values()}) > 1:
             both = f"level is {self.level!r} and fusion, which is the same, {self.fusion!r}"
             raise FuselineError("E0304", both, node=self.name, hint="give one of the two")
-        return self.level or self.fusion
+        return self.level or self.fusion or "default"
 
 
 def _begin_records(records: CompileRecord, level: str, module: ModuleOp) -> None:

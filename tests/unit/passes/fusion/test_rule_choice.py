@@ -124,6 +124,9 @@ def test_rules_left_out_of_opt():
         ("level=most", "level is 'most'", "aggressive"),
         ("fusion=most", "fusion is 'most'", "aggressive"),
         ("level=none fusion=aggressive", "level is 'none' and fusion", "one of the two"),
+        ("level=none fusion=default", "level is 'none' and fusion, which is the same, 'default'", "one of the two"),
+        ("fusion=default level=aggressive", "level is 'aggressive' and fusion, which is the same, 'default'", "one"),
+        ("fusion=aggressive level=default", "level is 'default' and fusion, which is the same, 'aggressive'", "one"),
         ("ruls=row-chain", "ruls", "its options are"),
     ],
 )

@@ -3,6 +3,7 @@
 split 13 rows in tiles of 5       0 ... 4 | 5 ... 8 | 9 ... 12        one tall tile of 5, two short ones of 4: no thin
                                                                       tile at the end
 block 1 of 7 panels, 3 each       . . . 3 4 5 .
+workgroups 4 to 8 in runs of 3    run 1: 4 5 | run 2: 6 7 8             each run enters once
 """
 
 from __future__ import annotations
@@ -68,6 +69,27 @@ def first_of(kernel: KernelBuilder, split: RowSplit, tile: Operand) -> Operand:
     if not split.short:
         return kernel.mul(tile, split.height)
     return kernel.add(kernel.mul(tile, split.height - 1), kernel.min(tile, split.tall))
+
+
+def in_runs(
+    kernel: KernelBuilder,
+    length: int,
+    within: Range,
+    enter: Callable[[Operand], Any],
+    body: Callable[[Operand], Sequence[Operand]],
+) -> None:
+    """Neighbours in runs of `length`: `enter(run)` once for each run that has some in the range `within`, then
+    `body(number in the run)` for each of those."""
+
+    def one(run: Operand) -> tuple[()]:
+        enter(run)
+        first = kernel.mul(run, length)
+        lo = kernel.max(kernel.sub(begin, first), 0)
+        kernel.loop(lo, kernel.min(kernel.sub(end, first), length), 1, body)
+        return ()
+
+    begin, end = within
+    kernel.loop(kernel.div(begin, length), kernel.ceil_div(end, length), 1, one)
 
 
 def block_of(kernel: KernelBuilder, index: Operand, size: int, count: Operand) -> Range:

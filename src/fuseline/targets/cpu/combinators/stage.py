@@ -21,10 +21,25 @@ def put_aside(kernel: KernelBuilder, stage: MemRef, values: Sequence[Value]) -> 
 
 
 def in_turn(
-    kernel: KernelBuilder, stage: MemRef, first: Operand, lanes: int, actives: Sequence[Operand | None], store: Store
+    kernel: KernelBuilder,
+    stage: MemRef,
+    first: Operand,
+    lanes: int,
+    actives: Sequence[Operand | None],
+    store: Store,
+    *,
+    written_out: bool = False,
 ) -> None:
-    """Call `store` in a loop for each of the vectors of `lanes` that lie in `stage` from element `first` on; `actives`
-    are their live lanes (None: all), of which only the last ones may be fewer."""
+    """Call `store` in a loop, or `written_out`, for each of the vectors of `lanes` that lie in `stage` from element
+    `first` on; `actives` are their live lanes (None: all), of which only the last ones may be fewer."""
+
+    def held(place: Operand) -> Value:
+        return kernel.load(stage, kernel.add(first, place), lanes, align=kernel.machine.vector_bytes)
+
+    if written_out:
+        for v, active in enumerate(actives):
+            store(v, active, held(v * lanes))
+        return
     whole = all(active is None for active in actives)
     live: Operand = 0
     for active in actives:
@@ -33,7 +48,7 @@ def in_turn(
     def vector(v: Operand) -> tuple[()]:
         place = kernel.mul(v, lanes)
         active = None if whole else kernel.max(kernel.min(kernel.sub(live, place), lanes), 0)
-        store(v, active, kernel.load(stage, kernel.add(first, place), lanes, align=kernel.machine.vector_bytes))
+        store(v, active, held(place))
         return ()
 
     kernel.loop(0, len(actives), 1, vector)

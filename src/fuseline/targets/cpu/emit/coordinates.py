@@ -3,7 +3,7 @@ coordinate, which is divided when it is used."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -62,6 +62,15 @@ AnyIndex: TypeAlias = "Index | DelinearizedIndex[AnyIndex]"
 def as_index(x: AnyIndex | Operand) -> AnyIndex:
     """An operand as the coordinate of all lanes."""
     return x if isinstance(x, Index | DelinearizedIndex) else Index(x)
+
+
+def point_at(rank: int, places: Mapping[int, AnyIndex | Operand]) -> list[AnyIndex]:
+    """A point of `rank` loops: at the `places` of those that have one, the others at 0.
+
+    >>> [index.base for index in point_at(3, {1: 7})]
+    [0, 7, 0]
+    """
+    return [as_index(places.get(loop, 0)) for loop in range(rank)]
 
 
 def multiple_of(operand: Operand, limit: int = 1 << 20) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuseline.targets.cpu.combinators.split import Tiles, block_of, split_tiles
+from fuseline.targets.cpu.combinators.split import Tiles, block_of, in_runs, split_tiles
 from fuseline.targets.cpu.tiles import split_rows
 
 from .visits import Visits, visited
@@ -56,3 +56,16 @@ def test_blocks_cover_all_once(size: int, count: int):
 def test_one_block_is_all():
     kernel = Visits().kernel
     assert block_of(kernel, kernel.size(0), 8, 7) == (0, 7)
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 20])
+@pytest.mark.parametrize(("begin", "end"), [(0, 12), (4, 9), (5, 6), (3, 3), (0, 1)])
+def test_a_run_is_entered_once_for_those_of_it_in_the_range(begin: int, end: int, length: int):
+    def emit(v: Visits) -> None:
+        within = v.kernel.size(0), v.kernel.size(1)
+        in_runs(v.kernel, length, within, lambda run: v.note(-1, run), lambda number: v.note(number))
+
+    expected: list[int] = []
+    for run in range(begin // length, -(-end // length)):
+        expected += [-1, run, *(n % length for n in range(begin, end) if n // length == run)]
+    assert visited(emit, [begin, end]) == expected

@@ -230,8 +230,21 @@ class _Naive(RootKernel):
         return ()
 
 
+class _InRuns(_Naive):
+    """The same, the rows of a run counted from the first of them, which is found as the run is entered."""
+
+    first: Operand = 0
+
+    def enter(self, run: Operand) -> None:
+        self.first = self.kernel.mul(run, self.shared_by or 1)
+
+    def workgroup(self, number: Operand) -> tuple[Operand, ...]:
+        return super().workgroup(number if self.shared_by is None else self.kernel.add(self.first, number))
+
+
+@pytest.mark.parametrize("shared_by", [None, 1, 2, 5])
 @pytest.mark.parametrize("start", ["number", "tensor"])
-def test_the_skeleton_of_a_root(start: str) -> None:
+def test_the_skeleton_of_a_root(start: str, shared_by: int | None) -> None:
     p = Program((5, 6), (6, 16), (16,), (5, 16))
     maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
     init = p.zeros(5, 16, value=1.5) if start == "number" else p.x[3]
@@ -246,7 +259,8 @@ def test_the_skeleton_of_a_root(start: str) -> None:
         """The kernel of the plan."""
 
         def __init__(self, plan: Plan, kernel: KernelBuilder) -> None:
-            self.made = _Naive(plan, kernel, root, paths, 8)
+            self.made = _InRuns(plan, kernel, root, paths, 8)
+            self.made.shared_by = shared_by
 
         def emit(self) -> None:
             assert isinstance(self.made.results, RootResults)

@@ -2,10 +2,13 @@
 
 prepare()                                   once: rows of pad values and the like
 for number in begin .. end:                 this thread's workgroups
+    enter(number)                           what neighbours share, if any do
     workgroup(number)                       the family's: blocks, panels and tiles by the combinators
         starts = results.starts(..)         what a tile's accumulators start from
         ...                                 the reduction, in registers
         results.store(..)                   the epilogue on each vector of the tile
+
+Neighbours that share something are a run: it is entered once, then its workgroups are numbered within it.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from fuseline.analysis.structured import StructuredOp
+from fuseline.targets.cpu.combinators.split import in_runs
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.families.contraction.results import ResultPath
 from fuseline.targets.cpu.families.family import Plan
@@ -25,6 +29,9 @@ from fuseline.targets.cpu.kernel_ir.types import Operand
 class RootKernel(ABC):
     """Builds the kernel of a plan; `lanes` elements of the root's result are a vector, and leave by `paths`."""
 
+    shared_by: int | None = None
+    """How many neighbouring workgroups, a run, share what `enter` makes; None: each is by itself."""
+
     def __init__(
         self, plan: Plan, kernel: KernelBuilder, root: StructuredOp, paths: Sequence[ResultPath], lanes: int
     ) -> None:
@@ -35,13 +42,25 @@ class RootKernel(ABC):
 
     def emit(self) -> None:
         """Run the workgroups."""
+        kernel = self.kernel
         self.prepare()
-        self.kernel.loop(self.kernel.begin, self.kernel.end, 1, self.workgroup)
+        if self.shared_by is None:
+            kernel.loop(kernel.begin, kernel.end, 1, self._alone)
+        else:
+            in_runs(kernel, self.shared_by, (kernel.begin, kernel.end), self.enter, self.workgroup)
+
+    def _alone(self, number: Operand) -> tuple[Operand, ...]:
+        self.enter(number)
+        return self.workgroup(number)
 
     def prepare(self) -> None:
         """What is done once, before all workgroups."""
         return
 
+    def enter(self, run: Operand) -> None:
+        """What is done once for those workgroups of a run that are this thread's; a workgroup by itself is a run."""
+        del run
+
     @abstractmethod
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
-        """One workgroup of the grid."""
+        """One workgroup: by its number in the grid, or in the run that was entered."""

@@ -14,7 +14,7 @@ from fuseline.ir import dim as d
 from fuseline.targets.cpu.combinators.split import Range, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.emit.body_point import BodyPoint
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, point_at
 from fuseline.targets.cpu.emit.long_sums import summed
 from fuseline.targets.cpu.families.combining import adds_floats, combiners
 from fuseline.targets.cpu.families.contraction.axes import Axis
@@ -159,11 +159,10 @@ class WindowKernel(RootKernel):
     def _loops(self, tile: Tile, pixel: Operand, v: Operand) -> list[AnyIndex]:
         """The root's loops at a vector of a pixel; reduction loops at 0."""
         kernel, loops, plan = self.kernel, self.loops, self.plan
-        at: list[AnyIndex] = [Index(0)] * loops.root.rank
-        for axis, value in tile.outer.items():
-            at[axis.inner] = Index(value)
+        places = {axis.inner: value for axis, value in tile.outer.items()}
         if loops.pixel is not None:
-            at[loops.pixel.inner] = Index(kernel.add(tile.start, pixel))
+            places[loops.pixel.inner] = kernel.add(tile.start, pixel)
+        at = point_at(loops.root.rank, places)
         first = channel(self.buffers, plan, tile, kernel.add(v, tile.first))
         place(self.buffers, at, loops.channel, Index(first, 1 if plan.lanes > 1 else 0))
         return at

@@ -1,10 +1,11 @@
-"""The kernel of a convolution by minimal filtering. A workgroup takes a block of tiles and goes through three stages in
-its scratch:
+"""The kernel of a convolution by minimal filtering. A block of tiles goes through three stages in scratch:
 
-    transformed[tile][point][channel]   B^T (the tile's pixels) B, along channels
-    products[tile][point][column]       one small matrix product per point, in the register tiles of contractions
-    pixels[output][column]              A^T (the tile's products) A, then the epilogue, pixel by pixel
+    enter        transformed[tile][point][channel]   B^T (the tile's pixels) B, along channels
+    workgroup    products[tile][point][column]       one small matrix product per point, in the register tiles of
+                                                     contractions
+                 pixels[output][column]              A^T (the tile's products) A, then the epilogue, pixel by pixel
 
+The workgroups of one block, which divide its columns, transform its pixels once.
 The third stage sees whether anything was not finite, and then makes the tile's pixels directly (`direct.py`).
 Tiles are numbered over the outer loops and the tiles of an image alike, so a block may span images.
 """
@@ -18,12 +19,13 @@ from math import prod
 from fuseline.analysis.structured import splat_value
 from fuseline.targets.cpu.combinators.prefetch import prefetch_requests
 from fuseline.targets.cpu.combinators.split import split_tiles
-from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.combinators.stage import in_turn
+from fuseline.targets.cpu.combinators.tail import over_panels
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, point_at
 from fuseline.targets.cpu.emit.microkernel import PrefetchRequests, TileReduction
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.emit.reduction_axes import ReductionAxis
-from fuseline.targets.cpu.families.root.results import RootResults
+from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.families.winograd.direct import DirectTile
 from fuseline.targets.cpu.families.winograd.maps import mapped
 from fuseline.targets.cpu.families.winograd.matrices import Rows
@@ -33,15 +35,14 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
-class WinogradKernel:
+class WinogradKernel(RootKernel):
     """Builds the kernel of a plan."""
 
     def __init__(self, plan: WinogradPlan, kernel: KernelBuilder) -> None:
-        self.plan, self.kernel, blocking = plan, kernel, plan.blocking
-        self.root = plan.loops.contraction.root
-        self.emitter = BodyEmitter(kernel, plan.view)
-        self.buffers = self.emitter.buffers
-        self.results = RootResults(self.emitter, self.root, plan.loops.paths, plan.lanes)
+        super().__init__(plan, kernel, plan.loops.contraction.root, plan.loops.paths, plan.lanes)
+        self.plan, blocking = plan, plan.blocking
+        self.shared_by = plan.group_count if plan.divides_columns else None
+        self.start: Operand = 0
         self.transformed = kernel.scratch("f32", blocking.tiles * plan.image_stride)
         self.products = kernel.scratch("f32", blocking.tiles * plan.product_stride)
         self.pixels = kernel.scratch("f32", blocking.outputs * plan.pass_width)
@@ -53,36 +54,22 @@ class WinogradKernel:
 
     # workgroups -------------------------------------------------------------------------------------------------------
 
-    def emit(self) -> None:
-        """Blocks of tiles in a loop; the workgroups of one block, which divide its columns, transform its pixels
-        once."""
-        kernel, plan, groups = self.kernel, self.plan, self.plan.group_count
+    def enter(self, run: Operand) -> None:
+        """The first stage of a block of tiles."""
+        self.start = self.kernel.mul(run, self.plan.blocking.tiles)
+        self._each_tile(self.start, self.plan.blocking.tiles, self._transform)
 
-        def block(number: Operand) -> tuple[Operand, ...]:
-            start = kernel.mul(number, self.plan.blocking.tiles)
-            self._each_tile(start, self.plan.blocking.tiles, self._transform)
-            first = kernel.mul(number, groups)
-            lo, hi = kernel.max(kernel.sub(kernel.begin, first), 0), kernel.min(kernel.sub(kernel.end, first), groups)
-            if groups == 1 and (plan.form is None or not plan.form.groups):
-                self._passes(start, 0)
-            else:
-                kernel.loop(lo, hi, 1, lambda group: self._passes(start, group))
-            return ()
-
-        kernel.loop(kernel.div(kernel.begin, groups), kernel.ceil_div(kernel.end, groups), 1, block)
-
-    def _passes(self, start: Operand, group: Operand) -> tuple[Operand, ...]:
-        """The columns of one workgroup."""
-        kernel, plan = self.kernel, self.plan
-        tiles = self.buffers.operand(plan.tile_count)
-        valid = kernel.min(kernel.sub(tiles, start), plan.blocking.tiles)
+    def workgroup(self, number: Operand) -> tuple[Operand, ...]:
+        """Its columns of the block, pass by pass."""
+        kernel, plan, start = self.kernel, self.plan, self.start
+        valid = kernel.min(kernel.sub(self.buffers.operand(plan.tile_count), start), plan.blocking.tiles)
 
         def one(number: Operand) -> tuple[Operand, ...]:
             self._multiply(number)
             self._each_tile(start, valid, lambda slot, tile: self._finish(slot, tile, number))
             return ()
 
-        first = kernel.mul(group, plan.blocking.passes)
+        first = 0 if self.shared_by is None else kernel.mul(number, plan.blocking.passes)
         kernel.loop(first, kernel.min(kernel.add(first, plan.blocking.passes), plan.pass_count), 1, one)
         return ()
 
@@ -249,44 +236,36 @@ class WinogradKernel:
         strides = [prod(outputs[i + 1 :]) * plan.pass_width for i in range(len(outputs))]
 
         def pixel(offset: Operand, at: tuple[Operand, ...]) -> None:
-            loops: list[AnyIndex] = [Index(0)] * self.root.rank
-            for loop, value in place.outer.items():
-                loops[loop] = Index(value)
+            places = dict(place.outer)
             for axis, origin, i in zip(plan.loops.windows, place.origin, at, strict=True):
-                loops[axis.pixel] = Index(kernel.add(origin, i))
-            self._columns(loops, offset, number)
+                places[axis.pixel] = kernel.add(origin, i)
+            self._columns(point_at(self.root.rank, places), offset, number)
 
         over_axes(kernel, extents, strides, pixel)
 
     def _columns(self, loops: list[AnyIndex], offset: Operand, number: Operand) -> None:
         """The epilogue of one pixel: whole vectors of columns, then the rest."""
-        kernel, plan = self.kernel, self.plan
-        columns, lanes, width = plan.loops.columns, plan.lanes, plan.pass_width
-        first = kernel.mul(number, width)
+        kernel, plan, lanes = self.kernel, self.plan, self.plan.lanes
+        vectors, (whole, rest) = plan.pass_width // lanes, divmod(plan.loops.columns, lanes)
+        first = kernel.mul(number, vectors)
 
-        def vector(v: Operand) -> tuple[Operand, ...]:
-            at = kernel.mul(v, lanes)
-            self._vector(loops, kernel.add(offset, at), kernel.add(first, at), None)
-            return ()
+        def vector(v: Operand, active: Operand | None, value: Value) -> None:
+            self._vector(loops, kernel.mul(kernel.add(first, v), lanes), active, value)
 
-        if columns % width == 0:
-            in_turn = kernel.compact or (plan.form is not None and not plan.form.vectors)
-            for v in range(width // lanes) if not in_turn else ():
-                vector(v)
-            kernel.loop(0, width // lanes if in_turn else 0, 1, vector)
-            return
-        whole = columns // lanes * lanes
-        rest = kernel.sub(whole // lanes, kernel.mul(number, width // lanes))
-        kernel.loop(0, kernel.min(rest, width // lanes), 1, vector)
-        if whole < columns:
-            last = plan.pass_count - 1
-            at = kernel.add(offset, whole - last * width)
-            kernel.when(kernel.compare("ge", number, last), lambda: self._vector(loops, at, whole, columns - whole))
+        def cut(v: Operand, elements: int) -> None:
+            place = kernel.add(offset, kernel.mul(kernel.sub(v, first), lanes))
+            value = kernel.load(self.pixels, place, lanes, align=self.align)
+            self._vector(loops, kernel.mul(v, lanes), elements if elements < lanes else None, value)
 
-    def _vector(self, loops: Sequence[AnyIndex], offset: Operand, column: Operand, active: Operand | None) -> None:
+        if plan.loops.columns % plan.pass_width == 0:
+            in_a_loop = kernel.compact or (plan.form is not None and not plan.form.vectors)
+            in_turn(kernel, self.pixels, offset, lanes, [None] * vectors, vector, written_out=not in_a_loop)
+        else:
+            over_panels(kernel, (whole, rest), lanes, (first, kernel.add(first, vectors)), cut, anywhere=True)
+
+    def _vector(self, loops: Sequence[AnyIndex], column: Operand, active: Operand | None, value: Value) -> None:
         at = list(loops)
         at[self.plan.loops.contraction.column.inner] = Index(column, 1 if self.plan.lanes > 1 else 0)
-        value = self.kernel.load(self.pixels, offset, self.plan.lanes, align=self.align)
         if splat_value(self.root.outputs[0]) != 0:
             value = self.kernel.add(value, self.results.start(at, active))
         self.results.finish(at, active, value)

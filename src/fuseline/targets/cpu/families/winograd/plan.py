@@ -91,6 +91,11 @@ class WinogradPlan(Plan):
         return -(-self.pass_count // self.blocking.passes)
 
     @property
+    def divides_columns(self) -> bool:
+        """Whether there are several of them, here or in a kernel that is the same code."""
+        return self.group_count > 1 or (self.form is not None and self.form.groups)
+
+    @property
     def pass_width(self) -> int:
         """Columns of a pass."""
         return self.width * self.blocking.panels

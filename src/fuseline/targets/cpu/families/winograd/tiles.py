@@ -15,7 +15,7 @@ from math import prod
 
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.coordinates import Index, point_at
 from fuseline.targets.cpu.emit.folded_address import Folding
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.access import Bound
@@ -200,11 +200,8 @@ class TileReader:
         self, place: TileOrigin, pixel: Sequence[Operand], channel: Operand, active: Operand | None
     ) -> Value:
         loops, lanes, emitter = self.plan.loops, self.plan.lanes, self.emitter
-        at: list[AnyIndex] = [Index(0)] * loops.contraction.root.rank
-        for loop, value in place.outer.items():
-            at[loop] = Index(value)
-        for axis, value in zip(loops.windows, pixel, strict=True):
-            at[axis.pixel] = Index(value)
+        pixels = {axis.pixel: value for axis, value in zip(loops.windows, pixel, strict=True)}
+        at = point_at(loops.contraction.root.rank, {**place.outer, **pixels})
         at[loops.channel] = Index(channel, 1 if lanes > 1 else 0)
         operand = loops.contraction.lhs
         return emitter.value_at(operand.value, emitter.through(operand.map, at, lanes), lanes, active)

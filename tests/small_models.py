@@ -3,54 +3,12 @@ under a second."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import onnx
-import onnx.helper as oh
-from onnx import TensorProto, numpy_helper
 
-OPSET = 18
-FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
-Shape = Sequence[int | str]
-
-
-class Builder:
-    """Collects nodes and weights; `node` answers the name of its (first) output."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
-
-    def node(self, op_type: str, *inputs: str, outputs: int = 1, **attributes: object) -> str:
-        """A node called `<OpType>_<index>`."""
-        name = f"{op_type}_{len(self.nodes)}"
-        results = [f"{name}_out{i}" for i in range(outputs)]
-        self.nodes.append(oh.make_node(op_type, list(inputs), results, name=name, **attributes))  # pyright: ignore[reportArgumentType]
-        return results[0]
-
-    def weight(self, *shape: int, scale: float = 1.0) -> str:
-        """A normal f32 initializer."""
-        return self.constant((scale * self.rng.standard_normal(shape)).astype(np.float32))
-
-    def constant(self, values: npt.ArrayLike) -> str:
-        """An initializer with these values."""
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(values), name))
-        return name
-
-    def model(
-        self, inputs: dict[str, tuple[int, Shape]], outputs: dict[str, Shape], output_type: int = FLOAT
-    ) -> onnx.ModelProto:
-        """The checked model."""
-        given = [oh.make_tensor_value_info(name, kind, list(shape)) for name, (kind, shape) in inputs.items()]
-        results = [oh.make_tensor_value_info(name, output_type, list(shape)) for name, shape in outputs.items()]
-        graph = oh.make_graph(self.nodes, "small", given, results, self.weights)
-        model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", OPSET)], ir_version=9)
-        onnx.checker.check_model(model)
-        return model
+from tests.graphs.onnx_builder import FLOAT, INT64, Builder
 
 
 def mlp() -> onnx.ModelProto:

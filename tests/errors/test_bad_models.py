@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnx.helper as oh
 import pytest
 
 import fuseline
 from fuseline.cli.main import main
-from tests.small_models import FLOAT, mlp
+from tests.graphs.onnx_text import onnx_model
+from tests.small_models import mlp
 
 
 def _truncated(path: Path) -> None:
@@ -35,15 +35,11 @@ def _directory(path: Path) -> None:
 
 
 def _unknown_op(path: Path) -> None:
-    x, y = (oh.make_tensor_value_info(name, FLOAT, [2]) for name in "xy")
-    node = oh.make_node("Frobnicate", ["x"], ["y"], name="Frob_7")
-    path.write_bytes(oh.make_model(oh.make_graph([node], "g", [x], [y])).SerializeToString())
+    onnx.save(onnx_model("(float[2] x) => (float[2] y) { [Frob_7] y = Frobnicate(x) }"), path)
 
 
 def _undefined_value(path: Path) -> None:
-    x, y = (oh.make_tensor_value_info(name, FLOAT, [2]) for name in "xy")
-    node = oh.make_node("Add", ["x", "nowhere"], ["y"], name="Add_0")
-    path.write_bytes(oh.make_model(oh.make_graph([node], "g", [x], [y])).SerializeToString())
+    onnx.save(onnx_model("(float[2] x) => (float[2] y) { [Add_0] y = Add(x, nowhere) }"), path)
 
 
 def _ort_format(path: Path) -> None:

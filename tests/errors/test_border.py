@@ -13,27 +13,21 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 import fuseline
 from fuseline import phase_runner
 from fuseline.border import border
 from fuseline.errors import FuselineError
+from tests.graphs.onnx_text import declared, onnx_model
 
 X = np.random.default_rng(0).standard_normal(4).astype(np.float32)
 
 
-def _model(
-    *nodes: onnx.NodeProto, weights: dict[str, np.ndarray] | None = None, shape: tuple[int, ...] = (4,)
-) -> onnx.ModelProto:
-    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
-    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
-    stored = [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()]
-    graph = helper.make_graph(list(nodes), "g", [x], [y], stored)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+def _model(nodes: str, shape: tuple[int, ...] = (4,), **weights: np.ndarray) -> onnx.ModelProto:
+    return onnx_model(f"({declared({'x': shape})}) => (float[] y) {{ {nodes} }}", weights, opset=17)
 
 
-RELU = _model(helper.make_node("Relu", ["x"], ["y"], name="r"))
+RELU = _model("[r] y = Relu(x)")
 
 
 def _error_of(call: Callable[[], Any]) -> FuselineError:
@@ -105,7 +99,7 @@ def test_names_that_are_not_utf8_are_refused(old: bytes, new: bytes):
 
 @pytest.mark.parametrize("location", ["a\0", "", "../w"])
 def test_a_location_that_names_no_file_is_refused(location: str, tmp_path: Path):
-    model = _model(helper.make_node("Add", ["x", "w"], ["y"]), weights={"w": X})
+    model = _model("y = Add(x, w)", w=X)
     tensor = model.graph.initializer[0]
     tensor.ClearField("raw_data")
     tensor.data_location = onnx.TensorProto.EXTERNAL
@@ -117,15 +111,15 @@ def test_a_location_that_names_no_file_is_refused(location: str, tmp_path: Path)
 
 @pytest.mark.parametrize(("step", "length"), [(4, -3), (-4, 3), (0, 3), (4, 0)])
 def test_frames_without_a_size_are_refused(step: int, length: int):
-    node = helper.make_node("STFT", ["x", "step", "", "length"], ["y"], name="frames")
-    model = _model(node, weights={"step": np.array(step), "length": np.array(length)}, shape=(1, 16, 1))
+    node = '[frames] y = STFT(x, step, "", length)'
+    model = _model(node, (1, 16, 1), step=np.array(step), length=np.array(length))
     error = _error_of(lambda: fuseline.compile(model))
     assert (error.code, error.node) == ("E0105", "frames")
 
 
 def test_a_place_that_a_constant_does_not_have_is_refused():
-    nodes = helper.make_node("Gather", ["w", "i"], ["c"], name="pick"), helper.make_node("Add", ["x", "c"], ["y"])
-    error = _error_of(lambda: fuseline.compile(_model(*nodes, weights={"w": X, "i": np.array([5])})))
+    nodes = "[pick] c = Gather(w, i)  y = Add(x, c)"
+    error = _error_of(lambda: fuseline.compile(_model(nodes, w=X, i=np.array([5]))))
     assert (error.code, error.node) == ("E0105", "pick")
 
 

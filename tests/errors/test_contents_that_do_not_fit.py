@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.graphs.onnx_text import onnx_model
 
 W = np.random.default_rng(3).standard_normal((2, 3)).astype(np.float32)
 FLOAT = TensorProto.FLOAT
@@ -27,9 +28,13 @@ def raw(data: bytes, dims: tuple[int, ...] = (2, 3), kind: int = FLOAT) -> Tenso
 
 
 def adding(weight: TensorProto) -> onnx.ModelProto:
-    x, y = (helper.make_tensor_value_info(name, FLOAT, None if name == "y" else [2, 3]) for name in "xy")
-    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"], name="Add_0")], "g", [x], [y], [weight])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    proto = onnx_model("(float[2, 3] x) => (float[] y) { [Add_0] y = Add(x, w) }", opset=17)
+    proto.graph.initializer.append(weight)
+    return proto
+
+
+def held_by_a_node(weight: TensorProto, name: str = "") -> onnx.NodeProto:
+    return helper.make_node("Constant", [], ["w"], name, value=weight)
 
 
 INSIDE = {
@@ -66,7 +71,7 @@ def test_inside_the_model(name: str, tmp_path: Path):
 def test_in_an_attribute(weight: TensorProto):
     proto = adding(tensor(float_data=[0.0] * 6))
     del proto.graph.initializer[:]
-    proto.graph.node.insert(0, helper.make_node("Constant", [], ["w"], name="Constant_0", value=weight))
+    proto.graph.node.insert(0, held_by_a_node(weight, "Constant_0"))
     with pytest.raises(FuselineError, match="E0105 .Constant_0.: "):
         fuseline.compile(proto, target="interpreter")
 
@@ -151,13 +156,14 @@ def test_it_is_found_wherever_the_model_names_it(place: str, tmp_path: Path):
     proto = onnx.load(path, load_external_data=False)
     weight = proto.graph.initializer.pop()
     if place == "Constant":
-        proto.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value=weight))
+        proto.graph.node.insert(0, held_by_a_node(weight))
     else:
-        y = helper.make_tensor_value_info("t", FLOAT, None)
-        then = helper.make_graph([helper.make_node("Add", ["x", "w"], ["t"])], "then", [], [y], [weight])
-        other = helper.make_graph([helper.make_node("Neg", ["x"], ["t"])], "else", [], [y])
-        proto.graph.node[0].CopyFrom(helper.make_node("If", ["k"], ["y"], then_branch=then, else_branch=other))
-        proto.graph.input.append(helper.make_tensor_value_info("k", TensorProto.BOOL, []))
+        proto = onnx_model(
+            "(float[2, 3] x, bool k) => (float[] y) { y = If<then_branch = then () => (float[] t) { t = Add(x, w) },"
+            " else_branch = else () => (float[] t) { t = Neg(x) }>(k) }",
+            opset=17,
+        )
+        proto.graph.node[0].attribute[0].g.initializer.append(weight)
     path.write_bytes(proto.SerializeToString())
     x = np.random.default_rng(4).standard_normal((2, 3)).astype(np.float32)
     feeds = {"x": x, **({"k": np.array(True)} if place == "If" else {})}

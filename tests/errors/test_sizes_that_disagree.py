@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.errors import FuselineError
 from tests.draws import RNG
+from tests.graphs.onnx_text import call, declared, onnx_model
 
 Array = NDArray[Any]
 
@@ -23,17 +23,14 @@ def floats(*shape: int) -> Array:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-def model(nodes: list[onnx.NodeProto], inputs: dict[str, list[int | str]], **weights: Array) -> onnx.ModelProto:
+def model(nodes: list[str], inputs: dict[str, list[int | str]], **weights: Array) -> onnx.ModelProto:
     """A model whose output is `y`."""
-    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()]
-    initializers = [numpy_helper.from_array(value, name) for name, value in weights.items()]
-    graph = helper.make_graph(nodes, "g", given, [onnx.ValueInfoProto(name="y")], initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return onnx_model(f"({declared(inputs)}) => (y) {{ {'  '.join(nodes)} }}", weights)
 
 
-def node(op_type: str, *inputs: str, to: str = "y", **attributes: Any) -> onnx.NodeProto:
+def node(op_type: str, *inputs: str, to: str = "y", **attributes: Any) -> str:
     """A node called like its operator."""
-    return helper.make_node(op_type, list(inputs), [to], name=op_type, **attributes)
+    return call(op_type, *inputs, results=to, name=op_type, **attributes)
 
 
 PYRAMID = [
@@ -131,9 +128,7 @@ def test_an_empty_part_of_a_concat_agrees_with_the_others_too(axis: int):
     ],
     ids=["numbers", "a size that is too large"],
 )
-def test_sizes_that_never_agree_are_refused_by_the_compiler(
-    nodes: list[onnx.NodeProto], inputs: dict[str, list[int | str]]
-):
+def test_sizes_that_never_agree_are_refused_by_the_compiler(nodes: list[str], inputs: dict[str, list[int | str]]):
     shapes = {"k": (3, 9)} if "v" in inputs else None
     with pytest.raises(FuselineError, match="E0107 .(MatMul|Concat).*must be equal"):
         fuseline.compile(model(nodes, inputs), shapes=shapes, target="null")

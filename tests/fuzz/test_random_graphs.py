@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
 
 import fuseline
 from tests.fuzz.campaign import Campaign, State
@@ -21,6 +20,7 @@ from tests.fuzz.generate import make_case
 from tests.fuzz.isolate import run_isolated
 from tests.fuzz.recipes import RECIPES
 from tests.fuzz.shrink import shrink
+from tests.graphs.onnx_text import onnx_model
 
 GRAPHS, PARTS, FEW = 300, 6, 8
 
@@ -53,16 +53,8 @@ def test_at_least_80_operators_are_drawn():
 
 def _model() -> Case:
     """Three nodes, two outputs."""
-    nodes = [
-        helper.make_node("Exp", ["x"], ["e"]),
-        helper.make_node("Neg", ["e"], ["y"]),
-        helper.make_node("Abs", ["x"], ["z"]),
-    ]
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])]
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("y", "z")]
-    model = helper.make_model(
-        helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 17)], ir_version=9
-    )
+    nodes = "e = Exp(x)  y = Neg(e)  z = Abs(x)"
+    model = onnx_model(f"(float[3] x) => (float[3] y, float[3] z) {{ {nodes} }}", opset=17)
     return Case(model, [{"x": np.array([0.5, -1, 2], np.float32)}])
 
 

@@ -41,7 +41,9 @@ class _Rewriter:
         inputs, outputs = ends[: len(graph.input)], ends[len(graph.input) :]
         used = _live(self.nodes, {info.name for info in outputs})
         new = helper.make_graph(used, "channels_last", inputs, outputs, self.constants)
-        out = helper.make_model(new, opset_imports=self.model.opset_import, ir_version=self.model.ir_version)
+        out = onnx.ModelProto()
+        out.CopyFrom(self.model)
+        out.graph.CopyFrom(new)
         onnx.checker.check_model(out)
         return out
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.helper as oh
 import pytest
 from onnx import TensorProto
 
 import fuseline
-from tests.small_models import FLOAT, Builder, Shape
+from tests.graphs.onnx_builder import FLOAT, Builder, Shape
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -49,19 +48,12 @@ def attended(b: Builder, q: str, k: str, v: str, masked: Callable[[str], str], g
     return b.node("MatMul", rows, b.weight(WIDTH, WIDTH, scale=WIDTH**-0.5))
 
 
-def finished(b: Builder, inputs: Inputs, *outputs: str) -> onnx.ModelProto:
-    """The model; onnxruntime infers the outputs' types."""
-    given = [oh.make_tensor_value_info(name, kind, list(shape)) for name, (kind, shape) in inputs.items()]
-    graph = oh.make_graph(b.nodes, "attention", given, [onnx.ValueInfoProto(name=name) for name in outputs], b.weights)
-    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)
-
-
 def encoder() -> onnx.ModelProto:
     """Every token sees those that the mask adds nothing to."""
     b = Builder(1)
     q, k, v = (heads_of(b, "x") for _ in range(3))
     y = attended(b, q, k, v, lambda s: b.node("Add", s, "mask"))
-    return finished(b, {"x": (FLOAT, ("n", "seq", WIDTH)), "mask": (FLOAT, ("n", 1, 1, "seq"))}, y)
+    return b.model({"x": (FLOAT, ("n", "seq", WIDTH)), "mask": (FLOAT, ("n", 1, 1, "seq"))}, [y])
 
 
 def rotary(guarded: bool = False) -> onnx.ModelProto:
@@ -71,7 +63,7 @@ def rotary(guarded: bool = False) -> onnx.ModelProto:
     low = b.constant(np.float32(-np.inf))
     y = attended(b, rotated(b, q), rotated(b, k), v, lambda s: b.node("Where", "keep", s, low), guarded)
     angles = {name: (FLOAT, ("seq", DEPTH)) for name in ("cos", "sin")}
-    return finished(b, {"x": (FLOAT, ("n", "seq", WIDTH)), **angles, "keep": (TensorProto.BOOL, ("seq", "seq"))}, y)
+    return b.model({"x": (FLOAT, ("n", "seq", WIDTH)), **angles, "keep": (TensorProto.BOOL, ("seq", "seq"))}, [y])
 
 
 def decoder() -> onnx.ModelProto:
@@ -81,7 +73,7 @@ def decoder() -> onnx.ModelProto:
     keys, values = (b.node("Concat", past, new, axis=2) for past, new in (("past_k", k), ("past_v", v)))
     y = attended(b, q, keys, values, lambda s: s)
     past = {name: (FLOAT, ("n", HEADS, "past", DEPTH)) for name in ("past_k", "past_v")}
-    return finished(b, {"x": (FLOAT, ("n", "new", WIDTH)), **past}, y, keys, values)
+    return b.model({"x": (FLOAT, ("n", "new", WIDTH)), **past}, [y, keys, values])
 
 
 def normal(shape: Sequence[int], seed: int) -> Array:
@@ -143,7 +135,7 @@ def test_no_keys_at_all():
     b = Builder(4)
     scores = b.node("MatMul", "q", b.node("Transpose", "k", perm=[0, 2, 1]))
     y = b.node("MatMul", b.node("Softmax", scores, axis=-1), "v")
-    model = finished(b, {"q": (FLOAT, (2, "m", 8)), "k": (FLOAT, (2, "n", 8)), "v": (FLOAT, (2, "n", 8))}, y)
+    model = b.model({"q": (FLOAT, (2, "m", 8)), "k": (FLOAT, (2, "n", 8)), "v": (FLOAT, (2, "n", 8))}, [y])
     program = fuseline.compile(model, target="cpu", threads=2, shapes={"n": (0, 5000)})
     for keys in (0, 1, 700):
         feeds = feeds_of(model, {"m": 5, "n": keys})

@@ -14,8 +14,8 @@ from onnx import ModelProto
 import fuseline
 from fuseline.report.explain import explain_node
 from fuseline.targets.cpu import code_budget
+from tests.graphs.onnx_builder import FLOAT, Builder
 from tests.one_node import by_onnxruntime
-from tests.small_models import FLOAT, Builder
 
 Array = NDArray[Any]
 Body = Callable[[Builder, str, int], str]

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto
 
 import fuseline
 from fuseline.ir import constant_budget
 from fuseline.passes.cleanup import fold_constants
 from tests.draws import RNG
+from tests.graphs.onnx_builder import FLOAT, INT64, Builder
 from tests.one_node import by_onnxruntime
-from tests.small_models import FLOAT, INT64, Builder
 
 Array = NDArray[Any]
 MIB = 1 << 20
@@ -45,7 +45,7 @@ def tiled(b: Builder, n: int) -> str:
 
 def counted(b: Builder, n: int) -> str:
     """Of integers, each of which f32 holds."""
-    half = b.node("ConstantOfShape", sizes(b, n * n), value=numpy_helper.from_array(np.array([0.5], np.float32)))
+    half = b.node("ConstantOfShape", sizes(b, n * n), value=np.array([0.5], np.float32))
     count = b.node("Range", scalar(b, 0), scalar(b, n * n), scalar(b, 1))
     return b.node("Mul", b.node("Cast", b.node("Mod", count, sizes(b, 4099)), to=FLOAT), half)
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.helper as oh
 import pytest
 
 import fuseline
-from tests.small_models import FLOAT, Builder, Shape
+from tests.graphs.onnx_builder import FLOAT, Builder, Shape
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -21,10 +20,7 @@ Feeds = Mapping[str, np.ndarray[Any, Any]]
 
 def model(b: Builder, inputs: dict[str, Shape], *outputs: str) -> onnx.ModelProto:
     """The model of `b`; onnxruntime infers the outputs' types."""
-    given = [oh.make_tensor_value_info(name, FLOAT, list(shape)) for name, shape in inputs.items()]
-    results = [onnx.ValueInfoProto(name=name) for name in outputs]
-    graph = oh.make_graph(b.nodes, "exported", given, results, b.weights)
-    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)
+    return b.model({name: (FLOAT, shape) for name, shape in inputs.items()}, outputs)
 
 
 def normal(shape: Sequence[int], seed: int = 0) -> np.ndarray[Any, Any]:

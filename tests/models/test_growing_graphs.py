@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto
 
 import fuseline
 from fuseline.report.explain import explain_model
-from tests.small_models import FLOAT, Builder
+from tests.graphs.onnx_builder import FLOAT, Builder
 
 Array = NDArray[Any]
 

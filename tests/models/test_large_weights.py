@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
+
+from tests.graphs.onnx_text import onnx_model
 
 MATRICES, SIZE = 12, 8192
 MOST = 1.25
@@ -26,16 +28,12 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 def write_model(folder: Path, matrices: int, size: int) -> Path:
     """A chain of products with square matrices that lie in one file beside the model, which is answered."""
     rng = np.random.default_rng()
-    nodes: list[onnx.NodeProto] = []
-    weights: list[TensorProto] = []
+    nodes = "  ".join(f"x{i + 1} = MatMul(x{i}, w{i})" for i in range(matrices))
+    model = onnx_model(f"(float[3, {size}] x0) => (float[3, {size}] x{matrices}) {{ {nodes} }}", opset=17)
     with (folder / "weights.bin").open("wb") as file:
         for i in range(matrices):
             file.write(rng.standard_normal((size, size), np.float32).tobytes())
-            weights.append(_external(f"w{i}", size, i * size * size * 4))
-            nodes.append(helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]))
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3, size]) for name in ("x0", f"x{matrices}")]
-    graph = helper.make_graph(nodes, "chain", ends[:1], ends[1:], weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+            model.graph.initializer.append(_external(f"w{i}", size, i * size * size * 4))
     onnx.save(model, folder / "model.onnx")
     return folder / "model.onnx"
 

@@ -13,10 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import ModelProto
 
 import fuseline
-from tests.small_models import FLOAT, Builder
+from tests.graphs.onnx_builder import FLOAT, Builder
+from tests.graphs.onnx_text import onnx_model
 
 MOST_GROWTH = 2.6
 
@@ -125,23 +126,12 @@ def test_chains_are_not_limited_by_the_stack(name: str) -> None:
 
 def nested(depth: int) -> ModelProto:
     """An If in an If and so on."""
-    shape: list[int | str] = ["n", 8]
-
-    def output(name: str) -> list[ValueInfoProto]:
-        return [helper.make_tensor_value_info(name, FLOAT, shape)]
-
-    def body(level: int) -> list[NodeProto]:
-        if level == 0:
-            return [helper.make_node("Relu", ["x"], ["o0"])]
-        then = helper.make_graph(body(level - 1), f"then{level}", [], output(f"o{level - 1}"))
-        otherwise = helper.make_graph(
-            [helper.make_node("Neg", ["x"], [f"e{level}"])], f"else{level}", [], output(f"e{level}")
-        )
-        return [helper.make_node("If", ["c"], [f"o{level}"], then_branch=then, else_branch=otherwise)]
-
-    inputs = [*output("x"), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
-    graph = helper.make_graph(body(depth), "g", inputs, output(f"o{depth}"))  # pyright: ignore[reportArgumentType]
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    nodes = "o0 = Relu(x)"
+    for level in range(1, depth + 1):
+        then = f"then{level} () => (float[n, 8] o{level - 1}) {{ {nodes} }}"
+        otherwise = f"else{level} () => (float[n, 8] e{level}) {{ e{level} = Neg(x) }}"
+        nodes = f"o{level} = If<then_branch = {then}, else_branch = {otherwise}>(c)"
+    return onnx_model(f"(float[n, 8] x, bool c) => (float[n, 8] o{depth}) {{ {nodes} }}")
 
 
 @pytest.mark.parametrize("depth", [3, pytest.param(12, marks=pytest.mark.slow)])

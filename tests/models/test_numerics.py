@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 import fuseline
-from tests.small_models import FLOAT, Builder
+from tests.graphs.onnx_builder import FLOAT, Builder
 
 Array = NDArray[Any]
 SIZE, CHANNELS = 192, 32

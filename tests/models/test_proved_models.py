@@ -12,8 +12,8 @@ import pytest
 
 import fuseline
 from fuseline.targets.cpu.kernel_ir import check_bounds
+from tests.graphs.onnx_builder import FLOAT, Builder
 from tests.proved import ProvedProgram
-from tests.small_models import FLOAT, Builder
 
 from .skeletons import filled, inputs_of
 

@@ -12,11 +12,11 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto
 
 import fuseline
 from fuseline.errors import FuselineError
-from tests.small_models import FLOAT, Builder
+from tests.graphs.onnx_builder import FLOAT, Builder
 
 Array = NDArray[Any]
 
@@ -26,7 +26,7 @@ HUGE = 1 << 34
 def repeated(b: Builder, count: int, value: float = 2.0) -> str:
     """`value`, `count` times, by a node."""
     shape = b.constant(np.array([count], np.int64))
-    return b.node("ConstantOfShape", shape, value=numpy_helper.from_array(np.array([value], np.float32)))
+    return b.node("ConstantOfShape", shape, value=np.array([value], np.float32))
 
 
 def returned(count: int) -> ModelProto:

@@ -10,50 +10,41 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from tests.draws import RNG
+from tests.graphs.onnx_builder import Builder
+from tests.graphs.onnx_text import declared, element_of, onnx_model
 
-HALVES: dict[str, tuple[int, Any]] = {
-    "f16": (TensorProto.FLOAT16, np.float16), "bf16": (TensorProto.BFLOAT16, ml_dtypes.bfloat16),
-}  # fmt: skip
+HALVES: tuple[Any, ...] = (np.float16, ml_dtypes.bfloat16)
 
 
-class Network:
-    """A network while it is written, node by node; weights are random."""
+class Network(Builder):
+    """A network of one image with random weights."""
 
     def __init__(self, *shape: int) -> None:
-        self.shape, self.nodes, self.weights = shape, list[onnx.NodeProto](), dict[str, Any]()
-
-    def weight(self, array: Any) -> str:
-        name = f"w{len(self.weights)}"
-        self.weights[name] = np.asarray(array)
-        return name
+        super().__init__()
+        self.shape, self.last = shape, "x"
 
     def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
-        return name
+        self.last = self.node(op, *inputs, **attributes)
+        return self.last
 
     def conv(self, x: str, channels: tuple[int, int], size: int = 3, *, groups: int = 1, stride: int = 1) -> str:
-        filter_ = self.weight(RNG.normal(0, 0.1, (channels[1], channels[0] // groups, size, size)).astype(np.float32))
-        bias = self.weight(RNG.normal(0, 0.1, channels[1]).astype(np.float32))
+        filter_ = self.constant(RNG.normal(0, 0.1, (channels[1], channels[0] // groups, size, size)).astype(np.float32))
+        bias = self.constant(RNG.normal(0, 0.1, channels[1]).astype(np.float32))
         around = [size // 2] * 4
         return self("Relu", self("Conv", x, filter_, bias, pads=around, group=groups, strides=[stride] * 2))
 
-    def model(self, element: int = TensorProto.FLOAT, dtype: Any = np.float32) -> onnx.ModelProto:
+    def in_type(self, dtype: Any) -> onnx.ModelProto:
         """The network in a type; what it is not is the weights' rounding."""
-        ends = [
-            helper.make_tensor_value_info("x", element, self.shape),
-            helper.make_tensor_value_info(self.nodes[-1].output[0], element, None),
-        ]
-        weights = [
-            numpy_helper.from_array(array.astype(dtype) if array.dtype == np.float32 else array, name)
+        element = element_of(dtype)
+        weights = {
+            name: np.asarray(array, dtype if array.dtype == np.float32 else None)
             for name, array in self.weights.items()
-        ]
-        graph = helper.make_graph(self.nodes, "network", ends[:1], ends[1:], weights)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+        }
+        ends = f"({declared({'x': self.shape}, element=element)}) => ({element}[] {self.last})"
+        return onnx_model(f"{ends} {{ {'  '.join(self.nodes)} }}", weights, opset=20)
 
 
 def _chain(channels: int, size: int) -> Network:
@@ -71,15 +62,15 @@ def _dense() -> Network:
 
 def _residual() -> Network:
     n = Network(1, 32, 21, 19)
-    scale = n.weight(RNG.normal(1, 0.1, (32, 1, 1)).astype(np.float32))
+    scale = n.constant(RNG.normal(1, 0.1, (32, 1, 1)).astype(np.float32))
     n("Add", "x", n.conv(n.conv(n("Relu", n("Mul", "x", scale)), (32, 32)), (32, 32)))
     return n
 
 
 def _group_norm() -> Network:
     n = Network(1, 32, 24, 24)
-    ones, zeros = n.weight(np.ones(8, np.float32)), n.weight(np.zeros(8, np.float32))
-    groups, whole = n.weight(np.array([1, 8, -1], np.int64)), n.weight(np.array([1, 32, 24, 24], np.int64))
+    ones, zeros = n.constant(np.ones(8, np.float32)), n.constant(np.zeros(8, np.float32))
+    groups, whole = n.constant(np.array([1, 8, -1], np.int64)), n.constant(np.array([1, 32, 24, 24], np.int64))
     y = n("Reshape", n("InstanceNormalization", n("Reshape", "x", groups), ones, zeros), whole)
     n("Add", "x", n.conv(n("Mul", y, n("Sigmoid", y)), (32, 32)))
     return n
@@ -106,11 +97,11 @@ QUICK = 4
 )
 def test_halves_form_as_many_dispatches_as_floats(name: str, threads: int):
     network = NETWORKS[name]()
-    wide = fuseline.compile(network.model(), threads=threads)
+    wide = fuseline.compile(network.in_type(np.float32), threads=threads)
     x = RNG.normal(0, 1, network.shape).astype(np.float16)
     (expected,) = wide.run({"x": x.astype(np.float32)}).values()
-    for element, dtype in HALVES.values():
-        narrow = fuseline.compile(network.model(element, dtype), threads=threads)
+    for dtype in HALVES:
+        narrow = fuseline.compile(network.in_type(dtype), threads=threads)
         assert narrow.stats["dispatches"] == wide.stats["dispatches"]
         (found,) = narrow.run({"x": x.astype(dtype)}).values()
         error = np.abs(np.asarray(found, np.float32) - expected).max() / np.abs(expected).max()

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
 
-from tests.small_models import FLOAT, INT64, Builder, attention, convolutions, mlp
+from tests.graphs.onnx_builder import FLOAT, INT64, Builder
+from tests.graphs.onnx_text import onnx_model
+from tests.small_models import attention, convolutions, mlp
 
 Feeds = dict[str, Any]
 
@@ -58,34 +59,25 @@ def _staged() -> tuple[onnx.ModelProto, Feeds]:
 
 def _branches() -> tuple[onnx.ModelProto, Feeds]:
     """Either of two programs runs."""
-    value = helper.make_tensor_value_info
-    weight = numpy_helper.from_array(_floats(6, 6, 9), "w")
-    then = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["t"])], "then", [], [value("t", FLOAT, [3, 9])])
-    other = helper.make_graph([helper.make_node("Tanh", ["x"], ["o"])], "other", [], [value("o", FLOAT, [3, 6])])
-    nodes = [
-        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
-        helper.make_node("Greater", ["sum", "zero"], ["positive"]),
-        helper.make_node("If", ["positive"], ["y0"], then_branch=then, else_branch=other),
-        helper.make_node("Exp", ["y0"], ["y"]),
-    ]
-    zero = numpy_helper.from_array(np.zeros((), np.float32), "zero")
-    graph = helper.make_graph(nodes, "g", [value("x", FLOAT, [3, 6])], [value("y", FLOAT, None)], [weight, zero])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    then = "then () => (float[3, 9] t) { t = MatMul(x, w) }"
+    other = "other () => (float[3, 6] o) { o = Tanh(x) }"
+    nodes = (
+        "sum = ReduceSum<keepdims = 0>(x)  positive = Greater(sum, zero)"
+        f"  y0 = If<then_branch = {then}, else_branch = {other}>(positive)  y = Exp(y0)"
+    )
+    weights = {"w": _floats(6, 6, 9), "zero": np.float32(0)}
+    model = onnx_model(f"(float[3, 6] x) => (float[] y) {{ {nodes} }}", weights)
     return model, {"x": np.abs(_floats(7, 3, 6))}
 
 
 def _held() -> tuple[onnx.ModelProto, Feeds]:
     """Strings and a sequence beside native work."""
-    value = helper.make_tensor_value_info
-    nodes = [
-        helper.make_node("SequenceConstruct", ["x", "x"], ["pair"]),
-        helper.make_node("ConcatFromSequence", ["pair"], ["both"], axis=0),
-        helper.make_node("Exp", ["both"], ["y"]),
-        helper.make_node("StringConcat", ["word", "word"], ["twice"]),
-    ]
-    words = [value(name, TensorProto.STRING, [2]) for name in ("word", "twice")]
-    graph = helper.make_graph(nodes, "g", [value("x", FLOAT, [3, 5]), words[0]], [value("y", FLOAT, [6, 5]), words[1]])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    nodes = (
+        "pair = SequenceConstruct(x, x)  both = ConcatFromSequence<axis = 0>(pair)  y = Exp(both)"
+        "  twice = StringConcat(word, word)"
+    )
+    text = f"(float[3, 5] x, string[2] word) => (float[6, 5] y, string[2] twice) {{ {nodes} }}"
+    model = onnx_model(text, opset=21)
     return model, {"x": _floats(8, 3, 5), "word": np.array(["a", "b"], object)}
 
 

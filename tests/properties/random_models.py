@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx
 
-from tests.small_models import FLOAT, Builder
+from tests.graphs.onnx_builder import FLOAT, Builder
 
 Step: TypeAlias = tuple[int, int, int]
 """Which op, and two numbers that choose its operands."""
@@ -31,9 +31,8 @@ class RandomModel:
         for code, first, second in steps:
             names = list(self.shapes)
             _STEPS[code % len(_STEPS)](self, names[first % len(names)], second)
-        read = {name for node in self.builder.nodes for name in node.input}
         made = [name for name in self.shapes if name not in INPUTS]
-        outputs = {name: self.shapes[name] for name in made if name not in read} or {
+        outputs = {name: self.shapes[name] for name in made if name not in self.builder.read} or {
             self.add("Neg", ["rows"], INPUTS["rows"]): INPUTS["rows"]
         }
         return self.builder.model({name: (FLOAT, shape) for name, shape in INPUTS.items()}, dict(outputs))

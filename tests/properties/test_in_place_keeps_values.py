@@ -17,6 +17,7 @@ from fuseline.passes.schedule import build_schedule
 from fuseline.runtime import Session
 from fuseline.runtime.artifact import Artifact
 from fuseline.runtime.sizes import SizeEvaluator
+from tests.graphs.onnx_text import onnx_model
 from tests.properties.random_models import INPUTS, RandomModel
 from tests.small_models import convolutions
 
@@ -68,8 +69,7 @@ def test_scratch_for_more_threads_than_compiled_for(compiled: int) -> None:
 
 def test_a_chain_needs_one_place() -> None:
     """Unfused, each operation of a chain takes its operand's place: the first of them alone has memory."""
-    nodes = [onnx.helper.make_node("Tanh" if i % 2 else "Neg", [f"x{i}"], [f"x{i + 1}"]) for i in range(6)]
-    shape = onnx.helper.make_tensor_value_info("x0", 1, [33, 7]), onnx.helper.make_tensor_value_info("x6", 1, [33, 7])
-    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "chain", [shape[0]], [shape[1]]))
+    nodes = "  ".join(f"x{i + 1} = {'Tanh' if i % 2 else 'Neg'}(x{i})" for i in range(6))
+    model = onnx_model(f"(float[33, 7] x0) => (float[33, 7] x6) {{ {nodes} }}")
     program = _compiled(model, 2, "none", poison=False).program
     assert SizeEvaluator({})(program.arena_bytes) == -(-33 * 7 * 4 // 64) * 64

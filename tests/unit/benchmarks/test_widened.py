@@ -5,47 +5,27 @@ from __future__ import annotations
 import numpy as np
 import onnx
 from benchmarks.widened import in_float64
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 import fuseline
-
-
-def _floats(name: str, shape: list[int]) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+from tests.graphs.onnx_text import initializers, onnx_model
 
 
 def model() -> onnx.ModelProto:
     """A contraction, constants of every kind, a cast, a filled shape and an `If` with weights of its own."""
     rng = np.random.default_rng(3)
-    weights = numpy_helper.from_array(rng.standard_normal((5, 7)).astype(np.float32), "w")
-    inner = numpy_helper.from_array(rng.standard_normal(7).astype(np.float32), "bias")
-    branches = [
-        helper.make_graph(
-            [helper.make_node(op, ["y", "bias"], [op])],
-            op,
-            [],
-            [helper.make_tensor_value_info(op, TensorProto.FLOAT, [3, 7])],
-            [inner],
-        )
-        for op in ("Add", "Mul")
-    ]
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["product"]),
-        helper.make_node("Constant", [], ["third"], value_float=1 / 3),
-        helper.make_node("Constant", [], ["rows"], value_floats=[0.1] * 7),
-        helper.make_node("ConstantOfShape", ["sizes"], ["zeros"]),
-        helper.make_node("Cast", ["flags"], ["wide"], to=TensorProto.FLOAT),
-        helper.make_node("Sum", ["product", "third", "rows", "zeros", "wide"], ["y"]),
-        helper.make_node("If", ["yes"], ["z"], then_branch=branches[0], else_branch=branches[1]),
-    ]
-    sizes = numpy_helper.from_array(np.array([3, 7]), "sizes")
-    inputs = [
-        _floats("x", [3, 5]),
-        helper.make_tensor_value_info("flags", TensorProto.INT32, [7]),
-        helper.make_tensor_value_info("yes", TensorProto.BOOL, []),
-    ]
-    graph = helper.make_graph(nodes, "g", inputs, [_floats("z", [3, 7])], [weights, sizes])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    w, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((5, 7), 7))
+    held = initializers(bias=bias)
+    branches = [f"{op} () => (float[3, 7] {op}) {held} {{ {op} = {op}(y, bias) }}" for op in ("Add", "Mul")]
+    nodes = (
+        "product = MatMul(x, w)"
+        f"  third = Constant<value_float = {1 / 3}>()  rows = Constant<value_floats = {[0.1] * 7}>()"
+        "  zeros = ConstantOfShape(sizes)  wide = Cast<to = 1>(flags)"
+        "  y = Sum(product, third, rows, zeros, wide)"
+        f"  z = If<then_branch = {branches[0]}, else_branch = {branches[1]}>(yes)"
+    )
+    text = f"(float[3, 5] x, int32[7] flags, bool yes) => (float[3, 7] z) {{ {nodes} }}"
+    return onnx_model(text, opset=17, w=w, sizes=[3, 7])
 
 
 def test_every_float32_becomes_float64():

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.cache import digests, folder
@@ -42,21 +41,8 @@ def saved(path: Path, factor: float) -> Path:
 
 def external(path: Path, values: Any) -> Path:
     """A model that adds a vector which lies in a file of its own."""
-    tensor = numpy_helper.from_array(np.asarray(values, np.float32), "c")
-    graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "c"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])],
-        [tensor],
-    )
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-        path,
-        save_as_external_data=True,
-        location="weights.bin",
-        size_threshold=0,
-    )
+    added = onnx_model("(float[n, 4] x) => (float[n, 4] y) { y = Add(x, c) }", opset=17, c=np.float32(values))
+    onnx.save(added, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     time.sleep(0.02)
     return path
 

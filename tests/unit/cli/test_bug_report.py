@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 import fuseline
 from fuseline.cli.main import main
 from fuseline.errors import FuselineError
 from fuseline.verify.stripped_weights import write_stripped
+from tests.graphs.onnx_text import onnx_model
 from tests.small_models import attention, convolutions, mlp
 
 SECRET = np.linspace(3, 5, 4096, dtype=np.float32)
@@ -23,17 +24,10 @@ SECRET = np.linspace(3, 5, 4096, dtype=np.float32)
 
 def _bad_model(path: Path) -> Path:
     """A model with large weights in which one node asks for a place that a constant does not have."""
-    nodes = [
-        helper.make_node("Gather", ["table", "i"], ["row"], name="pick"),
-        helper.make_node("MatMul", ["x", "w"], ["h"]),
-        helper.make_node("Add", ["h", "row"], ["y"]),
-    ]
+    nodes = "[pick] row = Gather(table, i)  h = MatMul(x, w)  y = Add(h, row)"
     weights = {"w": SECRET.reshape(64, 64), "table": np.arange(3, dtype=np.float32), "i": np.array([9])}
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 64]) for name in "xy")
-    graph = helper.make_graph(
-        nodes, "g", [x], [y], [numpy_helper.from_array(array, name) for name, array in weights.items()]
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    model = onnx_model(f"(float[2, 64] x) => (float[2, 64] y) {{ {nodes} }}", weights, opset=17)
+    onnx.save(model, path)
     return path
 
 

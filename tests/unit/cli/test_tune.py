@@ -21,7 +21,8 @@ import fuseline
 from fuseline.cli.main import main
 from fuseline.passes.fusion.plan import read_plan
 from fuseline.verify.inputs import generate
-from tests.small_models import Builder, attention
+from tests.graphs.onnx_builder import Builder
+from tests.small_models import attention
 
 FLOAT = onnx.TensorProto.FLOAT
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
-import onnx.numpy_helper
 import pytest
 
 import fuseline
@@ -14,13 +12,13 @@ from fuseline.analysis.evaluation import evaluate_module
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
 from fuseline.runtime.dtypes import dtype_named
-from tests.graphs.onnx_text import element, onnx_model
+from tests.graphs.onnx_text import element_of, onnx_model
 
 DTYPES = {"float16": 5.0, "float32": 1e30, "float64": 1e300, "int32": 2e9, "int8": 100.0}
 
 
 def _model(dtype: Any, fmod: int, constants: dict[str, Any] | None = None) -> Any:
-    kind, given = element(dtype), constants or {}
+    kind, given = element_of(dtype), constants or {}
     inputs = ", ".join(f"{kind}[n] {name}" for name in "xy" if name not in given)
     text = f"({inputs}) => ({kind}[m] z) {{ r = Mod<fmod = {fmod}>(x, y) z = Identity(r) }}"
     return onnx_model(text, given, opset=24, ir_version=10)
@@ -66,7 +64,8 @@ def test_folding_agrees(fmod: int):
 def test_powers_of_integers_wrap(base: str, exponent: str):
     rng = np.random.default_rng(9)
     x, y = rng.integers(-9, 10, 1003).astype(base), rng.integers(0, 40, 1003).astype(exponent)
-    text = f"({element(base)}[1003] x, {element(exponent)}[1003] y) => ({element(base)}[1003] z) {{ z = Pow(x, y) }}"
+    kind = element_of(base)
+    text = f"({kind}[1003] x, {element_of(exponent)}[1003] y) => ({kind}[1003] z) {{ z = Pow(x, y) }}"
     program = fuseline.compile(onnx_model(text, opset=21, ir_version=10), threads=1)
     assert program.stats["host_ops"] == 0
     np.testing.assert_array_equal(program.run({"x": x, "y": y})["z"], (x.astype(np.int64) ** y).astype(base))
@@ -100,7 +99,7 @@ def test_sums_of_integers_may_leave_the_type_of_what_is_computed_from_them(
 ):
     top = 2**31 if dtype == np.int32 or op_type == "ReduceMean" else 2**52
     x = np.random.default_rng().integers(top // 4, top // 3, 7).astype(dtype)
-    kind = element(dtype)
+    kind = element_of(dtype)
     text = f"({kind}[{sizes[0]}] x) => ({kind}[1] y) {{ y = {op_type}<axes = [0]>(x) }}"
     model = onnx_model(text, opset=16, ir_version=8)
     for target in ("cpu", "interpreter"):
@@ -119,10 +118,8 @@ def test_a_norm_over_no_axes_is_the_magnitude():
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_quotients_of_constants_keep_their_digits_in_every_float(dtype: str):
     numbers = [np.array(values, dtype_named(dtype)) for values in ([-1.875, 0.5, 7.0], [0.5])]
-    weights = [onnx.numpy_helper.from_array(array, name) for array, name in zip(numbers, "ab", strict=True)]
-    result = onnx.helper.make_tensor_value_info("y", weights[0].data_type, [3])
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Div", ["a", "b"], ["y"])], "g", [], [result], weights)
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    text = f"() => ({element_of(dtype_named(dtype))}[3] y) {{ y = Div(a, b) }}"
+    model = onnx_model(text, dict(zip("ab", numbers, strict=True)), opset=17)
     for target in ("cpu", "interpreter"):
         y = fuseline.compile(model, threads=1, target=target).run({})["y"]
         np.testing.assert_array_equal(y.astype(np.float64), [-3.75, 1.0, 14.0])

@@ -10,69 +10,48 @@ import onnx
 import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.branches import branches_of
+from tests.graphs.onnx_text import initializers, onnx_model
 
 Array = NDArray[Any]
 
 
-def value(name: str, dims: list[int | str] | None, kind: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, kind, dims)
+def weights(name: str, *shape: int) -> str:
+    return initializers(**{name: np.random.default_rng(len(name)).standard_normal(shape).astype(np.float32)})
 
 
-def weights(name: str, *shape: int) -> onnx.TensorProto:
-    return numpy_helper.from_array(np.random.default_rng(len(name)).standard_normal(shape).astype(np.float32), name)
+def branch(name: str, nodes: str, held: str = "") -> str:
+    """A graph that answers `<name>_y`."""
+    return f"{name} () => (float[] {name}_y) {held} {{ {nodes} }}"
 
 
-def branch(name: str, nodes: list[onnx.NodeProto], *tensors: onnx.TensorProto) -> onnx.GraphProto:
-    return helper.make_graph(nodes, name, [], [value(nodes[-1].output[0], None)], list(tensors))
-
-
-def model(then: onnx.GraphProto, otherwise: onnx.GraphProto) -> onnx.ModelProto:
+def model(then: str, otherwise: str, imports: dict[str, int] | None = None) -> onnx.ModelProto:
     """`-If(k > 0)` with both branches reading `hidden = relu(x)`."""
-    nodes = [
-        helper.make_node("Relu", ["x"], ["hidden"]),
-        helper.make_node("Greater", ["k", "zero"], ["positive"]),
-        helper.make_node("If", ["positive"], ["chosen"], name="choose", then_branch=then, else_branch=otherwise),
-        helper.make_node("Neg", ["chosen"], ["y"]),
-    ]
-    inputs = [value("x", ["n", 8]), value("k", [], TensorProto.INT64)]
-    graph = helper.make_graph(nodes, "g", inputs, [value("y", None)], [numpy_helper.from_array(np.array(0), "zero")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-
-
-def wide(name: str) -> onnx.GraphProto:
-    return branch(
-        name,
-        [helper.make_node("MatMul", ["hidden", "wide"], ["w"]), helper.make_node("Relu", ["w"], [f"{name}_y"])],
-        weights("wide", 8, 16),
+    nodes = (
+        "hidden = Relu(x)  positive = Greater(k, zero)"
+        f"  [choose] chosen = If<then_branch = {then}, else_branch = {otherwise}>(positive)  y = Neg(chosen)"
     )
+    return onnx_model(f"(float[n, 8] x, int64 k) => (float[] y) {{ {nodes} }}", imports=imports, zero=0)
 
 
-def narrow(name: str) -> onnx.GraphProto:
-    return branch(
-        name,
-        [helper.make_node("MatMul", ["hidden", "slim"], ["s"]), helper.make_node("Softmax", ["s"], [f"{name}_y"])],
-        weights("slim", 8, 3),
-    )
+def wide(name: str) -> str:
+    return branch(name, f"w = MatMul(hidden, wide)  {name}_y = Relu(w)", weights("wide", 8, 16))
 
 
-def untouched(name: str) -> onnx.GraphProto:
-    return branch(name, [helper.make_node("Identity", ["hidden"], [f"{name}_y"])])
+def narrow(name: str) -> str:
+    return branch(name, f"s = MatMul(hidden, slim)  {name}_y = Softmax(s)", weights("slim", 8, 3))
 
 
-def nested(name: str) -> onnx.GraphProto:
-    inner = helper.make_node(
-        "If", ["big"], [f"{name}_y"], name="inner", then_branch=wide("in_then"), else_branch=narrow("in_else")
-    )
-    return branch(
-        name,
-        [helper.make_node("Greater", ["k", "limit"], ["big"]), inner],
-        numpy_helper.from_array(np.array(5), "limit"),
-    )
+def untouched(name: str) -> str:
+    return branch(name, f"{name}_y = Identity(hidden)")
+
+
+def nested(name: str) -> str:
+    inner = f"[inner] {name}_y = If<then_branch = {wide('in_then')}, else_branch = {narrow('in_else')}>(big)"
+    return branch(name, f"big = Greater(k, limit)  {inner}", "<int64 limit = {5}>")
 
 
 CASES = {
@@ -104,24 +83,18 @@ def test_the_host_only_chooses():
 
 
 def test_operators_on_the_host_inside_a_branch_are_counted():
-    odd = branch(
-        "then", [helper.make_node("Det", ["square"], ["d"]), helper.make_node("Expand", ["d", "to"], ["then_y"])]
-    )
-    odd.node.insert(0, helper.make_node("MatMul", ["hidden_t", "hidden"], ["square"]))
-    odd.node.insert(0, helper.make_node("Transpose", ["hidden"], ["hidden_t"], perm=[1, 0]))
-    odd.initializer.append(numpy_helper.from_array(np.array([2, 2]), "to"))
+    nodes = "hidden_t = Transpose<perm = [1, 0]>(hidden)  square = MatMul(hidden_t, hidden)"
+    odd = branch("then", f"{nodes}  d = Det(square)  then_y = Expand(d, to)", "<int64[2] to = {2, 2}>")
     record = fuseline.compile(model(odd, narrow("else")), threads=1).record
     assert sorted(host.op_type for host in record.host_ops) == ["Det", "If"]
 
 
-def unknown(name: str) -> onnx.GraphProto:
-    return branch(name, [helper.make_node("NoSuchOperator", ["hidden"], [f"{name}_y"], domain="elsewhere")])
+def unknown(name: str) -> str:
+    return branch(name, f"{name}_y = elsewhere.NoSuchOperator(hidden)")
 
 
-def with_unknown(then: onnx.GraphProto, otherwise: onnx.GraphProto) -> onnx.ModelProto:
-    proto = model(then, otherwise)
-    proto.opset_import.append(helper.make_opsetid("elsewhere", 1))
-    return proto
+def with_unknown(then: str, otherwise: str) -> onnx.ModelProto:
+    return model(then, otherwise, {"": 18, "elsewhere": 1})
 
 
 @pytest.mark.parametrize("bad", ["then", "else"])
@@ -149,6 +122,5 @@ def test_with_two_such_branches_the_operator_stays_as_it_was():
 
 
 def test_other_host_operators_have_no_branches():
-    node = helper.make_node("Det", ["@i0"], ["@o0"])
-    graph = helper.make_graph([node], "host", [value("@i0", [3, 3])], [value("@o0", None)])
-    assert branches_of(helper.make_model(graph).SerializeToString()) is None
+    host = onnx_model('(float[3, 3] "@i0") => (float[] "@o0") { "@o0" = Det("@i0") }')
+    assert branches_of(host.SerializeToString()) is None

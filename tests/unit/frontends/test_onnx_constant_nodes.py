@@ -6,10 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import helper
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp
 
@@ -19,6 +17,7 @@ from fuseline.frontends.onnx import read_onnx
 from fuseline.frontends.onnx.constant_nodes import INPUT_LIMIT
 from fuseline.ir.context import CompilerContext, new_context
 from tests.draws import RNG, generator
+from tests.graphs.onnx_text import onnx_model
 from tests.one_node import by_onnxruntime, feeds_of, one_node
 
 Array = NDArray[Any]
@@ -115,13 +114,7 @@ def test_wild_indices_give_what_they_give_at_run_time():
 
 @pytest.mark.parametrize("x", [[0.0, 5.0, 0.0], [1.0, 5.0, 0.0]])
 def test_squeezing_a_computed_size_gives_the_rank_that_the_run_tells(x: list[float]):
-    nodes = [helper.make_node("NonZero", ["x"], ["p"]), helper.make_node("Squeeze", ["p"], ["y"])]
-    given = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [3])
-    model = helper.make_model(
-        helper.make_graph(nodes, "g", [given], [onnx.ValueInfoProto(name="y")]),
-        opset_imports=[helper.make_opsetid("", 18)],
-        ir_version=10,
-    )
+    model = onnx_model("(float[3] x) => (y) { p = NonZero(x)  y = Squeeze(p) }")
     feeds = {"x": np.array(x, np.float32)}
     found, wanted = fuseline.compile(model, threads=1).run(feeds)["y"], by_onnxruntime(model, feeds)[0]
     assert found.shape == wanted.shape

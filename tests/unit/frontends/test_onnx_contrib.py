@@ -10,12 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 import fuseline
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.contrib import in_standard_operators
 from tests.draws import RNG
+from tests.graphs.onnx_text import call, declared, onnx_model
 
 ort = pytest.importorskip("onnxruntime")
 Array = NDArray[Any]
@@ -26,19 +27,10 @@ SCALE, ZERO, OUT_SCALE, OUT_ZERO = np.float32(0.05), np.uint8(120), np.float32(0
 def model(op_type: str, fed: dict[str, Array], inputs: Sequence[Input], **attributes: Any) -> onnx.ModelProto:
     """One node; strings name what is fed, arrays are constants."""
     names = [value if isinstance(value, str) else f"c{i}" for i, value in enumerate(inputs)]
-    weights = [
-        numpy_helper.from_array(np.asarray(value), names[i])
-        for i, value in enumerate(inputs)
-        if not isinstance(value, str)
-    ]
-    given = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-        for name, array in fed.items()
-    ]
-    node = helper.make_node(op_type, names, ["y"], name="node", domain="com.microsoft", **attributes)
-    graph = helper.make_graph([node], "contrib", given, [onnx.ValueInfoProto(name="y")], weights)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    weights = {name: value for name, value in zip(names, inputs, strict=True) if not isinstance(value, str)}
+    node = call(f"com.microsoft.{op_type}", *names, name="node", **attributes)
+    imports = {"": 17, "com.microsoft": 1}
+    return onnx_model(f"({declared(fed)}) => (y) {{ {node} }}", weights, imports=imports)
 
 
 def agree(op_type: str, fed: dict[str, Array], inputs: Sequence[Input], **attributes: Any) -> None:
@@ -169,15 +161,10 @@ def test_the_model_given_is_left_as_it_was():
 
 
 def test_the_bodies_of_what_only_onnxruntime_runs_are_left_to_it():
-    inner = helper.make_graph(
-        [helper.make_node("DequantizeLinear", ["x", "s"], ["y"], domain="com.microsoft")],
-        "decoder",
-        [],
-        [onnx.ValueInfoProto(name="y")],
-    )
-    search = helper.make_node("BeamSearch", ["ids"], ["z"], domain="com.microsoft", decoder=inner)
-    branch = helper.make_node("If", ["yes"], ["w"], then_branch=inner, else_branch=inner)
-    spelled = in_standard_operators(helper.make_model(helper.make_graph([search, branch], "g", [], [])), {"": 13})
+    inner = "decoder () => (y) { y = com.microsoft.DequantizeLinear(x, s) }"
+    search = f"z = com.microsoft.BeamSearch<decoder = {inner}>(ids)"
+    branch = f"w = If<then_branch = {inner}, else_branch = {inner}>(yes)"
+    spelled = in_standard_operators(onnx_model(f"() => () {{ {search}  {branch} }}"), {"": 13})
     (kept,), (first, second) = ([a.g for a in node.attribute] for node in spelled.graph.node)
     assert [node.op_type for node in kept.node] == ["DequantizeLinear"] and kept.node[0].domain == "com.microsoft"
     assert all(node.domain == "" for graph in (first, second) for node in graph.node)

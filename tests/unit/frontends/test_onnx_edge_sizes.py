@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 import fuseline
 from fuseline.errors import FuselineError
 from tests.draws import RNG
-from tests.graphs.onnx_text import attributes_of, element, onnx_model
+from tests.graphs.onnx_text import attributes_of, element_of, onnx_model
 from tests.one_node import by_onnxruntime
 
 Array = NDArray[Any]
@@ -33,7 +33,7 @@ def bytes_of(dtype: Any, *shape: int) -> Array:
 def model(
     nodes: list[str], inputs: Inputs, weights: dict[str, Array], outputs: str = "y", opset: int = 18
 ) -> onnx.ModelProto:
-    given = [f"{element(array.dtype)}[{', '.join(map(str, dims))}] {name}" for name, (dims, array) in inputs.items()]
+    given = [f"{element_of(array.dtype)}[{', '.join(map(str, dims))}] {name}" for name, (dims, array) in inputs.items()]
     text = f"({', '.join(given)}) => ({', '.join(outputs.split())}) {{ {' '.join(nodes)} }}"
     return onnx_model(text, weights, opset=opset)
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from xdsl.dialects import func
 
-from tests.graphs.onnx_text import attributes_of, element
+from tests.graphs.onnx_text import attributes_of, element_of
 from tests.native import assert_as_onnxruntime
 
 from .test_onnx_reading import model, read, run
@@ -124,7 +124,7 @@ def test_element_types(image: str, positions: str):
         rng.uniform(-1.2, 1.2, (1, 3, 5, 2)).astype(positions),
     )
     mode = "nearest" if image == "int32" else "linear"
-    types = [f"{element(value.dtype)}{list(value.shape)}" for value in (x, grid)]
+    types = [f"{element_of(value.dtype)}{list(value.shape)}" for value in (x, grid)]
     text = f'({types[0]} x, {types[1]} grid) => (y) {{ y = GridSample<mode = "{mode}">(x, grid) }}'
     (ours,) = run(model(text), x, grid)
     assert ours.dtype == x.dtype

@@ -9,13 +9,13 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
 from xdsl.dialects import linalg
 
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.analysis.structured import StructuredOp
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
+from tests.graphs.onnx_text import declared, onnx_model
 
 Array = NDArray[Any]
 EPSILON = 1e-3
@@ -32,13 +32,8 @@ def per_channel(t: Array, rank: int) -> Array:
     return t.reshape(-1, *[1] * (rank - 2))
 
 
-def model(
-    nodes: Sequence[onnx.NodeProto], inputs: dict[str, Sequence[int | str]], constants: dict[str, Array]
-) -> onnx.ModelProto:
-    infos = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in inputs.items()]
-    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name="y")], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+def model(nodes: str, inputs: dict[str, Sequence[int | str]], constants: dict[str, Array]) -> onnx.ModelProto:
+    return onnx_model(f"({declared(inputs)}) => (y) {{ {nodes} }}", constants, opset=21)
 
 
 def run(made: onnx.ModelProto, *feeds: Array) -> tuple[Array, list[StructuredOp]]:
@@ -62,8 +57,8 @@ def arrays(*shapes: Sequence[int], seed: int = 3) -> list[Array]:
 @pytest.mark.parametrize("groups", [1, 2, 3, 6])
 def test_group_normalization(shape: tuple[int, ...], groups: int):
     x, scale, bias = arrays(shape, (6,), (6,))
-    node = helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=groups, epsilon=EPSILON)
-    found, _ = run(model([node], {"x": shape, "b": [6]}, {"s": scale}), x, bias)
+    node = f"y = GroupNormalization<num_groups = {groups}, epsilon = {EPSILON}>(x, s, b)"
+    found, _ = run(model(node, {"x": shape, "b": [6]}, {"s": scale}), x, bias)
     np.testing.assert_allclose(
         found, normalised(x, groups) * per_channel(scale, x.ndim) + per_channel(bias, x.ndim), rtol=1e-4, atol=1e-4
     )
@@ -72,8 +67,8 @@ def test_group_normalization(shape: tuple[int, ...], groups: int):
 @pytest.mark.parametrize("shape", [(2, 6, 5, 7), (1, 6, 9)])
 def test_instance_normalization(shape: tuple[int, ...]):
     x, scale, bias = arrays(shape, (6,), (6,))
-    node = helper.make_node("InstanceNormalization", ["x", "s", "b"], ["y"], epsilon=EPSILON)
-    found, _ = run(model([node], {"x": shape, "s": [6]}, {"b": bias}), x, scale)
+    node = f"y = InstanceNormalization<epsilon = {EPSILON}>(x, s, b)"
+    found, _ = run(model(node, {"x": shape, "s": [6]}, {"b": bias}), x, scale)
     np.testing.assert_allclose(
         found, normalised(x, 6) * per_channel(scale, x.ndim) + per_channel(bias, x.ndim), rtol=1e-4, atol=1e-4
     )
@@ -83,12 +78,12 @@ def exported(
     shape: Sequence[int | str], groups: int, target: Sequence[int], constants: dict[str, Array]
 ) -> onnx.ModelProto:
     """As exporters write a group norm."""
-    nodes = [
-        helper.make_node("Reshape", ["x", "parts"], ["a"]),
-        helper.make_node("InstanceNormalization", ["a", "s", "b"], ["n"], epsilon=EPSILON),
-        helper.make_node("Shape", ["x"], ["whole"]),
-        helper.make_node("Reshape", ["n", "whole"], ["y"]),
-    ]
+    nodes = (
+        "a = Reshape(x, parts)  "
+        f"n = InstanceNormalization<epsilon = {EPSILON}>(a, s, b)  "
+        "whole = Shape(x)  "
+        "y = Reshape(n, whole)"
+    )
     inputs: dict[str, Sequence[int | str]] = {
         "x": shape,
         **{name: [groups] for name in ("s", "b") if name not in constants},

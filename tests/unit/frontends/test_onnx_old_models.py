@@ -6,14 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
 
 import fuseline
 from fuseline.errors import FuselineError
 from tests.draws import RNG
+from tests.graphs.onnx_text import declared, onnx_model
 from tests.one_node import by_onnxruntime, feeds_of, one_node
 
 Array = NDArray[Any]
@@ -74,14 +73,8 @@ def test_a_scale_of_another_type_gives_the_result_its_type():
 
 def test_an_early_operator_leaves_the_others_in_their_version():
     """Unsqueeze has its axes as an attribute before operator set 13."""
-    nodes = [
-        helper.make_node("LayerNormalization", ["x", "s"], ["n"]),
-        helper.make_node("Unsqueeze", ["n"], ["y"], axes=[1]),
-    ]
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3, 4] if name == "x" else None) for name in "xy"]
-    scale = onnx.numpy_helper.from_array(normal(4), "s")
-    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], [scale])
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
+    nodes = "n = LayerNormalization(x, s)  y = Unsqueeze<axes = [1]>(n)"
+    proto = onnx_model(f"(float[3, 4] x) => (float[] y) {{ {nodes} }}", opset=11, s=normal(4))
     feeds = {"x": normal(3, 4)}
     np.testing.assert_allclose(
         fuseline.compile(proto, threads=1).run(feeds)["y"], by_onnxruntime(proto, feeds)[0], rtol=1e-5, atol=1e-6
@@ -121,30 +114,19 @@ def test_a_border_that_is_larger_than_the_image(border: list[int]):
         fuseline.compile(proto, threads=1)(IMAGE)
 
 
-SCALER: dict[str, Any] = {"offset": [0.5], "scale": [2.0]}
-IMPORTS: dict[str, tuple[list[onnx.OperatorSetIdProto], onnx.NodeProto]] = {
-    "only another domain": ([helper.make_opsetid("com.microsoft", 1)], helper.make_node("Relu", ["x"], ["y"])),
-    "the default domain by its long name": (
-        [helper.make_opsetid("ai.onnx", 13)],
-        helper.make_node("Relu", ["x"], ["y"], domain="ai.onnx"),
-    ),
-    "ai.onnx.ml is missing": (
-        [helper.make_opsetid("", 13)],
-        helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", **SCALER),
-    ),
-    "only ai.onnx.ml": ([helper.make_opsetid("ai.onnx.ml", 2)], helper.make_node("Relu", ["x"], ["y"])),
-    "an operator of com.microsoft": (
-        [helper.make_opsetid("com.microsoft", 1)],
-        helper.make_node("FastGelu", ["x"], ["y"], domain="com.microsoft"),
-    ),
+IMPORTS = {
+    "only another domain": ({"com.microsoft": 1}, "y = Relu(x)"),
+    "the default domain by its long name": ({"ai.onnx": 13}, "y = ai.onnx.Relu(x)"),
+    "ai.onnx.ml is missing": ({"": 13}, "y = ai.onnx.ml.Scaler<offset = [0.5], scale = [2.0]>(x)"),
+    "only ai.onnx.ml": ({"ai.onnx.ml": 2}, "y = Relu(x)"),
+    "an operator of com.microsoft": ({"com.microsoft": 1}, "y = com.microsoft.FastGelu(x)"),
 }
 
 
 @pytest.mark.parametrize("name", IMPORTS)
 def test_operator_sets_that_the_model_does_not_import(name: str):
     imports, node = IMPORTS[name]
-    x, y = (helper.make_tensor_value_info(text, TensorProto.FLOAT, [3, 4]) for text in "xy")
-    proto = helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=imports, ir_version=8)
+    proto = onnx_model(f"(float[3, 4] x) => (float[3, 4] y) {{ {node} }}", imports=imports)
     feeds = {"x": normal(3, 4)}
     np.testing.assert_allclose(
         fuseline.compile(proto, threads=1).run(feeds)["y"], by_onnxruntime(proto, feeds)[0], rtol=1e-4, atol=1e-5
@@ -154,14 +136,9 @@ def test_operator_sets_that_the_model_does_not_import(name: str):
 @pytest.mark.parametrize("size", [-1, None, "None", "?", "", "unknown"])
 def test_free_sizes_are_free_each_by_itself(size: int | str | None):
     """`Det` runs on the host, so that the declared sizes of its output count, too."""
-    nodes = [helper.make_node("Add", ["x", "z"], ["s"]), helper.make_node("Det", ["s"], ["y"])]
-    infos = [
-        helper.make_tensor_value_info(text, TensorProto.FLOAT, [size, size, size] if text != "y" else [size])
-        for text in "xzy"
-    ]
-    proto = helper.make_model(
-        helper.make_graph(nodes, "g", infos[:2], infos[2:]), opset_imports=[helper.make_opsetid("", 13)], ir_version=8
-    )
+    shape = [size] * 3
+    inputs, y = declared({"x": shape, "z": shape}), declared({"y": [size]})
+    proto = onnx_model(f"({inputs}) => ({y}) {{ s = Add(x, z)  y = Det(s) }}", opset=13)
     feeds = {"x": normal(4, 3, 3), "z": normal(4, 3, 3)}
     for target in ("cpu", "interpreter"):
         found = fuseline.compile(proto, target=target, threads=1).run(feeds)["y"]
@@ -170,19 +147,9 @@ def test_free_sizes_are_free_each_by_itself(size: int | str | None):
 
 @pytest.mark.parametrize("kind", ["no type", "no shape"])
 def test_an_input_that_is_an_output_keeps_its_sizes(kind: str):
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
-    again = (
-        onnx.ValueInfoProto(name="x")
-        if kind == "no type"
-        else helper.make_tensor_value_info("x", TensorProto.FLOAT, None)
-    )
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x], [onnx.ValueInfoProto(name="y"), again]
-    )
-    graph.initializer.append(onnx.numpy_helper.from_array(normal(3, 4), "w"))
-    program = fuseline.compile(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), threads=1
-    )
+    again = "x" if kind == "no type" else "float[] x"
+    proto = onnx_model(f"(float[2, 3] x) => (y, {again}) {{ y = MatMul(x, w) }}", opset=13, w=normal(3, 4))
+    program = fuseline.compile(proto, threads=1)
     assert program.stats["host_ops"] == 0
     given = normal(2, 3)
     np.testing.assert_array_equal(program.run({"x": given})["x"], given)

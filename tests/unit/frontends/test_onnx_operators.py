@@ -10,7 +10,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
+from onnx import helper
 
 import fuseline
 from fuseline.analysis.evaluation import evaluate_module
@@ -21,6 +21,7 @@ from fuseline.interop import onnx_host
 from fuseline.ir.context import new_context
 from fuseline.ir.dim import upper_bound
 from fuseline.targets.interpreter.host import call_declared
+from tests.graphs.onnx_text import call, declared, onnx_model
 
 Array = NDArray[Any]
 onnx_host.install()
@@ -38,14 +39,9 @@ def one_node(
 ) -> onnx.ModelProto:
     """A model with one node; `order` names its inputs ("" for one left out), `shapes` declares symbolic input sizes."""
     results = [f"y{i}" for i in range(outputs)]
-    node = helper.make_node(op_type, list(order), results, **attributes)
-    infos = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), (shapes or {}).get(name, x.shape))
-        for name, x in inputs.items()
-    ]
-    weights = [numpy_helper.from_array(x, name) for name, x in constants.items()]
-    graph = helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name=name) for name in results], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    node = call(op_type, *order, results=results, **attributes)
+    text = f"({declared(inputs, shapes)}) => ({', '.join(results)}) {{ {node} }}"
+    return onnx_model(text, constants, opset=opset, ir_version=10)
 
 
 def run(model: onnx.ModelProto, *feeds: Array) -> list[Array]:
@@ -126,15 +122,8 @@ def test_a_slice_without_a_step_forward_is_refused():
 def test_a_table_read_up_to_a_length_bounds_the_length():
     """Positions of a sequence: as many rows as there are tokens, and no more tokens than there are rows."""
     table, x = random(3, 6, 2), random(4, 4, 2)
-    nodes = [
-        helper.make_node("Shape", ["x"], ["n"], end=1),
-        helper.make_node("Slice", ["table", "zero", "n"], ["rows"]),
-        helper.make_node("Add", ["x", "rows"], ["y"]),
-    ]
-    weights = [numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array([0], np.int64), "zero")]
-    infos = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ("n", 2))]
-    graph = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name="y")], weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    nodes = "n = Shape<end = 1>(x)  rows = Slice(table, zero, n)  y = Add(x, rows)"
+    model = onnx_model(f"(float[n, 2] x) => (y) {{ {nodes} }}", opset=21, table=table, zero=[0])
     np.testing.assert_allclose(run(model, x)[0], x + table[:4], rtol=1e-6)
     ctx = new_context()
     read_onnx(model, ctx)

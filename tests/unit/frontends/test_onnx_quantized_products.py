@@ -3,21 +3,20 @@ them are in integers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import fuseline
+from tests.graphs.onnx_text import declared, element_of, onnx_model
 
 Array = NDArray[Any]
 Case = tuple[onnx.ModelProto, dict[str, Array]]
-TYPES = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "int32": TensorProto.INT32}
 
 
 def bytes_of(rng: np.random.Generator, dtype: str, *shape: int) -> Array:
@@ -30,19 +29,10 @@ def bytes_of(rng: np.random.Generator, dtype: str, *shape: int) -> Array:
 
 
 def model(
-    nodes: Sequence[onnx.NodeProto],
-    feeds: dict[str, Array],
-    output: str,
-    constants: dict[str, Any],
-    dims: dict[str, list[Any]],
+    nodes: str, feeds: dict[str, Array], output: str, constants: dict[str, Any], dims: dict[str, list[Any]]
 ) -> Case:
-    inputs = [
-        helper.make_tensor_value_info(name, TYPES[str(x.dtype)], dims.get(name, list(x.shape)))
-        for name, x in feeds.items()
-    ]
-    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", TYPES[output], None)], tensors)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), feeds
+    text = f"({declared(feeds, dims)}) => ({element_of(output)}[] y) {{ {nodes} }}"
+    return onnx_model(text, constants, opset=21), feeds
 
 
 def scales(rng: np.random.Generator, *shape: int) -> Array:
@@ -59,16 +49,16 @@ def qdq_convolution(rng: np.random.Generator, x: str, w: str, group: int = 1, si
         "ys": np.float32(0.05),
         "bs": scales(rng, filters) * np.float32(1e-3), "yz": np.uint8(101),
     }  # fmt: skip
-    nodes = [
-        helper.make_node("DequantizeLinear", ["x", "xs", "xz"], ["xf"]),
-        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], axis=0),
-        helper.make_node("DequantizeLinear", ["b", "bs"], ["bf"], axis=0),
-        helper.make_node("Conv", ["xf", "wf", "bf"], ["c"], pads=[size // 2] * 4, strides=[2, 1], group=group),
-        helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("QuantizeLinear", ["r", "ys", "yz"], ["q"]),
-        helper.make_node("DequantizeLinear", ["q", "ys", "yz"], ["d"]),
-        helper.make_node("Add", ["d", "d"], ["y"]),
-    ]
+    nodes = (
+        "xf = DequantizeLinear(x, xs, xz)  "
+        "wf = DequantizeLinear<axis = 0>(w, ws, wz)  "
+        "bf = DequantizeLinear<axis = 0>(b, bs)  "
+        f"c = Conv<pads = {[size // 2] * 4}, strides = [2, 1], group = {group}>(xf, wf, bf)  "
+        "r = Relu(c)  "
+        "q = QuantizeLinear(r, ys, yz)  "
+        "d = DequantizeLinear(q, ys, yz)  "
+        "y = Add(d, d)"
+    )
     return model(nodes, {"x": bytes_of(rng, x, 2, channels, 9, 7)}, "float32", constants, {})
 
 
@@ -81,16 +71,14 @@ def qlinear_convolution(rng: np.random.Generator, x: str, w: str, group: int = 1
         "wz": np.zeros(filters, w), "ys": np.float32(0.9), "yz": bytes_of(rng, x, 1)[0],
         "b": rng.integers(-999, 999, filters).astype(np.int32),
     }  # fmt: skip
-    node = helper.make_node(
-        "QLinearConv", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], ["y"], pads=[size // 2] * 4, group=group
-    )
-    return model([node], {"x": bytes_of(rng, x, 1, channels, 7, 5)}, x, constants, {})
+    node = f"y = QLinearConv<pads = {[size // 2] * 4}, group = {group}>(x, xs, xz, w, ws, wz, ys, yz, b)"
+    return model(node, {"x": bytes_of(rng, x, 1, channels, 7, 5)}, x, constants, {})
 
 
 def integer_convolution(rng: np.random.Generator, x: str, w: str) -> Case:
     constants = {"w": bytes_of(rng, w, 20, 3, 3, 3), "xz": bytes_of(rng, x, 1)[0], "wz": bytes_of(rng, w, 1)[0]}
-    node = helper.make_node("ConvInteger", ["x", "w", "xz", "wz"], ["y"], dilations=[2, 1], pads=[1, 1, 2, 1])
-    return model([node], {"x": bytes_of(rng, x, 2, 3, 9, 8)}, "int32", constants, {})
+    node = "y = ConvInteger<dilations = [2, 1], pads = [1, 1, 2, 1]>(x, w, xz, wz)"
+    return model(node, {"x": bytes_of(rng, x, 2, 3, 9, 8)}, "int32", constants, {})
 
 
 def integer_product(rng: np.random.Generator, a: str, b: str, constant: bool) -> Case:
@@ -101,9 +89,9 @@ def integer_product(rng: np.random.Generator, a: str, b: str, constant: bool) ->
         "bz": bytes_of(rng, b, 1)[0].reshape(()),
     }
     matrix = bytes_of(rng, b, 21, 34)
-    node = helper.make_node("MatMulInteger", ["x", "b", "xz", "bz"], ["y"])
+    node = "y = MatMulInteger(x, b, xz, bz)"
     constants = {"b": matrix} if constant else {}
-    return model([node], feeds if constant else {**feeds, "b": matrix}, "int32", constants, {"x": ["n", 7, 21]})
+    return model(node, feeds if constant else {**feeds, "b": matrix}, "int32", constants, {"x": ["n", 7, 21]})
 
 
 def qlinear_product(rng: np.random.Generator, a: str) -> Case:
@@ -112,30 +100,30 @@ def qlinear_product(rng: np.random.Generator, a: str) -> Case:
         "wz": np.zeros(17, np.int8),
         "ys": np.float32(0.2), "yz": bytes_of(rng, a, 1)[0],
     }  # fmt: skip
-    node = helper.make_node("QLinearMatMul", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["y"])
-    return model([node], {"x": bytes_of(rng, a, 11, 40)}, a, constants, {})
+    node = "y = QLinearMatMul(x, xs, xz, w, ws, wz, ys, yz)"
+    return model(node, {"x": bytes_of(rng, a, 11, 40)}, a, constants, {})
 
 
 def dynamic_product(rng: np.random.Generator) -> Case:
     constants = {"w": bytes_of(rng, "int8", 24, 18), "ws": np.float32(0.01), "wz": np.int8(0)}
-    nodes = [
-        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
-        helper.make_node("MatMulInteger", ["q", "w", "z", "wz"], ["i"]),
-        helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", ["s", "ws"], ["sw"]),
-        helper.make_node("Mul", ["f", "sw"], ["y"]),
-    ]
+    nodes = (
+        "q, s, z = DynamicQuantizeLinear(x)  "
+        "i = MatMulInteger(q, w, z, wz)  "
+        "f = Cast<to = 1>(i)  "
+        "sw = Mul(s, ws)  "
+        "y = Mul(f, sw)"
+    )
     return model(nodes, {"x": rng.standard_normal((5, 24)).astype(np.float32)}, "float32", constants, {})
 
 
 def attention_scores(rng: np.random.Generator) -> Case:
     """A product of two tensors that are both known at run time only."""
-    nodes = [
-        helper.make_node("DequantizeLinear", ["a", "as", "az"], ["af"]),
-        helper.make_node("DequantizeLinear", ["b", "bs", "bz"], ["bf"]),
-        helper.make_node("Transpose", ["bf"], ["bt"], perm=[0, 2, 1]),
-        helper.make_node("MatMul", ["af", "bt"], ["y"]),
-    ]
+    nodes = (
+        "af = DequantizeLinear(a, as, az)  "
+        "bf = DequantizeLinear(b, bs, bz)  "
+        "bt = Transpose<perm = [0, 2, 1]>(bf)  "
+        "y = MatMul(af, bt)"
+    )
     constants = {"as": np.float32(0.02), "az": np.uint8(77), "bs": np.float32(0.01), "bz": np.int8(-5)}
     return model(
         nodes, {"a": bytes_of(rng, "uint8", 2, 13, 30), "b": bytes_of(rng, "int8", 2, 9, 30)}, "float32", constants, {}
@@ -143,10 +131,7 @@ def attention_scores(rng: np.random.Generator) -> Case:
 
 
 def weight_only_product(rng: np.random.Generator, rows: int) -> Case:
-    nodes = [
-        helper.make_node("DequantizeLinear", ["w", "ws"], ["wf"], axis=1),
-        helper.make_node("MatMul", ["x", "wf"], ["y"]),
-    ]
+    nodes = "wf = DequantizeLinear<axis = 1>(w, ws)  y = MatMul(x, wf)"
     constants = {"w": bytes_of(rng, "int8", 64, 96), "ws": scales(rng, 96)}
     return model(nodes, {"x": rng.standard_normal((rows, 64)).astype(np.float32)}, "float32", constants, {})
 

@@ -9,9 +9,9 @@ import onnx
 import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
+from tests.graphs.onnx_text import call, onnx_model
 
 Array = NDArray[Any]
 HIDDEN, FEATURES = 6, 5
@@ -31,12 +31,9 @@ def weights(dtype: str, directions: int, channels: bool) -> dict[str, Array]:
     return parts
 
 
-def model(node: onnx.NodeProto, constants: dict[str, Array]) -> onnx.ModelProto:
-    outputs = [onnx.ValueInfoProto(name=name) for name in ("y", "h", "c")]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [7, 2, FEATURES])
-    graph = helper.make_graph([node], "g", [x], outputs, [numpy_helper.from_array(v, k) for k, v in constants.items()])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+def model(node: str, constants: dict[str, Array]) -> onnx.ModelProto:
+    imports = {"": 17, "com.microsoft": 1}
+    return onnx_model(f"(float[7, 2, {FEATURES}] x) => (y, h, c) {{ {node} }}", constants, imports=imports)
 
 
 @pytest.mark.parametrize("channels", [False, True])
@@ -48,14 +45,13 @@ def test_weights_count_as_what_they_stand_for(direction: str, dtype: str, channe
     parts = weights(dtype, 1 + (direction == "bidirectional"), channels)
     names = ["x", "w", "r", "b", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"]
     shared: dict[str, Any] = {"direction": direction, "hidden_size": HIDDEN}
-    given = model(
-        helper.make_node("DynamicQuantizeLSTM", names, ["y", "h", "c"], domain="com.microsoft", **shared), parts
-    )
+    results = ("y", "h", "c")
+    given = model(call("com.microsoft.DynamicQuantizeLSTM", *names, results=results, **shared), parts)
     plain: dict[str, Array] = {"b": parts["b"]}
     for name in ("w", "r"):
         scale, zero = (parts[f"{name}_{part}"].reshape(len(parts["b"]), 1, -1) for part in ("scale", "zero"))
         plain[name] = ((parts[name].astype(np.float32) - zero) * scale).transpose(0, 2, 1).astype(np.float32)
-    exact = model(helper.make_node("LSTM", ["x", "w", "r", "b"], ["y", "h", "c"], **shared), plain)
+    exact = model(call("LSTM", "x", "w", "r", "b", results=results, **shared), plain)
     feeds = {"x": np.random.default_rng(9).standard_normal((7, 2, FEATURES)).astype(np.float32)}
     found = fuseline.compile(given, threads=1)
     assert not found.record.host_ops

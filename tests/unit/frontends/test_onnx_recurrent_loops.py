@@ -11,12 +11,12 @@ import onnx
 import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.api import emit
 from fuseline.runtime import load
 from fuseline.verify.dispatch_times import dispatch_seconds
+from tests.graphs.onnx_text import call, declared, onnx_model
 
 Array = NDArray[Any]
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -67,16 +67,10 @@ def layer(
     answers = [f"y{i}" if i in outputs else "" for i in range(1 + len(states))]
     while not names[-1]:
         names.pop()
-    node = helper.make_node(op_type, names, answers, "layer", hidden_size=hidden, direction=direction, **attributes)
-    inputs = [
-        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), dims)
-        for n, (a, dims) in given.items()
-    ]
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in answers if name]
-    graph = helper.make_graph(
-        [node], "g", inputs, infos, [numpy_helper.from_array(array, name) for name, array in constants.items()]
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    node = call(op_type, *names, results=answers, name="layer", hidden_size=hidden, direction=direction, **attributes)
+    inputs = declared({name: array for name, (array, _) in given.items()}, {n: dims for n, (_, dims) in given.items()})
+    results = ", ".join(f"float[] {name}" for name in answers if name)
+    model = onnx_model(f"({inputs}) => ({results}) {{ {node} }}", constants, opset=13)
     return model, {name: array for name, (array, _) in given.items()}
 
 
@@ -160,17 +154,15 @@ def test_many_steps_on_several_threads(op_type: str) -> None:
 
 def test_equal_layers_share_their_code_and_have_names_of_their_own() -> None:
     first, feeds = layer("GRU", 5, 2, hidden=5)
-    nodes = [first.graph.node[0], helper.make_node("Squeeze", ["y0", "axis"], ["rows"], "squeeze")]
-    nodes.append(helper.make_node("GRU", ["rows", "w", "r", "b"], ["z"], "second", hidden_size=5))
-    first.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axis"))
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        first.graph.input,
-        [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)],
-        first.graph.initializer,
+    second = onnx_model(
+        "(x) => (float[] z) { [squeeze] rows = Squeeze(y0, axis)  [second] z = GRU<hidden_size = 5>(rows, w, r, b) }",
+        axis=[1],
     )
-    compiled = agrees(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), feeds)
+    first.graph.node.extend(second.graph.node)
+    first.graph.initializer.extend(second.graph.initializer)
+    first.graph.output[0].CopyFrom(second.graph.output[0])
+    del first.graph.output[1:]
+    compiled = agrees(first, feeds)
     members = [member.id for dispatch in compiled.record.dispatches for member in dispatch.members]
     assert compiled.stats["loops"] == ["5", "5"] and len(set(members)) == len(members)
     assert {

@@ -10,13 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
 from tests.draws import RNG
+from tests.graphs.onnx_text import declared, onnx_model
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -24,51 +24,47 @@ Array = NDArray[Any]
 Sizes = Sequence[int]
 
 
-def model(nodes: Sequence[onnx.NodeProto], inputs: dict[str, Sequence[int | str]], **weights: Array) -> onnx.ModelProto:
-    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name, sizes in inputs.items()]
-    held = [numpy_helper.from_array(value, name) for name, value in weights.items()]
-    graph = helper.make_graph(list(nodes), "g", given, [onnx.ValueInfoProto(name="z")], held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+def model(nodes: str, inputs: dict[str, Sequence[int | str]], **weights: Array) -> onnx.ModelProto:
+    return onnx_model(f"({declared(inputs)}) => (z) {{ {nodes} }}", weights)
 
 
 def floats(*sizes: int) -> Array:
     return RNG.standard_normal(sizes).astype(np.float32)
 
 
-NODE = helper.make_node
-ADD = NODE("Add", ["x", "y"], ["z"], name="add")
-CLIPPED = [
-    NODE("Shape", ["x"], ["sizes"]),
-    NODE("Min", ["sizes", "most"], ["ends"]),
-    NODE("Slice", ["table", "zeros", "ends"], ["part"]),
-    NODE("Expand", ["part", "sizes"], ["whole"]),
-    NODE("Add", ["whole", "x"], ["z"]),
-]
+ADD = "[add] z = Add(x, y)"
+CLIPPED = (
+    "sizes = Shape(x)  "
+    "ends = Min(sizes, most)  "
+    "part = Slice(table, zeros, ends)  "
+    "whole = Expand(part, sizes)  "
+    "z = Add(whole, x)"
+)
 CASES: dict[str, tuple[onnx.ModelProto, list[tuple[Sizes, ...]]]] = {
     "rows": (
-        model([ADD], {"x": ["a", 4], "y": ["b", 4]}),
+        model(ADD, {"x": ["a", 4], "y": ["b", 4]}),
         [((5, 4), (5, 4)), ((1, 4), (5, 4)), ((5, 4), (1, 4)), ((1, 4), (1, 4))],
     ),
-    "nothing": (model([ADD], {"x": ["a", 4], "y": ["b", 4]}), [((0, 4), (0, 4)), ((0, 4), (1, 4)), ((1, 4), (0, 4))]),
-    "other ranks": (model([ADD], {"x": ["a"], "y": ["b", "c"]}), [((7,), (3, 7)), ((1,), (3, 7)), ((7,), (1, 1))]),
-    "a constant": (model([NODE("Mul", ["x", "w"], ["z"])], {"x": ["n", 6]}, w=floats(5, 6)), [((5, 6),), ((1, 6),)]),
+    "nothing": (model(ADD, {"x": ["a", 4], "y": ["b", 4]}), [((0, 4), (0, 4)), ((0, 4), (1, 4)), ((1, 4), (0, 4))]),
+    "other ranks": (model(ADD, {"x": ["a"], "y": ["b", "c"]}), [((7,), (3, 7)), ((1,), (3, 7)), ((7,), (1, 1))]),
+    "a constant": (model("z = Mul(x, w)", {"x": ["n", 6]}, w=floats(5, 6)), [((5, 6),), ((1, 6),)]),
     "a chain": (
         model(
-            [NODE("Mul", ["x", "y"], ["t"]), NODE("Add", ["t", "v"], ["z"])],
+            "t = Mul(x, y)  z = Add(t, v)",
             {"x": ["a", 7], "y": ["b", "c"], "v": ["d"]},
         ),
         [((5, 7), (1, 7), (1,)), ((1, 7), (5, 1), (7,)), ((3, 7), (3, 1), (1,))],
     ),
     "products": (
-        model([NODE("MatMul", ["x", "y"], ["z"])], {"x": ["a", 3, 4], "y": ["b", 4, 5]}),
+        model("z = MatMul(x, y)", {"x": ["a", 3, 4], "y": ["b", 4, 5]}),
         [((2, 3, 4), (2, 4, 5)), ((1, 3, 4), (2, 4, 5)), ((2, 3, 4), (1, 4, 5))],
     ),
     "sums of products": (
-        model([NODE("Einsum", ["x", "y"], ["z"], equation="bij,bjk->bik")], {"x": ["a", "m", "m"], "y": [7, 3, 3]}),
+        model('z = Einsum<equation = "bij,bjk->bik">(x, y)', {"x": ["a", "m", "m"], "y": [7, 3, 3]}),
         [((7, 3, 3), (7, 3, 3)), ((1, 3, 3), (7, 3, 3)), ((7, 1, 1), (7, 3, 3))],
     ),
     "sums over a size of two names": (
-        model([NODE("Einsum", ["x", "y"], ["z"], equation="bij,bjk->ik")], {"x": ["a", 4, "j"], "y": ["c", "k", 5]}),
+        model('z = Einsum<equation = "bij,bjk->ik">(x, y)', {"x": ["a", 4, "j"], "y": ["c", "k", 5]}),
         [
             ((2, 4, 3), (2, 3, 5)),
             ((1, 4, 3), (2, 3, 5)),
@@ -79,13 +75,13 @@ CASES: dict[str, tuple[onnx.ModelProto, list[tuple[Sizes, ...]]]] = {
     ),
     "a mask": (
         model(
-            [NODE("Add", ["x", "y"], ["t"]), NODE("Softmax", ["t"], ["z"], axis=-1)],
+            "t = Add(x, y)  z = Softmax<axis = -1>(t)",
             {"x": ["a", 3, "s"], "y": ["b", 1, "t"]},
         ),
         [((2, 3, 4), (1, 1, 4)), ((2, 3, 4), (2, 1, 1)), ((1, 3, 1), (2, 1, 4))],
     ),
     "expand": (
-        model([NODE("Shape", ["y"], ["s"]), NODE("Expand", ["x", "s"], ["z"])], {"x": ["a", 4], "y": ["b", 4]}),
+        model("s = Shape(y)  z = Expand(x, s)", {"x": ["a", 4], "y": ["b", 4]}),
         [((5, 4), (5, 4)), ((1, 4), (5, 4)), ((5, 4), (1, 4))],
     ),
     "at most one of the same symbol": (
@@ -119,18 +115,14 @@ def test_sizes_that_do_not_broadcast_are_refused(sizes: tuple[int, int], target:
 
 @pytest.mark.parametrize(("other", "computed"), [("a", 0), ("b", 2)])
 def test_only_what_may_differ_is_read_at_computed_places(other: str, computed: int):
-    module = read_onnx(model([ADD], {"x": ["a", 4], "y": [other, 4]}), new_context())
+    module = read_onnx(model(ADD, {"x": ["a", 4], "y": [other, 4]}), new_context())
     assert str(module).count("tensor.extract") == computed
 
 
 @pytest.mark.parametrize("zeros", [1, 6])
 def test_one_zero_point_or_one_for_each_column(zeros: int):
-    nodes = [NODE("MatMulInteger", ["a", "b", "", "zero"], ["y"]), NODE("Cast", ["y"], ["z"], to=TensorProto.FLOAT)]
-    proto = model(nodes, {})
-    bytes_of = TensorProto.UINT8
-    proto.graph.input.extend(
-        helper.make_tensor_value_info(n, bytes_of, s) for n, s in (("a", ["m", 5]), ("b", [5, 6]), ("zero", ["C"]))
-    )
+    nodes = 'y = MatMulInteger(a, b, "", zero)  z = Cast<to = 1>(y)'
+    proto = onnx_model(f"(uint8[m, 5] a, uint8[5, 6] b, uint8[C] zero) => (z) {{ {nodes} }}")
     feeds = {
         name: RNG.integers(0, 255, sizes).astype(np.uint8)
         for name, sizes in (("a", (3, 5)), ("b", (5, 6)), ("zero", (zeros,)))

@@ -6,15 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import fuseline
 from fuseline.errors import FuselineError
 from tests.draws import RNG
+from tests.graphs.onnx_text import call, declared, onnx_model
 from tests.native import native
 from tests.one_node import feeds_of, one_node
 
@@ -33,15 +32,8 @@ def model(
     symbolic: dict[str, list[int | str]],
     **attributes: Any,
 ):
-    node = helper.make_node(op_type, order.split(), ["y"], name="scatter", **attributes)
-    inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), symbolic.get(name, list(x.shape)))
-        for name, x in feeds.items()
-    ]
-    assert all(value.type.tensor_type.elem_type in (TensorProto.FLOAT, TensorProto.INT64) for value in inputs)
-    weights = [numpy_helper.from_array(x, name) for name, x in constants.items()]
-    graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name="y")], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    node = call(op_type, *order.split(), name="scatter", **attributes)
+    return onnx_model(f"({declared(feeds, symbolic)}) => (y) {{ {node} }}", constants)
 
 
 def check(
@@ -193,19 +185,8 @@ def test_updates_that_do_not_cover_symbolic_sizes_stay_on_the_host():
 
 def test_a_scatter_is_not_fused():
     """Its kernel needs the dispatch for itself, whatever stands beside it."""
-    nodes = [
-        helper.make_node("Exp", ["u"], ["e"]),
-        helper.make_node("ScatterND", ["x", "i", "e"], ["s"], reduction="add"),
-        helper.make_node("ReduceSum", ["s"], ["y"]),
-    ]
-    infos = [
-        helper.make_tensor_value_info(n, t, s) for n, t, s in (("x", 1, (6, 40)), ("i", 7, (9, 1)), ("u", 1, (9, 40)))
-    ]
-    proto = helper.make_model(
-        helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name="y")]),
-        opset_imports=[helper.make_opsetid("", 18)],
-        ir_version=8,
-    )
+    nodes = 'e = Exp(u)  s = ScatterND<reduction = "add">(x, i, e)  y = ReduceSum(s)'
+    proto = onnx_model(f"(float[6, 40] x, int64[9, 1] i, float[9, 40] u) => (y) {{ {nodes} }}")
     program = fuseline.compile(proto, threads=1)
     assert "scatter" in program.stats["families"] and any(item.code == "walk" for item in program.decisions)
 

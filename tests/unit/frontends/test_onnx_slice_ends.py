@@ -7,9 +7,10 @@ from itertools import product
 import numpy as np
 import onnxruntime as ort
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto
 
 import fuseline
+from tests.graphs.onnx_text import onnx_model
 
 LEAST, MOST = -(2**63), 2**63 - 1
 PLACES = (LEAST, -(2**31), -8, -7, -1, 0, 3, 6, 7, 2**31 - 2, 2**31 - 1, MOST - 1, MOST)
@@ -17,13 +18,8 @@ PLACES = (LEAST, -(2**31), -8, -7, -1, 0, 3, 6, 7, 2**31 - 2, 2**31 - 1, MOST - 
 
 def sliced(start: int, end: int, step: int, size: int | str) -> ModelProto:
     """Slice of a vector; `size` may be free."""
-    numbers = {"starts": start, "ends": end, "axes": 0, "steps": step}
-    weights = [numpy_helper.from_array(np.array([value], np.int64), name) for name, value in numbers.items()]
-    x, y = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [length]) for name, length in (("x", size), ("y", "m"))
-    )
-    graph = helper.make_graph([helper.make_node("Slice", ["x", *numbers], ["y"])], "g", [x], [y], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    weights = {"starts": [start], "ends": [end], "axes": [0], "steps": [step]}
+    return onnx_model(f"(float[{size}] x) => (float[m] y) {{ y = Slice(x, starts, ends, axes, steps) }}", weights)
 
 
 @pytest.mark.parametrize("step", [-1, -2])

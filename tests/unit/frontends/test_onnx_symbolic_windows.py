@@ -10,9 +10,9 @@ import onnx
 import onnxruntime as ort
 import pytest
 from _pytest.mark import ParameterSet
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
+from tests.graphs.onnx_text import call, onnx_model
 
 SIZES = ((16, 16), (17, 33), (31, 20), (5, 7))
 CHANNELS = 6
@@ -26,12 +26,9 @@ def model(
     arrays = [
         rng.standard_normal(shape).astype(np.float32) / max(1, int(np.prod(shape[1:]))) ** 0.5 for shape in weights
     ]
-    names = [f"w{i}" for i in range(len(arrays))]
-    node = helper.make_node(op_type, ["x", *names], ["y"], name="node", **attributes)
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, CHANNELS, "h", "w"])
-    initializers = [numpy_helper.from_array(array, name) for name, array in zip(names, arrays, strict=True)]
-    graph = helper.make_graph([node], "g", [x], [onnx.ValueInfoProto(name="y")], initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    held = {f"w{i}": array for i, array in enumerate(arrays)}
+    node = call(op_type, "x", *held, name="node", **attributes)
+    return onnx_model(f"(float[1, {CHANNELS}, h, w] x) => (y) {{ {node} }}", held, opset=opset)
 
 
 def cases() -> Iterator[ParameterSet]:

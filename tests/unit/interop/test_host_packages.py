@@ -9,14 +9,13 @@ from typing import Any
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
 
 import fuseline
 from fuseline.cli.main import main
 from fuseline.interop import onnx_host
 from fuseline.runtime import host
+from tests.graphs.onnx_text import onnx_model
 
-node = helper.make_node
 FAST, NUMPY = "onnxruntime", "onnx.reference"
 
 
@@ -28,26 +27,16 @@ def _nothing_remembered() -> Any:
     onnx_host.install()
 
 
-def _branch(op_type: str) -> onnx.GraphProto:
-    return helper.make_graph(
-        [node(op_type, ["u"], [op_type], name=op_type)], op_type, [], [onnx.ValueInfoProto(name=op_type)]
-    )
+def _branch(op_type: str) -> str:
+    return f"{op_type} () => ({op_type}) {{ [{op_type}] {op_type} = {op_type}(u) }}"
 
 
 def _model(*op_types: str) -> onnx.ModelProto:
     """Operators on a tensor of unknown rank, and a choice between two more."""
-    nodes = [node(op_type, ["u"], [f"y{i}"], name=f"{op_type}_{i}") for i, op_type in enumerate(op_types)]
-    nodes.append(
-        node("If", ["c"], ["chosen"], name="either", then_branch=_branch("Tan"), else_branch=_branch("NonZero"))
-    )
-    inputs = [
-        helper.make_tensor_value_info("u", TensorProto.FLOAT, None),
-        helper.make_tensor_value_info("c", TensorProto.BOOL, []),
-    ]
-    outputs = [onnx.ValueInfoProto(name=name) for name in [*(f"y{i}" for i in range(len(op_types))), "chosen"]]
-    return helper.make_model(
-        helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 18)], ir_version=9
-    )
+    nodes = "  ".join(f"[{op_type}_{i}] y{i} = {op_type}(u)" for i, op_type in enumerate(op_types))
+    chosen = f"chosen = If<then_branch = {_branch('Tan')}, else_branch = {_branch('NonZero')}>(c)"
+    results = ", ".join([*(f"y{i}" for i in range(len(op_types))), "chosen"])
+    return onnx_model(f"(float[] u, bool c) => ({results}) {{ {nodes}  [either] {chosen} }}")
 
 
 def test_the_same_for_all() -> None:

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
 
 from fuseline.cli.main import main
 from fuseline.errors import FuselineError
 from fuseline.runtime.feed_files import file_name, flat_outputs, output_files, parse_feeds
+from tests.graphs.onnx_text import onnx_model
 
 
 @pytest.fixture
@@ -98,9 +98,7 @@ def test_values_that_are_no_tensors_become_several_arrays():
 
 
 def test_strings_from_and_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    infos = [helper.make_tensor_value_info(name, TensorProto.STRING, ("n",)) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("StringConcat", ["x", "x"], ["y"])], "g", infos[:1], infos[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = onnx_model("(string[n] x) => (string[n] y) { y = StringConcat(x, x) }", opset=21)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     np.save(tmp_path / "x.npy", np.array(["a", "bé"]))
     assert (

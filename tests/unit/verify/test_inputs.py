@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx.helper as oh
 import pytest
 
 from fuseline.errors import FuselineError
 from fuseline.verify.inputs import Hints, generate, hints_of
+from tests.graphs.onnx_text import onnx_model
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,15 @@ def test_free_extents_take_their_size_or_a_default():
 @pytest.mark.parametrize("between", [[], ["Cast"], ["Unsqueeze", "Identity"]])
 def test_indices_stay_below_the_table_they_are_looked_up_in(between: list[str]):
     names = ["ids", *(f"t{i}" for i in range(len(between)))]
-    nodes = [oh.make_node(op, [names[i]], [names[i + 1]]) for i, op in enumerate(between)]
-    nodes.append(oh.make_node("Gather", ["table", names[-1]], ["y"], axis=1))
-    table = oh.make_tensor("table", onnx.TensorProto.FLOAT, (2, 5), np.zeros(10, np.float32))
-    ids, out = oh.make_tensor_value_info("ids", onnx.TensorProto.INT64, [9]), oh.make_empty_tensor_value_info("y")
-    model = oh.make_model(oh.make_graph(nodes, "g", [ids], [out], [table]))
+    nodes = "  ".join(f"{names[i + 1]} = {op}({names[i]})" for i, op in enumerate(between))
+    nodes += f"  y = Gather<axis = 1>(table, {names[-1]})"
+    model = onnx_model(f"(int64[9] ids) => (y) {{ {nodes} }}", table=np.zeros((2, 5), np.float32))
     assert hints_of(model).ranges["ids"] == (0, 5)
     assert _one("ids", "int64", 400, hints=hints_of(model)).max() == 4
 
 
 def test_metadata_overrides():
-    model = oh.make_model(oh.make_graph([], "g", [], []))
+    model = onnx_model("() => () {}")
     oh.set_model_props(
         model,
         {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from fuseline import fuse
 from fuseline.frontends.onnx.dispatch_functions import DOMAIN
@@ -231,13 +231,11 @@ def test_texts_run_on_the_host(tmp_path: Path):
     assert found.summary.host == 1 and sorted(_main(tmp_path)) == ["StringConcat", "call"]
 
 
-def _with_function(body: str, calls: list[onnx.NodeProto], sizes: str = "[4, 8]", **weights: Any) -> onnx.ModelProto:
+def _with_function(body: str, calls: str, sizes: str = "[4, 8]", **weights: Any) -> onnx.ModelProto:
     model = onnx.parser.parse_model(f"""
         <ir_version: 9, opset_import: ["" : 18, "own" : 1]>
-        g (float{sizes} x) => (float{sizes} y) {{ y = Identity(x) }}
+        g (float{sizes} x) => (float{sizes} y) {{ {calls} }}
         {body}""")
-    del model.graph.node[:]
-    model.graph.node.extend(calls)
     model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
     return model
 
@@ -245,7 +243,7 @@ def _with_function(body: str, calls: list[onnx.NodeProto], sizes: str = "[4, 8]"
 def test_functions_of_the_model_that_are_one_dispatch_stay(tmp_path: Path):
     body = """<domain: "own", opset_import: ["" : 18]> act <alpha> (a) => (b)
               { c = LeakyRelu<alpha: float = @alpha>(a)  b = Exp(c) }"""
-    model = _with_function(body, [helper.make_node("act", ["x"], ["y"], domain="own", alpha=0.25)])
+    model = _with_function(body, "y = own.act<alpha = 0.25>(x)")
     _right(model, {"x": _normal(4, 8)}, tmp_path)
     fused = onnx.load(tmp_path / "fused.onnx")
     assert sorted(one.domain for one in fused.functions) == [DOMAIN, "own"]
@@ -256,10 +254,7 @@ def test_functions_of_the_model_in_several_dispatches_are_taken_apart(tmp_path: 
               { t = MatMul(a, v)  u = own.norm(t)  s = MatMul(u, v)  b = own.norm(s) }
               <domain: "own", opset_import: ["" : 18]> norm (a) => (b)
               { m = ReduceMean<keepdims = 1, noop_with_empty_axes = 0>(a)  b = Sub(a, m) }"""
-    calls = [
-        helper.make_node("layer", ["x", "w"], ["t"], domain="own", name="one"),
-        helper.make_node("layer", ["t", "w"], ["y"], domain="own", name="two"),
-    ]
+    calls = "[one] t = own.layer(x, w)  [two] y = own.layer(t, w)"
     model = _with_function(body, calls, "[256, 320]", w=_normal(320, 320))
     found = _right(model, {"x": _normal(256, 320)}, tmp_path)
     assert {"one", "two"} <= set(found.summary.expanded)
@@ -277,20 +272,9 @@ def test_names_that_several_nodes_have(tmp_path: Path):
 
 
 def test_names_with_any_letters(tmp_path: Path):
-    names = ["a/b:0", "ä ö", "0", "x+y"]
-    nodes = [
-        helper.make_node("MatMul", ["in put", "w:0"], [names[0]], name="/one/"),
-        helper.make_node("Softmax", [names[0]], [names[1]], name="two::"),
-        helper.make_node("Relu", [names[1]], [names[2]]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("in put", TensorProto.FLOAT, [4, 8])],
-        [helper.make_tensor_value_info(names[2], TensorProto.FLOAT, [4, 8])],
-        [numpy_helper.from_array(_normal(8, 8), "w:0")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes = '["/one/"] "a/b:0" = MatMul("in put", "w:0")  ["two::"] "ä ö" = Softmax("a/b:0")  "0" = Relu("ä ö")'
+    weights = {"w:0": _normal(8, 8)}
+    model = onnx_model(f'(float[4, 8] "in put") => (float[4, 8] "0") {{ {nodes} }}', weights, opset=17)
     _right(model, {"in put": _normal(4, 8)}, tmp_path)
 
 

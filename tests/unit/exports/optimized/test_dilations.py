@@ -11,7 +11,7 @@ from benchmarks.tf_deeplab import DeepLab, Spelling
 from onnx import helper
 
 from tests.draws import RNG
-from tests.graphs.onnx_text import onnx_model
+from tests.graphs.onnx_text import declared, onnx_model
 from tests.optimized import checked
 
 BLOCKS = {"dilations": 1}
@@ -21,12 +21,11 @@ def _convolution(size: int, inputs: int, outputs: int, kernel: int, block: int, 
     net = DeepLab(size, 1.0, Spelling(depth=depth), int(RNG.integers(1 << 30)))
     y, out = net.convolution("x", size, inputs, outputs, kernel=kernel, block=block)
     y = net.writer.node("Relu", y)
-    ends = [
-        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, rows, rows, channels])
-        for name, rows, channels in (("x", size, inputs), (y, out, outputs))
-    ]
-    graph = helper.make_graph(net.writer.nodes, "g", ends[:1], ends[1:], net.writer.weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    given, result = declared({"x": [1, size, size, inputs]}), declared({y: [1, out, out, outputs]})
+    model = onnx_model(f"({given}) => ({result}) {{}}")
+    model.graph.node.extend(net.writer.nodes)
+    model.graph.initializer.extend(net.writer.weights)
+    return model
 
 
 @pytest.mark.parametrize("depth", [False, True])

@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
 
 import fuseline
 from tests.draws import RNG
+from tests.graphs.onnx_text import call, declared, onnx_model
 from tests.proved import ProvedProgram
 
 ort = pytest.importorskip("onnxruntime")
@@ -43,18 +43,12 @@ def one_call(
     symbols, equal ones the same."""
     names = ["" if array is None else f"i{position}" for position, array in enumerate(inputs)]
     results = [f"o{position}" if position in asked else "" for position in range(max(asked) + 1)]
-    node = helper.make_node(op_type, names, results, name="node", domain="com.microsoft", **attributes)
-    given = [(position, array) for position, array in enumerate(inputs) if array is not None]
-    infos = [_info(f"i{position}", array, free) for position, array in given if position not in constants]
-    held = [numpy_helper.from_array(array, f"i{position}") for position, array in given if position in constants]
-    graph = helper.make_graph([node], "call", infos, [onnx.ValueInfoProto(name=name) for name in results if name], held)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
-
-
-def _info(name: str, array: Array, free: Collection[int]) -> onnx.ValueInfoProto:
-    sizes = [f"size{size}" if size in free else size for size in array.shape]
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), sizes)
+    given = {f"i{position}": array for position, array in enumerate(inputs) if array is not None}
+    held = {name: given.pop(name) for name in [f"i{position}" for position in constants] if name in given}
+    shapes = {name: [f"size{n}" if n in free else n for n in array.shape] for name, array in given.items()}
+    node = call(f"com.microsoft.{op_type}", *names, results=results, name="node", **attributes)
+    text = f"({declared(given, shapes)}) => ({', '.join(filter(None, results))}) {{ {node} }}"
+    return onnx_model(text, held, imports={"": 17, "com.microsoft": 1})
 
 
 def agree(

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.graphs.onnx_text import onnx_model
 from tests.unit.frontends.contrib.calls import RNG, Array, agree, ints, normal, one_call, ort
 
 B, S, L, P, N, H = 6, 5, 9, 7, 2, 4
@@ -173,16 +174,15 @@ def test_sizes_that_no_head_has_are_refused():
 def test_attention_in_the_body_of_a_loop():
     """A loop that reads rows one after another expands the body as any function."""
     call = one_call("Attention", [normal(B, S, 6), normal(6, 3 * D), normal(3 * D)], constants=(1, 2), num_heads=N)
-    node = call.graph.node[0]
-    branch = helper.make_graph(
-        [node], "branch", [], [helper.make_tensor_value_info("o0", onnx.TensorProto.FLOAT, [B, S, D])]
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in call.graph.initializer}
+    made = f"float[{B}, {S}, {D}]"
+    branch = f"branch () => ({made} o0) {{ [node] o0 = com.microsoft.Attention<num_heads = {N}>(i0, i1, i2) }}"
+    proto = onnx_model(
+        f"(float[{B}, {S}, 6] i0, bool yes) => ({made} y)"
+        f" {{ [if] y = If<then_branch = {branch}, else_branch = {branch}>(yes) }}",
+        weights,
+        imports={"": 17, "com.microsoft": 1},
     )
-    both = helper.make_node("If", ["yes"], ["y"], name="if", then_branch=branch, else_branch=branch)
-    inputs = [*call.graph.input, helper.make_tensor_value_info("yes", onnx.TensorProto.BOOL, [])]
-    graph = helper.make_graph(
-        [both], "g", inputs, [helper.make_tensor_value_info("y", 1, [B, S, D])], list(call.graph.initializer)
-    )
-    proto = helper.make_model(graph, opset_imports=list(call.opset_import), ir_version=8)
     x = normal(B, S, 6)
     inside = fuseline.compile(proto, target="interpreter").run({"i0": x, "yes": np.asarray(True)})["y"]
     np.testing.assert_allclose(

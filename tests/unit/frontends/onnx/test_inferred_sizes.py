@@ -17,6 +17,7 @@ from fuseline.frontends.onnx.host_values import HostValue, known_value
 from fuseline.frontends.onnx.inferred_sizes import corrected
 from fuseline.ir.dim import Dim, evaluate, symbol
 from tests.draws import RNG
+from tests.graphs.onnx_text import call, onnx_model
 
 
 def _attributes(**given: Any) -> Mapping[str, ir.Attr]:
@@ -64,14 +65,15 @@ def test_poolings_that_go_to_the_host(op_type: str, opset: int, ranked: bool):
     for _ in range(4):
         kernel, strides, dilations = (RNG.integers(low, 4, 2).tolist() for low in (2, 1, 1))
         pads = [int(RNG.integers(0, (kernel[axis % 2]))) for axis in range(4)]
-        node = helper.make_node(
-            op_type, ["x"], ["y"], kernel_shape=kernel, strides=strides, dilations=dilations, pads=pads, ceil_mode=1
-        )
-        shape = ["N", 2, "H", "W"] if ranked else None
-        graph = helper.make_graph(
-            [node], "g", [helper.make_tensor_value_info("x", 1, shape)], [helper.make_tensor_value_info("y", 1, None)]
-        )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        held: dict[str, Any] = {
+            "kernel_shape": kernel,
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "ceil_mode": 1,
+        }
+        x = "float[N, 2, H, W] x" if ranked else "float[] x"
+        model = onnx_model(f"({x}) => (float[] y) {{ {call(op_type, 'x', **held)} }}", opset=opset)
         options = ort.SessionOptions()
         options.log_severity_level = 4
         session, program = ort.InferenceSession(model.SerializeToString(), options), fuseline.compile(model)

@@ -9,14 +9,14 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper
 
 import fuseline
 from fuseline.errors import FuselineError
+from tests.graphs.onnx_text import call, declared, element_of, onnx_model
 
 SPECS: dict[str, tuple[str, dict[str, Any]]] = {
-    "Imputer": ("ai.onnx.ml", {"imputed_value_floats": [1.5, -2.0, 4.0], "replaced_value_float": 0.0}),
-    "ArrayFeatureExtractor": ("ai.onnx.ml", {}),
+    "Imputer": ("ai.onnx.ml.", {"imputed_value_floats": [1.5, -2.0, 4.0], "replaced_value_float": 0.0}),
+    "ArrayFeatureExtractor": ("ai.onnx.ml.", {}),
     "ScatterND": ("", {}),
     "GatherND": ("", {}),
 }
@@ -24,14 +24,10 @@ SPECS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def _model(op_type: str, arrays: Sequence[np.ndarray[Any, Any]]) -> onnx.ModelProto:
     domain, attributes = SPECS[op_type]
-    types = [helper.np_dtype_to_tensor_dtype(a.dtype) for a in arrays]
-    inputs = [
-        helper.make_tensor_value_info(f"x{i}", t, a.shape) for i, (t, a) in enumerate(zip(types, arrays, strict=True))
-    ]
-    node = helper.make_node(op_type, [v.name for v in inputs], ["y"], name="asked", domain=domain, **attributes)
-    graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", types[0], None)])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    feeds = {f"x{i}": array for i, array in enumerate(arrays)}
+    node = call(f"{domain}{op_type}", *feeds, name="asked", **attributes)
+    imports = {"": 17, "ai.onnx.ml": 3}
+    return onnx_model(f"({declared(feeds)}) => ({element_of(arrays[0].dtype)}[] y) {{ {node} }}", imports=imports)
 
 
 SCALAR, ROW = np.float32(2.0), np.array([3.0, 0.0, 5.0], np.float32)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
 from fuseline.frontends.onnx.host_values import HostValue
@@ -17,19 +15,15 @@ from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.tensors import Tensor
 from fuseline.ir.context import new_context
 from fuseline.ir.dim import symbol
+from tests.graphs.onnx_text import onnx_model
 
 N = symbol("n", 0)
 
 
-def _info(name: str, kind: int, dims: Any) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, kind, dims)
-
-
-def _read(*infos: onnx.ValueInfoProto, **shapes: Any) -> tuple[MainArguments, dict[str, Any]]:
-    names = [info.name for info in infos]
-    loaded = load_model(
-        helper.make_model(helper.make_graph([], "g", infos, [onnx.ValueInfoProto(name=n) for n in names]))
-    )
+def _read(inputs: str, **shapes: Any) -> tuple[MainArguments, dict[str, Any]]:
+    """The arguments of a graph that answers its inputs, as ONNX's text declares them."""
+    names = ", ".join(declaration.split()[-1] for declaration in inputs.split("; "))
+    loaded = load_model(onnx_model(f"({inputs.replace('; ', ', ')}) => ({names}) {{}}"))
     ctx = new_context()
     arguments = MainArguments(loaded, Program(ctx), ctx)
     return arguments, arguments.read(loaded.model.graph, shapes)
@@ -46,16 +40,16 @@ def _texts(attributes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "element", "more"),
     [
-        (TensorProto.FLOAT, "f32", {}),
-        (TensorProto.BFLOAT16, "bf16", {}),
-        (TensorProto.INT8, "i8", {}),
-        (TensorProto.UINT8, "i8", {"dtype": "uint8"}),
-        (TensorProto.UINT64, "i64", {"dtype": "uint64"}),
-        (TensorProto.BOOL, "i1", {}),
+        ("float", "f32", {}),
+        ("bfloat16", "bf16", {}),
+        ("int8", "i8", {}),
+        ("uint8", "i8", {"dtype": "uint8"}),
+        ("uint64", "i64", {"dtype": "uint64"}),
+        ("bool", "i1", {}),
     ],
 )
-def test_tensors(kind: int, element: str, more: dict[str, str]) -> None:
-    arguments, scope = _read(_info("x", kind, ["n", 3]), _info("y", kind, [2]))
+def test_tensors(kind: str, element: str, more: dict[str, str]) -> None:
+    arguments, scope = _read(f"{kind}[n, 3] x; {kind}[2] y")
     assert [str(arg.type) for arg in arguments.program.block.args] == [f"tensor<?x3x{element}>", f"tensor<2x{element}>"]
     assert [_texts(one) for one in arguments.attributes] == [
         {"name": "x", "dims": ["n", "3"], **more},
@@ -68,7 +62,7 @@ def test_tensors(kind: int, element: str, more: dict[str, str]) -> None:
 
 
 def test_sizes_that_nobody_bounds_are_assumed() -> None:
-    arguments, scope = _read(_info("x", TensorProto.FLOAT, ["n", "m", "k"]), n=4, m=(2, 9))
+    arguments, scope = _read("float[n, m, k] x", n=4, m=(2, 9))
     assert arguments.program.assumed == {"k"}
     assert arguments.ctx.symbols == {"n": 4, "m": symbol("m", 2, 9), "k": symbol("k", 0)}
     assert scope["x"].dims == (4, symbol("m", 2, 9), symbol("k", 0))
@@ -78,25 +72,25 @@ def test_sizes_that_nobody_bounds_are_assumed() -> None:
     ("info", "said", "noted"),
     [
         (
-            _info("x", TensorProto.STRING, ["n", 2]),
+            "string[n, 2] x",
             {"type": "tensor(string)", "dtype": "object", "dims": ["n", "2"]},
             0,
         ),
-        (_info("x", TensorProto.FLOAT, None), {"type": "any_rank(tensor(float32))", "dtype": "object", "dims": []}, 1),
-        (_info("x", TensorProto.STRING, None), {"type": "any_rank(tensor(string))", "dtype": "object", "dims": []}, 0),
+        ("float[] x", {"type": "any_rank(tensor(float32))", "dtype": "object", "dims": []}, 1),
+        ("string[] x", {"type": "any_rank(tensor(string))", "dtype": "object", "dims": []}, 0),
         (
-            helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, None),
+            "seq(float[]) x",
             {"type": "seq(tensor(float32))", "dtype": "object", "dims": []},
             0,
         ),
         (
-            _info("x", TensorProto.FLOAT8E5M2, [3]),
+            "float8e5m2[3] x",
             {"type": "tensor(float8_e5m2)", "dtype": "float8_e5m2", "dims": ["3"]},
             0,
         ),
     ],
 )
-def test_what_only_the_host_holds(info: onnx.ValueInfoProto, said: dict[str, Any], noted: int) -> None:
+def test_what_only_the_host_holds(info: str, said: dict[str, Any], noted: int) -> None:
     arguments, scope = _read(info)
     assert isinstance(scope["x"], HostValue)
     assert str(arguments.program.block.args[0].type) == "!flow.host"
@@ -106,15 +100,13 @@ def test_what_only_the_host_holds(info: onnx.ValueInfoProto, said: dict[str, Any
 
 
 def test_the_caller_may_tell_a_rank() -> None:
-    arguments, scope = _read(_info("x", TensorProto.FLOAT, None), x=(2, 3))
+    arguments, scope = _read("float[] x", x=(2, 3))
     assert isinstance(scope["x"], Tensor) and scope["x"].dims == (2, 3)
     assert not arguments.ctx.records.notes
 
 
 def test_inputs_without_a_type_are_a_problem_each() -> None:
-    arguments, scope = _read(
-        onnx.ValueInfoProto(name="x"), _info("y", TensorProto.FLOAT, [2]), onnx.ValueInfoProto(name="z")
-    )
+    arguments, scope = _read("x; float[2] y; z")
     assert list(scope) == ["y"]
     assert [(problem.code, problem.node) for problem in arguments.problems] == [("E0105", "x"), ("E0105", "z")]
 

@@ -18,7 +18,7 @@ from fuseline.frontends.onnx.tensors import Tensor
 from fuseline.ir.halves import is_storage
 from tests.draws import RNG
 from tests.graphs.custom_lowering import computed, read_with
-from tests.graphs.onnx_text import element
+from tests.graphs.onnx_text import element_of
 
 Array = NDArray[Any]
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -39,7 +39,7 @@ def _numbers(dtype: np.dtype[Any], *shape: int) -> Array:
 
 def _texts(*arrays: Array) -> str:
     inputs = ", ".join(
-        f"{element(array.dtype)}[{', '.join(map(str, array.shape))}] x{i}" for i, array in enumerate(arrays)
+        f"{element_of(array.dtype)}[{', '.join(map(str, array.shape))}] x{i}" for i, array in enumerate(arrays)
     )
     return f"({inputs}) => (y) {{ y = test.Op ({', '.join(f'x{i}' for i in range(len(arrays)))}) }}"
 

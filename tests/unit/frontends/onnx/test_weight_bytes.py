@@ -8,25 +8,18 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from fuseline.frontends.onnx.weight_bytes import weight_bytes
+from tests.graphs.onnx_text import onnx_model
 
 ROWS, COLUMNS = 96, 33
 
 
-def _tied(table: TensorProto) -> onnx.ModelProto:
+def _tied(table: np.ndarray) -> onnx.ModelProto:
     """Rows of a table by index, and their products with all of its rows."""
-    nodes = [
-        helper.make_node("Gather", ["table", "index"], ["rows"]),
-        helper.make_node("Transpose", ["table"], ["turned"], perm=[1, 0]),
-        helper.make_node("MatMul", ["rows", "turned"], ["scores"]),
-    ]
-    index = helper.make_tensor_value_info("index", TensorProto.INT64, [5])
-    scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [5, ROWS])
-    graph = helper.make_graph(nodes, "tied", [index], [scores], [table])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes = "rows = Gather(table, index)  turned = Transpose<perm = [1, 0]>(table)  scores = MatMul(rows, turned)"
+    return onnx_model(f"(int64[5] index) => (float[5, {ROWS}] scores) {{ {nodes} }}", opset=17, table=table)
 
 
 def _table() -> np.ndarray:
@@ -34,14 +27,14 @@ def _table() -> np.ndarray:
 
 
 def test_a_weight_that_is_read_in_two_forms_counts_once():
-    program = fuseline.compile(_tied(numpy_helper.from_array(_table(), "table")))
+    program = fuseline.compile(_tied(_table()))
     counted = program.stats["constant_bytes"]
     assert counted["original"] == ROWS * COLUMNS * 4 < counted["packed"]
 
 
 def test_initializers_of_one_place_in_a_file_count_once(tmp_path: Path):
     table = _table()
-    model = _tied(numpy_helper.from_array(table, "table"))
+    model = _tied(table)
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w", size_threshold=0)
     model = onnx.load(tmp_path / "m.onnx", load_external_data=False)
     other = model.graph.initializer.add()
@@ -84,11 +77,6 @@ def test_a_place_is_a_file_and_an_offset(location: str, offset: int | None, coun
 
 
 def test_weights_of_subgraphs_count():
-    held = numpy_helper.from_array(np.ones(5, np.float32), "inner")
-    nodes = [helper.make_node("Identity", ["inner"], ["b"])]
-    branch = helper.make_graph(
-        nodes, "branch", [], [helper.make_tensor_value_info("b", TensorProto.FLOAT, [5])], [held]
-    )
-    choice = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
-    graph = helper.make_graph([choice], "g", [helper.make_tensor_value_info("c", TensorProto.BOOL, [])], [])
-    assert weight_bytes(ir.from_proto(helper.make_model(graph, ir_version=9))) == 2 * 5 * 4
+    branch = "branch () => (float[5] b) <float[5] inner = {1, 1, 1, 1, 1}> { b = Identity(inner) }"
+    model = onnx_model(f"(bool c) => () {{ y = If<then_branch = {branch}, else_branch = {branch}>(c) }}")
+    assert weight_bytes(ir.from_proto(model)) == 2 * 5 * 4

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
@@ -20,9 +20,10 @@ from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.text import parse_module, print_module
 from fuseline.passes.cleanup.compute_halves_in_f32 import ComputeHalvesInF32Pass
+from tests.graphs.onnx_text import onnx_model
 
 Array = NDArray[Any]
-F16, F32 = TensorProto.FLOAT16, TensorProto.FLOAT
+F16, F32 = "float16", "float"
 
 PROGRAM = """func.func @main(%x: tensor<?xf16>, %i: tensor<?xi64>) -> (tensor<?xf16>, tensor<?xi16>) {
   %c0 = arith.constant 0 : index
@@ -93,17 +94,15 @@ def test_a_program_without_halves_stays_the_same():
     assert print_module(_widened(text)[0]) == print_module(parse_module(text, ctx))
 
 
-def _model(
-    nodes: list[onnx.NodeProto],
-    weights: dict[str, Array],
-    inputs: dict[str, tuple[int, list[Any]]],
-    outputs: dict[str, tuple[int, list[Any]]],
-):
-    given, made = ([helper.make_tensor_value_info(n, t, s) for n, (t, s) in side.items()] for side in (inputs, outputs))
-    graph = helper.make_graph(
-        nodes, "g", given, made, [numpy_helper.from_array(array, name) for name, array in weights.items()]
+Sides = dict[str, tuple[str, list[Any]]]
+
+
+def _model(nodes: str, weights: dict[str, Array], inputs: Sides, outputs: Sides) -> onnx.ModelProto:
+    given, made = (
+        ", ".join(f"{element}[{', '.join(map(str, sizes))}] {name}" for name, (element, sizes) in side.items())
+        for side in (inputs, outputs)
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    return onnx_model(f"({given}) => ({made}) {{ {nodes} }}", weights)
 
 
 def _compile(model: onnx.ModelProto, target: str = "cpu", numerics: str = "default") -> Any:
@@ -122,11 +121,7 @@ def test_sums_of_many_products_round_once(target: str):
         rng.standard_normal((37, 9)).astype("f2"),
         rng.standard_normal(9).astype("f2"),
     )
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["p"]),
-        helper.make_node("Add", ["p", "c"], ["s"]),
-        helper.make_node("Mul", ["s", "s"], ["y"]),
-    ]
+    nodes = "p = MatMul(x, w)  s = Add(p, c)  y = Mul(s, s)"
     model = _model(nodes, {"w": w, "c": c}, {"x": (F16, [5, 37])}, {"y": (F16, [5, 9])})
     exact = (x.astype("f8") @ w.astype("f8") + c.astype("f8")) ** 2
     rounded = (x.astype("f4") @ w.astype("f4")).astype("f2") + c
@@ -142,11 +137,7 @@ def test_sums_of_many_products_round_once(target: str):
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_a_cast_of_the_model_rounds(target: str, dtype: Any):
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    nodes = [
-        helper.make_node("Cast", ["x"], ["h"], to=kind),
-        helper.make_node("Cast", ["h"], ["w"], to=F32),
-        helper.make_node("Sub", ["x", "w"], ["y"]),
-    ]
+    nodes = f"h = Cast<to = {kind}>(x)  w = Cast<to = 1>(h)  y = Sub(x, w)"
     model = _model(nodes, {}, {"x": (F32, [3, 41])}, {"y": (F32, [3, 41])})
     x = np.random.default_rng(3).standard_normal((3, 41)).astype("f4") * np.float32(1000)
     got = _compile(model, target).run({"x": x})["y"]
@@ -158,8 +149,8 @@ def test_a_table_stays_as_it_is_stored():
     """An embedding of 2 MiB in f16: only the gathered rows are widened."""
     rng = np.random.default_rng(5)
     table, places = rng.standard_normal((4096, 256)).astype("f2"), rng.integers(0, 4096, (2, 7))
-    nodes = [helper.make_node("Gather", ["table", "i"], ["r"]), helper.make_node("Add", ["r", "r"], ["y"])]
-    model = _model(nodes, {"table": table}, {"i": (TensorProto.INT64, [2, 7])}, {"y": (F16, [2, 7, 256])})
+    nodes = "r = Gather(table, i)  y = Add(r, r)"
+    model = _model(nodes, {"table": table}, {"i": ("int64", [2, 7])}, {"y": (F16, [2, 7, 256])})
     compiled = _compile(model)
     np.testing.assert_array_equal(compiled.run({"i": places})["y"], table[places] + table[places])
     assert compiled.stats["constant_bytes"]["packed"] < 1.1 * table.nbytes
@@ -173,11 +164,11 @@ def test_states_of_loops_are_f32(target: str, op_type: str):
         "w": rng.standard_normal((1, gates * hidden, 5)).astype("f2"),
         "r": rng.standard_normal((1, gates * hidden, hidden)).astype("f2"),
     }
-    node = helper.make_node(op_type, ["x", "w", "r"], ["y"], hidden_size=hidden)
-    model = _model([node], weights, {"x": (F16, [9, 2, 5])}, {"y": (F16, [9, 1, 2, hidden])})
+    node = f"y = {op_type}<hidden_size = {hidden}>(x, w, r)"
+    model = _model(node, weights, {"x": (F16, [9, 2, 5])}, {"y": (F16, [9, 1, 2, hidden])})
     x = rng.standard_normal((9, 2, 5)).astype("f2")
     wide = _model(
-        [node],
+        node,
         {name: array.astype("f4") for name, array in weights.items()},
         {"x": (F32, [9, 2, 5])},
         {"y": (F32, [9, 1, 2, hidden])},
@@ -190,11 +181,7 @@ def test_states_of_loops_are_f32(target: str, op_type: str):
 
 @TARGETS
 def test_host_operators_exchange_what_they_declare(target: str):
-    nodes = [
-        helper.make_node("Add", ["x", "x"], ["d"]),
-        helper.make_node("Unique", ["d"], ["u"]),
-        helper.make_node("Mul", ["u", "u"], ["y"]),
-    ]
+    nodes = "d = Add(x, x)  u = Unique(d)  y = Mul(u, u)"
     model = _model(nodes, {}, {"x": (F16, [3, 8])}, {"y": (F16, ["n"])})
     x = np.random.default_rng(2).integers(-9, 9, (3, 8)).astype("f2")
     compiled = _compile(model, target)
@@ -203,7 +190,7 @@ def test_host_operators_exchange_what_they_declare(target: str):
 
 
 def test_the_stage_shows_no_halves_but_at_the_border():
-    nodes = [helper.make_node("Exp", ["x"], ["a"]), helper.make_node("Gemm", ["a", "a"], ["y"], transB=1)]
+    nodes = "a = Exp(x)  y = Gemm<transB = 1>(a, a)"
     model = _model(nodes, {}, {"x": (F16, [4, 8])}, {"y": (F16, [4, 4])})
     text = emit(model, "cleanup", target="null")
     assert text.count("arith.extf") == text.count("arith.truncf") == 1

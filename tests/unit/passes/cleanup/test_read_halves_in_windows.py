@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import fuseline
 from tests.draws import RNG
-from tests.graphs.onnx_text import element, onnx_model
+from tests.graphs.onnx_text import element_of, onnx_model
 from tests.kernels import assert_close
 
 HALVES: list[Any] = [np.float16, ml_dtypes.bfloat16]
@@ -34,7 +34,7 @@ WINDOWS = {
 
 def _model(name: str, size: str, dtype: Any) -> tuple[onnx.ModelProto, list[str]]:
     shape = ["1", *size.split(", "), "24"] if name == "channels last" else ["1", "24", *size.split(", ")]
-    text = f"({element(dtype)}[{', '.join(shape)}] x) => ({element(dtype)}[] y) {{ {WINDOWS[name]} }}"
+    text = f"({element_of(dtype)}[{', '.join(shape)}] x) => ({element_of(dtype)}[] y) {{ {WINDOWS[name]} }}"
     weights: dict[str, NDArray[Any]] = {
         "f": np.random.default_rng(5).integers(-8, 9, (24, 1, 3, 3)).astype(dtype),
         "n": np.array([0, 0, 1, 2, 0, 0, 0, 1]),

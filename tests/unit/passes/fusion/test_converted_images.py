@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import fuseline
 from tests.draws import RNG
-from tests.graphs.onnx_text import element, onnx_model
+from tests.graphs.onnx_text import element_of, onnx_model
 from tests.kernels import assert_close
 
 HALVES: list[Any] = [np.float16, ml_dtypes.bfloat16]
@@ -50,7 +50,7 @@ class Net:
             name: (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(HALVES[0]).astype(dtype)
             for name, shape in shapes.items()
         }
-        text = self.text.format(t=element(dtype), size=f"{size[0]}, {size[1]}")
+        text = self.text.format(t=element_of(dtype), size=f"{size[0]}, {size[1]}")
         return onnx_model(text, weights, opset=22, ir_version=10)
 
 

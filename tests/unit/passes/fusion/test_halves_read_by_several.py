@@ -11,7 +11,7 @@ import pytest
 
 import fuseline
 from tests.draws import RNG
-from tests.graphs.onnx_text import element, onnx_model
+from tests.graphs.onnx_text import element_of, onnx_model
 from tests.kernels import assert_close
 
 NETS = {
@@ -29,7 +29,7 @@ def test_as_many_dispatches_as_in_floats(name: str, dtype: Any):
     last = {"last": np.array([-1])} if name == "rows" else {}
     whole, half = (
         onnx_model(
-            f"({element(t)}[{rows}, {width}] x) => ({element(t)}[] y) {{ {NETS[name]} }}",
+            f"({element_of(t)}[{rows}, {width}] x) => ({element_of(t)}[] y) {{ {NETS[name]} }}",
             {n: array.astype(t) for n, array in weights.items()} | last,
             opset=22,
             ir_version=10,

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.func import FuncOp
 
@@ -32,6 +31,7 @@ from fuseline.report.op_remarks import op_remarks
 from fuseline.report.remarks import RemarkFilter, jsonl_remarks, yaml_remarks
 from fuseline.source_program import prepare
 from fuseline.targets import create_target
+from tests.graphs.onnx_text import onnx_model
 
 from .programs import TARGET
 from .test_streamed_softmax import attention
@@ -106,35 +106,23 @@ def test_remarks_on_ops_are_filtered_as_those_on_edges_are(tmp_path: Path, keep:
     assert yaml_remarks((), keep, op_remarks(record)).count("--- !Missed") == kept
 
 
-def _model(nodes: list[onnx.NodeProto], shape: list[int | str], outputs: list[tuple[str, int]], **weights: object):
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-    results = [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs]
-    constants = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
-    graph = helper.make_graph(nodes, "g", inputs, results, constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-
-
 def _running_sum() -> onnx.ModelProto:
-    node = helper.make_node("CumSum", ["x", "axis"], ["y"], name="sum", exclusive=1, reverse=1)
-    return _model([node], ["n", 4, 9], [("y", TensorProto.FLOAT)], axis=np.int64(2))
+    node = "[sum] y = CumSum<exclusive = 1, reverse = 1>(x, axis)"
+    return onnx_model(f"(float[n, 4, 9] x) => (float[] y) {{ {node} }}", axis=np.int64(2))
 
 
 def _scattered() -> onnx.ModelProto:
-    node = helper.make_node("ScatterElements", ["x", "at", "with"], ["y"], name="put", axis=0, reduction="add")
-    at = np.array([[0, 1], [2, 5], [5, 3]])
-    model = _model([node], [6, 2], [("y", TensorProto.FLOAT)], **{"with": np.ones((3, 2), np.float32)})
-    model.graph.input.append(helper.make_tensor_value_info("at", TensorProto.INT64, at.shape))
-    return model
+    node = '[put] y = ScatterElements<axis = 0, reduction = "add">(x, at, with)'
+    ones = {"with": np.ones((3, 2), np.float32)}
+    return onnx_model(f"(float[6, 2] x, int64[3, 2] at) => (float[] y) {{ {node} }}", ones)
 
 
 def _largest() -> onnx.ModelProto:
-    node = helper.make_node("TopK", ["x", "k"], ["y", "at"], name="top")
-    return _model([node], [3, 17], [("y", TensorProto.FLOAT), ("at", TensorProto.INT64)], k=np.array([4]))
+    return onnx_model("(float[3, 17] x) => (float[] y, int64[] at) { [top] y, at = TopK(x, k) }", k=[4])
 
 
 def _argument() -> onnx.ModelProto:
-    node = helper.make_node("ArgMax", ["x"], ["y"], name="best", axis=1, keepdims=0)
-    return _model([node], ["n", 19], [("y", TensorProto.INT64)])
+    return onnx_model("(float[n, 19] x) => (int64[] y) { [best] y = ArgMax<axis = 1, keepdims = 0>(x) }")
 
 
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
@@ -195,15 +183,12 @@ def test_a_form_that_no_family_takes_is_a_fallback(tmp_path: Path):
 
 
 def _attention(keys: int | str, *also: str) -> onnx.ModelProto:
-    nodes = [
-        helper.make_node("MatMul", ["x", "k"], ["scores"], name="scores"),
-        helper.make_node("Softmax", ["scores"], ["weights"], name="softmax", axis=-1),
-        helper.make_node("MatMul", ["weights", "v"], ["y"], name="product"),
-    ]
-    model = _model(nodes, ["q", 32], [(name, TensorProto.FLOAT) for name in ("y", *also)])
-    for name, shape in (("k", [32, keys]), ("v", [keys, 32])):
-        model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
-    return model
+    nodes = (
+        "[scores] scores = MatMul(x, k)  [softmax] weights = Softmax<axis = -1>(scores)"
+        "  [product] y = MatMul(weights, v)"
+    )
+    results = ", ".join(f"float[] {name}" for name in ("y", *also))
+    return onnx_model(f"(float[q, 32] x, float[32, {keys}] k, float[{keys}, 32] v) => ({results}) {{ {nodes} }}")
 
 
 @pytest.mark.parametrize(

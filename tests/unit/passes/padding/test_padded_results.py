@@ -3,35 +3,32 @@ the CPU."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
+from tests.graphs.onnx_text import declared, onnx_model
 
 SHAPE, WEIGHT = (6, 11), (11, 7)
 
 
-def _padded_product(low: tuple[int, int], high: tuple[int, int], value: float) -> tuple[onnx.ModelProto, np.ndarray]:
-    """`pad(relu(x @ w))` and the weight."""
+def _padded_product(
+    low: tuple[int, int], high: tuple[int, int], value: float, turned: bool | None = None
+) -> tuple[onnx.ModelProto, np.ndarray]:
+    """`pad(relu(x @ w))`, with its other reader where it is said whether that is `turned`; and the weight."""
     rng = np.random.default_rng(17)
     w = rng.standard_normal(WEIGHT).astype(np.float32)
     pads = np.array([*low, *high], np.int64)
-    initializers = [
-        numpy_helper.from_array(a, n) for a, n in ((w, "w"), (pads, "pads"), (np.array(value, np.float32), "value"))
-    ]
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["p"]),
-        helper.make_node("Relu", ["p"], ["q"]),
-        helper.make_node("Pad", ["q", "pads", "value"], ["y"]),
-    ]
-    sizes = [SHAPE[0] + low[0] + high[0], WEIGHT[1] + low[1] + high[1]]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)
-    graph = helper.make_graph(
-        nodes, "g", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)], initializers
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), w
+    nodes = "p = MatMul(x, w)  q = Relu(p)  y = Pad(q, pads, value)"
+    results: dict[str, Sequence[int]] = {"y": [SHAPE[0] + low[0] + high[0], WEIGHT[1] + low[1] + high[1]]}
+    if turned is not None:
+        nodes += f"  r = Exp(q)  z = Transpose<perm = {[1, 0] if turned else [0, 1]}>(r)"
+        results["z"] = [WEIGHT[1], SHAPE[0]] if turned else [SHAPE[0], WEIGHT[1]]
+    text = f"({declared({'x': SHAPE})}) => ({declared(results)}) {{ {nodes} }}"
+    return onnx_model(text, w=w, pads=pads, value=np.float32(value)), w
 
 
 @pytest.mark.parametrize(("low", "high"), [((0, 0), (0, 3)), ((2, 0), (1, 0)), ((1, 2), (3, 1)), ((0, 1), (5, 0))])
@@ -48,15 +45,7 @@ def test_one_dispatch_writes_interior_and_border(low: tuple[int, int], high: tup
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_is_padded_is_read_beside_it(turned: bool):
     """One dispatch with the padded result and that of the other reader, which may write it turned."""
-    model, w = _padded_product((1, 2), (3, 1), 0.5)
-    graph = model.graph
-    graph.node.append(helper.make_node("Exp", ["q"], ["r"]))
-    graph.node.append(helper.make_node("Transpose", ["r"], ["z"], perm=[1, 0] if turned else [0, 1]))
-    graph.output.append(
-        helper.make_tensor_value_info(
-            "z", TensorProto.FLOAT, [WEIGHT[1], SHAPE[0]] if turned else [SHAPE[0], WEIGHT[1]]
-        )
-    )
+    model, w = _padded_product((1, 2), (3, 1), 0.5, turned)
     assert fuseline.compile(model, target="null").stats["dispatches"] == 1
     compiled = fuseline.compile(model, target="cpu", threads=2)
     assert compiled.stats["dispatches"] == 1 and compiled.stats["copies"] == 0

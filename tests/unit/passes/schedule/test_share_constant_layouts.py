@@ -22,7 +22,7 @@ from fuseline.targets.cpu.target import CpuTarget
 from fuseline.targets.target import Refusal
 from fuseline.weight_layouts import PackedLayout, digits_of, step_along
 from tests.draws import RNG
-from tests.graphs.onnx_text import element, onnx_model
+from tests.graphs.onnx_text import element_of, onnx_model
 
 ROWS, COLUMNS = 1501, 37
 """Rows that fill no whole number of panels."""
@@ -47,7 +47,7 @@ def _tied(
     **weights: NDArray[Any],
 ) -> onnx.ModelProto:
     """`gathers` beside the products of lines with all rows of the weight `table`."""
-    kind = element(dtype)
+    kind = element_of(dtype)
     weights.setdefault("table", _table(dtype))
     return onnx_model(
         f"({i}, {kind}[{lines}, {COLUMNS}] x) => ({kind}[{lines}, {ROWS}] y, {kind}{z})"

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 import fuseline
+from tests.graphs.onnx_text import declared, onnx_model
 
 Array = NDArray[Any]
 
@@ -35,19 +35,15 @@ def edges(shape: Sequence[int], dtype: str, generator: np.random.Generator, shar
 
 
 def model(
-    nodes: Sequence[onnx.NodeProto],
+    nodes: str,
     feeds: Mapping[str, Array],
     constants: Mapping[str, Array] | None = None,
     opset: int = 20,
 ) -> onnx.ModelProto:
     """A model of `nodes` that makes `y`."""
-    inputs = [
-        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in feeds.items()
-    ]
-    weights = [onnx.numpy_helper.from_array(a, n) for n, a in (constants or {}).items()]
-    graph = helper.make_graph(list(nodes), "g", inputs, [onnx.ValueInfoProto(name="y")], weights)
-    found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
-    return onnx.shape_inference.infer_shapes(found)
+    return onnx.shape_inference.infer_shapes(
+        onnx_model(f"({declared(feeds)}) => (y) {{ {nodes} }}", constants, opset=opset)
+    )
 
 
 def run(proto: onnx.ModelProto, feeds: Mapping[str, Array], target: str = "cpu") -> Array:
@@ -56,7 +52,7 @@ def run(proto: onnx.ModelProto, feeds: Mapping[str, Array], target: str = "cpu")
 
 
 def check(
-    nodes: Sequence[onnx.NodeProto],
+    nodes: str,
     feeds: Mapping[str, Array],
     constants: Mapping[str, Array] | None = None,
     *,

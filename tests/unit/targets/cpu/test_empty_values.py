@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx.helper import make_node
+
+from tests.graphs.onnx_text import call
 
 from .special_values import check, model, run
 
@@ -21,14 +22,14 @@ def random(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 )
 def test_reductions_of_nothing(op: str, shape: tuple[int, int]):
     """Sums are 0, products 1, maxima -inf, means NaN."""
-    check([make_node(op, ["x", "axes"], ["y"])], {"x": random(*shape)}, {"axes": np.array([1])})
+    check(f"y = {op}(x, axes)", {"x": random(*shape)}, {"axes": np.array([1])})
 
 
 @pytest.mark.parametrize(
     ("a", "b"), [((0, 4), (4, 5)), ((3, 0), (0, 5)), ((3, 4), (4, 0)), ((2, 0, 4), (4, 5)), ((2, 3, 0), (2, 0, 5))]
 )
 def test_contractions_of_nothing(a: tuple[int, ...], b: tuple[int, ...]):
-    check([make_node("MatMul", ["x", "z"], ["y"])], {"x": random(*a), "z": random(*b)})
+    check("y = MatMul(x, z)", {"x": random(*a), "z": random(*b)})
 
 
 @pytest.mark.parametrize(
@@ -36,27 +37,22 @@ def test_contractions_of_nothing(a: tuple[int, ...], b: tuple[int, ...]):
     [("MaxPool", {"kernel_shape": [2, 2]}), ("AveragePool", {"kernel_shape": [2, 2]}), ("GlobalAveragePool", {})],
 )
 def test_windows_over_no_images(op: str, attributes: dict[str, Any]):
-    found = run(
-        model([make_node(op, ["x"], ["y"], **attributes)], {"x": random(0, 3, 6, 6)}), {"x": random(0, 3, 6, 6)}
-    )
+    feeds = {"x": random(0, 3, 6, 6)}
+    found = run(model(call(op, "x", **attributes), feeds), feeds)
     assert found.shape == (0, 3, *((5, 5) if attributes else (1, 1)))
 
 
 @pytest.mark.parametrize("batch", [0, 1])
 def test_convolutions_of_no_images(batch: int):
     found = run(
-        model([make_node("Conv", ["x", "w"], ["y"])], {"x": random(batch, 8, 6, 6)}, {"w": random(16, 8, 3, 3)}),
+        model("y = Conv(x, w)", {"x": random(batch, 8, 6, 6)}, {"w": random(16, 8, 3, 3)}),
         {"x": random(batch, 8, 6, 6)},
     )
     assert found.shape == (batch, 16, 4, 4)
 
 
 def test_attention_without_keys():
-    nodes = [
-        make_node("MatMul", ["q", "k"], ["s"]),
-        make_node("Softmax", ["s"], ["p"]),
-        make_node("MatMul", ["p", "v"], ["y"]),
-    ]
+    nodes = "s = MatMul(q, k)  p = Softmax(s)  y = MatMul(p, v)"
     feeds = {"q": random(2, 3, 8), "k": random(2, 8, 0), "v": random(2, 0, 8)}
     np.testing.assert_array_equal(run(model(nodes, feeds), feeds), np.zeros((2, 3, 8), np.float32))
 
@@ -64,15 +60,15 @@ def test_attention_without_keys():
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1)])
 @pytest.mark.parametrize("op", ["Exp", "ReduceSum", "Transpose", "Identity"])
 def test_one_element(op: str, shape: tuple[int, ...]):
-    check([make_node(op, ["x"], ["y"])], {"x": random(*shape)})
+    check(f"y = {op}(x)", {"x": random(*shape)})
 
 
 @pytest.mark.parametrize("op", ["ReduceMin", "ReduceMax", "ReduceSum"])
 @pytest.mark.parametrize("largest", [0, 1])
 def test_the_place_of_an_extreme_as_a_scalar(op: str, largest: int):
     """A scatter whose result has no dimension: nothing is innermost there."""
-    nodes = [make_node("TopK", ["x", "k"], ["v", "i"], axis=-1, largest=largest)]
-    nodes.append(make_node(op, ["i", *(["axes"] if op == "ReduceSum" else [])], ["y"], keepdims=0))
+    nodes = f"v, i = TopK<axis = -1, largest = {largest}>(x, k)"
+    nodes += f"  y = {op}<keepdims = 0>({'i, axes' if op == 'ReduceSum' else 'i'})"
     constants = {"k": np.array([1])} | ({"axes": np.array([0])} if op == "ReduceSum" else {})
     check(nodes, {"x": random(7)}, constants)
 
@@ -81,5 +77,5 @@ def test_the_place_of_an_extreme_as_a_scalar(op: str, largest: int):
 def test_computed_images_of_nothing(shape: tuple[int, ...]):
     """An image that is computed, in the type that no minimal filtering takes: its boxes hold nothing."""
     weights = {"w": np.random.default_rng(3).standard_normal((4, 3, 3, 3))}
-    nodes = [make_node("Exp", ["x"], ["e"]), make_node("Conv", ["e", "w"], ["y"], pads=[1, 1, 1, 1])]
+    nodes = "e = Exp(x)  y = Conv<pads = [1, 1, 1, 1]>(e, w)"
     check(nodes, {"x": random(*shape).astype(np.float64)}, weights)

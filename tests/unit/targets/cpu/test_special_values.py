@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx.helper import make_node, np_dtype_to_tensor_dtype
+from onnx.helper import np_dtype_to_tensor_dtype
+
+from tests.graphs.onnx_text import attributes_of
 
 from .special_values import Array, check, edges
 
@@ -45,14 +47,14 @@ def generator(name: str) -> np.random.Generator:
 def test_functions_of_one_number(op: str, dtype: str):
     if (op, dtype) == ("Erf", "float64"):
         pytest.skip("the reference computes it in f32")
-    check([make_node(op, ["x"], ["y"])], {"x": edges((3, 67), dtype, generator(op), 0.4)})
+    check(f"y = {op}(x)", {"x": edges((3, 67), dtype, generator(op), 0.4)})
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("op", BINARY)
 def test_functions_of_two_numbers(op: str, dtype: str):
     g = generator(op)
-    check([make_node(op, ["x", "z"], ["y"])], {"x": edges((3, 67), dtype, g, 0.4), "z": edges((3, 67), dtype, g, 0.4)})
+    check(f"y = {op}(x, z)", {"x": edges((3, 67), dtype, g, 0.4), "z": edges((3, 67), dtype, g, 0.4)})
 
 
 @pytest.mark.parametrize("share", [0.02, 0.2])
@@ -61,7 +63,7 @@ def test_reductions(op: str, share: float):
     """Along rows and across them."""
     x = edges((6, 33), "float32", generator(op), share)
     for axis in (0, 1):
-        check([make_node(op, ["x", "axes"], ["y"])], {"x": x}, {"axes": np.array([axis])})
+        check(f"y = {op}(x, axes)", {"x": x}, {"axes": np.array([axis])})
 
 
 @pytest.mark.parametrize("last", [0, 1])
@@ -71,7 +73,7 @@ def test_reductions(op: str, share: float):
 def test_positions_of_extremes(dtype: str, op: str, axis: int, last: int):
     """A NaN is the extreme, as in the reference; onnxruntime passes over it."""
     x = edges((9, 41), dtype, generator(f"{op}{axis}{last}"), 0.1)
-    check([make_node(op, ["x"], ["y"], axis=axis, select_last_index=last)], {"x": x})
+    check(f"y = {op}<axis = {axis}, select_last_index = {last}>(x)", {"x": x})
 
 
 @pytest.mark.parametrize("op", ["Softmax", "Hardmax"])
@@ -79,7 +81,7 @@ def test_positions_of_extremes(dtype: str, op: str, axis: int, last: int):
 def test_rows(op: str, length: int):
     x = edges((12, length), "float32", generator(f"{op}{length}"), 0.03)
     x[3, 2:4] = np.nan
-    check([make_node(op, ["x"], ["y"])], {"x": x})
+    check(f"y = {op}(x)", {"x": x})
 
 
 @pytest.mark.parametrize("share", [0.003, 0.05])
@@ -89,8 +91,8 @@ def test_contractions(dtype: str, share: float):
     g = generator(dtype)
     pair = (edges((13, 37), dtype, g, share), edges((37, 29), dtype, g, share))
     x, z = (np.where(np.abs(a) > 1e30, np.copysign(np.inf, a), a).astype(dtype) for a in pair)
-    check([make_node("MatMul", ["x", "z"], ["y"])], {"x": x, "z": z})
-    check([make_node("MatMul", ["x", "z"], ["y"])], {"x": x}, {"z": z})
+    check("y = MatMul(x, z)", {"x": x, "z": z})
+    check("y = MatMul(x, z)", {"x": x}, {"z": z})
 
 
 def _pixels(shape: tuple[int, ...], g: np.random.Generator) -> Array:
@@ -114,7 +116,7 @@ def test_convolutions(name: str, where: str):
         )
         w.reshape(-1)[g.integers(0, w.size, 2)] = np.inf, np.nan
     # sums that cancel differ by more than their size allows: what is added hides it
-    nodes = [make_node("Conv", ["x", "w"], ["c"], **attributes), make_node("Add", ["c", "far"], ["y"])]
+    nodes = f"c = Conv{attributes_of(attributes)}(x, w)  y = Add(c, far)"
     check(nodes, {"x": x}, {"w": w, "far": np.array(100, np.float32)})
 
 
@@ -130,22 +132,22 @@ def test_windows(name: str, dtype: str):
         x = np.where(
             np.isfinite(x) & (np.abs(x) > 1e3), 3, np.where(np.isnan(x) | np.isinf(x), x, np.abs(x) + 1)
         ).astype(dtype)
-    check([make_node(op, ["x"], ["y"], **attributes)], {"x": x})
+    check(f"y = {op}{attributes_of(attributes)}(x)", {"x": x})
 
 
 def test_huge_arguments_of_a_sine_beside_a_nan():
     """A NaN in one lane does not keep another from the reduction that large arguments need."""
     x = np.array([np.nan, -1.7e308, 1e300, 3.0] * 5 + [1e22, np.inf, np.nan], np.float64)
     for op in ("Sin", "Cos", "Tan"):
-        check([make_node(op, ["x"], ["y"])], {"x": np.roll(x, 1)})
-        check([make_node(op, ["x"], ["y"])], {"x": x})
+        check(f"y = {op}(x)", {"x": np.roll(x, 1)})
+        check(f"y = {op}(x)", {"x": x})
 
 
 @pytest.mark.parametrize("op", ["LeakyRelu", "HardSigmoid", "Elu", "Selu"])
 def test_defaults_of_attributes_are_single_precision(op: str):
     """0.01 is not a number of f32: in f64 the difference shows."""
     x = np.random.default_rng(7).standard_normal((5, 31))
-    check([make_node(op, ["x"], ["y"])], {"x": x})
+    check(f"y = {op}(x)", {"x": x})
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64"])
@@ -157,13 +159,13 @@ def test_integers_wrap(op: str, dtype: str):
     z[z == 0] = 3
     if op in ("Div", "Mod") and dtype.startswith("i"):
         x[0, 0], z[0, 0] = np.iinfo(dtype).min, -1
-    check([make_node(op, ["x", "z"], ["y"])], {"x": x, "z": z})
+    check(f"y = {op}(x, z)", {"x": x, "z": z})
 
 
 @pytest.mark.parametrize("op", ["Abs", "Neg", "Sign"])
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
 def test_the_smallest_integer(op: str, dtype: str):
-    check([make_node(op, ["x"], ["y"])], {"x": edges((3, 67), dtype, generator(op), 0.5)})
+    check(f"y = {op}(x)", {"x": edges((3, 67), dtype, generator(op), 0.5)})
 
 
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
@@ -186,7 +188,7 @@ def test_casts_of_what_no_integer_is(source: str, to: str, target: str):
         )
     if (source, to) == ("float16", "uint32"):  # NumPy makes other numbers of these than of the same ones in f32
         x = np.where(np.isfinite(x), x, np.float16(-7))
-    check([make_node("Cast", ["x"], ["y"], to=np_dtype_to_tensor_dtype(np.dtype(to)))], {"x": x}, target=target)
+    check(f"y = Cast<to = {np_dtype_to_tensor_dtype(np.dtype(to))}>(x)", {"x": x}, target=target)
 
 
 def test_attention_with_rows_that_are_masked_whole():
@@ -194,9 +196,5 @@ def test_attention_with_rows_that_are_masked_whole():
     q, k, v = (g.standard_normal(s).astype(np.float32) for s in ((2, 2, 9, 8), (2, 2, 8, 11), (2, 2, 11, 8)))
     mask = np.where(g.random((2, 1, 9, 11)) < 0.5, -np.inf, 0).astype(np.float32)
     mask[0, 0, 3], v[1, 0, 4, 2] = -np.inf, np.inf
-    nodes = [
-        make_node("MatMul", ["q", "k"], ["s"]),
-        make_node("Add", ["s", "m"], ["t"]),
-        make_node("Softmax", ["t"], ["p"]),
-    ]
-    check([*nodes, make_node("MatMul", ["p", "v"], ["y"])], {"q": q, "k": k, "v": v, "m": mask})
+    nodes = "s = MatMul(q, k)  t = Add(s, m)  p = Softmax(t)  y = MatMul(p, v)"
+    check(nodes, {"q": q, "k": k, "v": v, "m": mask})

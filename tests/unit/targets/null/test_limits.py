@@ -13,7 +13,7 @@ from fuseline.errors import FuselineError
 from fuseline.report.explain import explain_model
 from fuseline.report.records import CompileRecord
 from fuseline.targets import create_target
-from tests.small_models import FLOAT, Builder
+from tests.graphs.onnx_builder import FLOAT, Builder
 
 LAYER = """
 name = "toy"

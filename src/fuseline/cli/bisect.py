@@ -13,6 +13,7 @@ from fuseline.cli.console import Progress, emit, note, progress, say
 from fuseline.cli.models import require_model
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.output import deliver, is_stdout, refuse_two_documents
+from fuseline.cli.plan_bisection import between_plans, require_second_plan
 from fuseline.cli.references import differs_from, feeds_without_code, options_of, require_file
 from fuseline.errors import FuselineError
 from fuseline.report.bisect_result import BisectResult, verdict
@@ -51,10 +52,15 @@ SEED = click.option("--seed", type=int, default=0, show_default=True, help="Seed
     help="What is looked for: a difference --against something, or the decision with which a run takes longer.",
 )
 @click.option(
+    "--from-plan",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A plan whose program is right, or fast: what --plan decides otherwise is searched.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Where a plan goes that forbids the guilty merge alone; - for standard output.",
+    help="Where a plan goes without the guilty merge, or decision, alone; - for standard output.",
 )
 @INPUTS
 @SEED
@@ -66,6 +72,7 @@ def bisect(
     model: Path,
     against: str,
     metric: str,
+    from_plan: Path | None,
     output: Path | None,
     inputs: tuple[str, ...],
     seed: int,
@@ -81,11 +88,17 @@ def bisect(
 
     A merge is confirmed by a plan that forbids it and nothing else. With -o that plan is written, to compile with:
     `fuseline compile MODEL --plan FILE`.
+
+    With --from-plan the search is between two plans: which split or join of groups, or which other choice, of --plan
+    makes the program wrong or slow where that of --from-plan is not.
     """
     require_model(model, "bisect")
     refuse_two_documents(output, as_json)
+    require_second_plan(from_plan, against, options)
     with progress(f"bisecting {model.name}") as report:
-        if metric == "time":
+        if from_plan is not None:
+            found = between_plans(model, from_plan, (against, metric), inputs, (seed, tolerance), options, told(report))
+        elif metric == "time":
             found = _slow(model, inputs, seed, options, report)
         else:
             found = _bisected(model, against, inputs, (seed, tolerance), options, report)
@@ -100,7 +113,8 @@ def bisect(
 def _write(found: BisectResult, output: Path) -> None:
     """Write the plan. Raises E0615 where it would not help, E0502 for a place that cannot be written."""
     if found.alone != "gone":
-        why = (found.alone_detail or "other merges show it too") if found.alone else "what does it is no merge"
+        others = "other decisions show it too" if found.plans else "other merges show it too"
+        why = (found.alone_detail or others) if found.alone else "what does it is no merge"
         fuel = " ".join(f"--fuel {kind}={number - (kind == found.lacking)}" for kind, number in found.fuel.items())
         hint = f"compile with {fuel} instead" if fuel else "`fuseline reduce` makes a small model for a report"
         raise FuselineError("E0615", why, node=str(output), hint=hint)
@@ -117,10 +131,11 @@ def _slow(model: Path, inputs: tuple[str, ...], seed: int, options: dict[str, An
     require_file(model)
     made = options_of(model, options, None)
     clock = clock_of(feeds_without_code(model, made, inputs, seed), made.threads)
-    return slow_result(Question(str(model), model, made, Anything(), "time", _told(report)), clock)
+    return slow_result(Question(str(model), model, made, Anything(), "time", told(report)), clock)
 
 
-def _told(report: Progress) -> Callable[[str, int], object]:
+def told(report: Progress) -> Callable[[str, int], object]:
+    """Tells of each run what is tried."""
     return lambda what, runs: report(f"run {runs + 1}: {what}", 0, 0)
 
 
@@ -137,4 +152,4 @@ def _bisected(
     require_file(model)
     made = options_of(model, options, None)
     criterion: Criterion = differs_from(model, against, inputs, choices, made)
-    return Bisection(Question(str(model), model, made, criterion, against, _told(report))).result()
+    return Bisection(Question(str(model), model, made, criterion, against, told(report))).result()

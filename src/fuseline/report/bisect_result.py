@@ -12,8 +12,10 @@ class Culprit(msgspec.Struct, frozen=True, kw_only=True):
 
     `kind`: `fusion` (a merge, `what` is its rule), `kernel` (a family), `rewrite` (a fold of `canonicalize`), `pass`
     (one that could be left out), `needed-pass` (one that could not), `frontend` (the model as it was read),
-    `plain-kernel` (the code of a dispatch without any choice), `schedule` (no dispatch by itself). `ops` are structural
-    ids, or names of ops, `nodes` the source nodes behind them.
+    `plain-kernel` (the code of a dispatch without any choice), `schedule` (no dispatch by itself). Between two plans:
+    `split`, `join`, `regroup` (of groups), `apart`, `may-meet` (what only one of them forbids), `choice` (what it says
+    beside groups), `family` (the kernels of what a change of groups made). `ops` are structural ids, or names of ops,
+    `nodes` the source nodes behind them.
     """
 
     kind: str
@@ -31,7 +33,10 @@ class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Of a merge `alone` says what a compile shows that a plan keeps from this merge and from nothing else: `gone`,
     `there`, `refused` (no program, `alone_detail` is why); empty where no merge does it. `plan` is the text of that
-    plan, empty where there is no program."""
+    plan, empty where there is no program.
+
+    `plans` are the files of two plans between which was searched: `decisions` counts what the second decides otherwise,
+    `alone` and `plan` are about the second without what was found."""
 
     model: str
     criterion: str
@@ -44,12 +49,20 @@ class BisectResult(msgspec.Struct, frozen=True, kw_only=True):
     alone: str = ""
     alone_detail: str = ""
     plan: str = ""
+    plans: list[str] = msgspec.field(default_factory=list[str])
 
 
 _ALONE = {
     "gone": "A plan that forbids this merge alone: gone",
     "there": "A plan that forbids this merge alone: still there, other merges show it too",
     "refused": "No plan forbids this merge alone",
+    "": "",
+}
+
+_ALONE_OF_PLANS = {
+    "gone": "The second plan without this decision: gone",
+    "there": "The second plan without this decision: still there, other decisions show it too",
+    "refused": "The second plan without this decision is none",
     "": "",
 }
 
@@ -62,20 +75,31 @@ _WORDS = {
     "frontend": "reading the model: {what}",
     "plain-kernel": "the plain kernel of {what}",
     "schedule": "the schedule: {what}",
+    "split": "splitting {what}",
+    "join": "joining {what}",
+    "regroup": "regrouping {what}",
+    "apart": "keeping apart {what}",
+    "may-meet": "no longer keeping apart {what}",
+    "choice": "the choice {what}",
+    "family": "the kernel of family {what}, where a plain loop nest is right,",
 }
+
+_NAMED = ("split", "join", "regroup", "apart", "may-meet", "choice", "family")
+"""What says in `what` which ops it is about, or is said with something that does."""
 
 
 def verdict(result: BisectResult) -> str:
     """One paragraph."""
     words = [_told(culprit) for culprit in result.culprits]
     cause = "; with it ".join(words)
-    found = f"{result.shown}. What does it: {cause}."
+    between = f" of what {result.plans[1]} decides otherwise than {result.plans[0]}" if result.plans else ""
+    found = f"{result.shown}. What does it{between}: {cause}."
     if result.fuel:
         given = " ".join(f"--fuel {kind}={count}" for kind, count in result.fuel.items())
         found += f" {given} shows it, one less of {result.lacking} does not."
     if result.alone:
         detail = f" ({result.alone_detail})" if result.alone_detail else ""
-        found += f" {_ALONE[result.alone]}{detail}."
+        found += f" {(_ALONE_OF_PLANS if result.plans else _ALONE)[result.alone]}{detail}."
     runs = plural(result.runs, "run")
     return f"{found} Found in {runs} among {plural(result.decisions, 'decision')}."
 
@@ -83,7 +107,7 @@ def verdict(result: BisectResult) -> str:
 def _told(culprit: Culprit) -> str:
     about = _WORDS[culprit.kind].format(what=culprit.what, number=culprit.number)
     places = [
-        *([f"on {', '.join(culprit.ops)}"] if culprit.ops else []),
+        *([f"on {', '.join(culprit.ops)}"] if culprit.ops and culprit.kind not in _NAMED else []),
         *([f"from {shortened(culprit.nodes, 6)}"] if culprit.nodes else []),
         *([culprit.detail] if culprit.detail else []),
     ]

@@ -73,6 +73,10 @@ def test_a_compile_that_fails_is_looked_into(model: Path, capsys: pytest.Capture
         (["bisect", "none.onnx"], "E0101"),
         (["bisect", "m.fuse"], "E0501"),
         (["bisect", "MODEL", "--against", "no-such-command-here"], "E0501"),
+        (["bisect", "MODEL", "--against", "other.plan"], "E0501"),
+        (["bisect", "MODEL", "--from-plan", "MODEL"], "E0501"),
+        (["bisect", "MODEL", "--from-plan", "no-such.plan", "--plan", "MODEL"], "E0501"),
+        (["bisect", "MODEL", "--from-plan", "MODEL", "--plan", "MODEL"], "E0701"),
         (["compile", "MODEL", "--fuel", "fusion"], "E0501"),
         (["compile", "MODEL", "--fuel", "luck=3"], "E0501"),
     ],
@@ -166,3 +170,47 @@ def test_no_plan_where_no_merge_does_it(model: Path, tmp_path: Path, capsys: pyt
     assert "E0615" in told and "no merge" in told and not plan.exists()
     assert main(["bisect", str(model), "--json", "-o", "-"]) == 2
     assert "E0501" in capsys.readouterr().out
+
+
+def _plans(chain: Path) -> tuple[Path, Path]:
+    """Each op alone, and as a compile fuses."""
+    paths = chain.with_name("none.plan"), chain.with_name("whole.plan")
+    for path, level in zip(paths, ("none", "default"), strict=True):
+        assert main(["compile", str(chain), "--emit", "plan", "-o", str(path), "--fusion", level]) == 0
+    return paths
+
+
+def test_between_two_plans_the_decision_is_named(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    none, whole = _plans(chain)
+    around = chain.with_name("around.plan")
+    words = ["bisect", chain, "--against", "interpreter", "--plan", whole, "--from-plan", none]
+    capsys.readouterr()
+    with wrong_merge("next", "round"):
+        found = _document(capsys, *words, "-o", around)
+        assert main(["bisect", str(chain), "--against", "interpreter", "--plan", str(around)]) == 1
+        assert "E0614" in capsys.readouterr().err
+    (culprit,) = found["culprits"]
+    assert culprit["kind"] == "join" and {"next", "round"} <= set(culprit["nodes"])
+    assert found["plans"] == [str(none), str(whole)] and found["alone"] == "gone" and not found["fuel"]
+    assert around.read_text() == found["plan"] and "without the decision" in found["plan"]
+
+
+def test_between_two_plans_a_command_and_time_tell(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    none, whole = map(str, _plans(chain))
+    capsys.readouterr()
+    assert main(["bisect", str(chain), "--against", "false", "--plan", whole, "--from-plan", none]) == 1
+    assert "leave --from-plan out" in capsys.readouterr().err
+    assert main(["bisect", str(chain), "--against", "true", "--plan", whole, "--from-plan", whole]) == 1
+    assert "E0614" in capsys.readouterr().err
+
+    def clock(artifacts: Sequence[Any]) -> list[np.ndarray]:
+        return [np.full(9, float(len(artifact.program.steps))) for artifact in artifacts]
+
+    with mock.patch.object(slow, "clock_of", lambda feeds, threads: clock):
+        found = _document(
+            capsys, "bisect", chain, "--metric", "time", "--plan", none, "--from-plan", whole, "--threads", 1
+        )
+        assert (
+            found["culprits"][0]["kind"] == "split" and found["alone"] == "gone" and "times as long" in found["shown"]
+        )
+        assert main(["bisect", str(chain), "--metric", "time", "--plan", whole, "--from-plan", none]) == 1

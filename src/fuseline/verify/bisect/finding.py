@@ -63,7 +63,7 @@ def slow_result(question: Question, clock: Clock) -> BisectResult:
     )
 
 
-def _slow_alone(trials: Trials, found: Slow, clock: Clock) -> tuple[dict[str, str], int]:
+def _slow_alone(trials: Trials, found: Slow, clock: Clock) -> tuple[dict[str, Any], int]:
     """What a run takes without the merge alone, as fields of a result, and how many programs that took."""
     if found.decision.kind != "fusion":
         return {}, 0
@@ -73,7 +73,7 @@ def _slow_alone(trials: Trials, found: Slow, clock: Clock) -> tuple[dict[str, st
     return _alone(without, gone), 1
 
 
-def _alone(without: WithoutMerge, gone: bool) -> dict[str, str]:
+def _alone(without: WithoutMerge, gone: bool) -> dict[str, Any]:
     alone = "refused" if without.refused else "gone" if gone else "there"
     detail = without.refused or without.outcome.shown
     return {"alone": alone, "alone_detail": detail, "plan": without.plan}
@@ -99,7 +99,7 @@ class Bisection:
             raise FuselineError("E0614", "the program shows no difference", node=self._question.name, hint=hint)
         found = guilty(self._trials)
         culprits = self._without_fuel() if found is None else self._culprits(found)
-        alone = {} if found is None else self._without_merge(found)
+        alone: dict[str, Any] = {} if found is None else self._without_merge(found)
         return BisectResult(
             model=self._question.name,
             criterion=self._question.words,
@@ -142,7 +142,7 @@ class Bisection:
         kernel = first_of(self._trials, "kernel", found.limits)
         return [_culprit(kernel.decision), merge]
 
-    def _without_merge(self, found: Guilty) -> dict[str, str]:
+    def _without_merge(self, found: Guilty) -> dict[str, Any]:
         """What the program shows without this merge alone, as fields of a result."""
         if found.decision.kind != "fusion":
             return {}

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fuseline.ir.fuel import Decision
-from fuseline.verify.bisect.trial import Trials
+from fuseline.verify.bisect.halving import halved
+from fuseline.verify.bisect.trial import Tried
 
 ORDER = ("fusion", "kernel", "rewrite", "pass")
 """In which order kinds are turned off, each with those before it: what is left on then is still at fault."""
@@ -24,7 +25,7 @@ class Guilty(NamedTuple):
     shown: str
 
 
-def guilty(trials: Trials) -> Guilty | None:
+def guilty(trials: Tried) -> Guilty | None:
     """The decision with which a program becomes wrong; None where it is wrong without any. The program with all of them
     is wrong."""
     off: dict[str, int] = {}
@@ -36,16 +37,11 @@ def guilty(trials: Trials) -> Guilty | None:
     return None
 
 
-def first_of(trials: Trials, kind: str, off: Mapping[str, int]) -> Guilty:
+def first_of(trials: Tried, kind: str, off: Mapping[str, int]) -> Guilty:
     """The first decision of `kind` with which it shows, other kinds limited to `off`: with all of them it does, without
     any it does not."""
-    right, wrong = 0, len(trials(off).of_kind(kind))
-    while wrong - right > 1:
-        middle = (right + wrong) // 2
-        if trials({**off, kind: middle}).shown:
-            wrong = middle
-        else:
-            right = middle
+    count = len(trials(off).of_kind(kind))
+    _, wrong = halved(lambda number: bool(trials({**off, kind: number}).shown), 0, count)
     limits = {**off, kind: wrong}
     outcome = trials(limits)
     return Guilty(outcome.of_kind(kind)[wrong - 1], limits, outcome.shown)

@@ -18,7 +18,7 @@ import numpy as np
 from fuseline.ir.fuel import Decision
 from fuseline.runtime import Session
 from fuseline.runtime.artifact import Artifact
-from fuseline.verify.bisect.trial import Trials
+from fuseline.verify.bisect.trial import Tried
 from fuseline.verify.measure import Ratio, interleaved, paired_ratio
 
 KINDS = ("fusion", "kernel", "pass")
@@ -59,9 +59,9 @@ def clock_of(feeds: Mapping[str, np.ndarray], threads: int | None, rounds: int =
     return clock
 
 
-def slow_decision(trials: Trials, clock: Clock) -> Slow | None:
-    """The decision that costs most time; None where none costs any that can be told from noise."""
-    rises = [rise for kind in KINDS if (rise := _scanned(trials, clock, kind)) is not None]
+def slow_decision(trials: Tried, clock: Clock, kinds: Sequence[str] = KINDS) -> Slow | None:
+    """The decision of these kinds that costs most time; None where none costs any that can be told from noise."""
+    rises = [rise for kind in kinds if (rise := _scanned(trials, clock, kind)) is not None]
     if not rises:
         return None
     rise = _narrowed(trials, clock, max(rises, key=lambda one: one.ratio.low))
@@ -78,7 +78,7 @@ def costs_time(clock: Clock, before: Artifact, after: Artifact) -> bool:
     return paired_ratio(times[1], times[0]).low >= LEAST
 
 
-def _scanned(trials: Trials, clock: Clock, kind: str) -> _Rise | None:
+def _scanned(trials: Tried, clock: Clock, kind: str) -> _Rise | None:
     """Between which prefixes of the decisions of a kind time rises most, and surely."""
     count = len(trials({}).of_kind(kind))
     points = [point for point in sorted({count * i // POINTS for i in range(POINTS + 1)})]
@@ -94,7 +94,7 @@ def _scanned(trials: Trials, clock: Clock, kind: str) -> _Rise | None:
     return best if best is not None and best.ratio.low >= LEAST else None
 
 
-def _narrowed(trials: Trials, clock: Clock, rise: _Rise) -> _Rise:
+def _narrowed(trials: Tried, clock: Clock, rise: _Rise) -> _Rise:
     """The half in which time rises more, again and again; where neither does surely, what there is."""
     while rise.high - rise.low > 1:
         middle = (rise.low + rise.high) // 2
@@ -112,7 +112,7 @@ def _narrowed(trials: Trials, clock: Clock, rise: _Rise) -> _Rise:
     return rise
 
 
-def _ratio(trials: Trials, clock: Clock, kind: str, low: int, high: int) -> Ratio:
+def _ratio(trials: Tried, clock: Clock, kind: str, low: int, high: int) -> Ratio:
     before, after = trials({kind: low}).artifact, trials({kind: high}).artifact
     if before is None or after is None:
         return Ratio(1.0, 1.0, 1.0)

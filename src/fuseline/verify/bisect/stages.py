@@ -17,6 +17,7 @@ from fuseline.pipeline import phases_of
 from fuseline.source_program import prepare
 from fuseline.targets import create_target
 from fuseline.targets.interpreter import Interpreter
+from fuseline.verify.bisect.halving import halved
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +62,4 @@ class Stages:
 def first_wrong(stages: Stages, shows: Any) -> int:
     """The number of the first pass behind which `shows` tells of a stage that it is wrong; all together are, and the
     program as it was read is not."""
-    right, wrong = 0, len(stages.steps)
-    while wrong - right > 1:
-        middle = (right + wrong) // 2
-        if shows(stages.behind(middle)):
-            wrong = middle
-        else:
-            right = middle
-    return wrong - 1
+    return halved(lambda count: bool(shows(stages.behind(count))), 0, len(stages.steps))[1] - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from fuseline.border import coded
 from fuseline.compilation import compile_program
@@ -21,16 +21,25 @@ Limits = Mapping[str, int]
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What a program with this fuel shows (empty: nothing), the decisions that made it, whether there is one, and it
-    itself, where trials keep programs."""
+    itself, where trials keep programs; `records` is its record as JSON bytes."""
 
     shown: str
     decisions: Sequence[Decision]
     artifact: Artifact | None
     compiled: bool = True
+    records: bytes = b""
 
     def of_kind(self, kind: str) -> list[Decision]:
         """The decisions of a kind, in order."""
         return [one for one in self.decisions if one.kind == kind]
+
+
+class Tried(Protocol):
+    """Outcomes by how many decisions of each kind may be made."""
+
+    def __call__(self, limits: Limits) -> Outcome:
+        """The outcome where kinds that are named have a limit."""
+        ...
 
 
 class Trials:
@@ -72,7 +81,8 @@ class Trials:
             fuel = Fuel(dict(limits))
             shown, artifact = judged(lambda: self.compile_once(fuel), self._criterion)
             kept = artifact if self._keeps else None
-            self._known[key] = Outcome(shown, tuple(fuel.spent), kept, artifact is not None)
+            records = b"" if artifact is None else bytes(artifact.records)
+            self._known[key] = Outcome(shown, tuple(fuel.spent), kept, artifact is not None, records)
         return self._known[key]
 
     def compile_once(self, fuel: Fuel) -> Artifact:

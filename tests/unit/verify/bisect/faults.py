@@ -94,6 +94,22 @@ def wrong_merge(first: str, second: str) -> Generator[None]:
 
 
 @contextmanager
+def wrong_apart(first: str, second: str) -> Generator[None]:
+    """Where the first op of `first` has a dispatch without an op of `second`, it is broken: code that is right only
+    together with what follows."""
+    plain: Any = form_dispatch_regions._wrap  # pyright: ignore[reportPrivateUsage]
+
+    def wrap(group: Any, *rest: Any) -> None:
+        names = {name for node in group.members for name in node.nodes}
+        if first in names and second not in names:
+            break_body(next(node.op for node in group.members if first in node.nodes))
+        plain(group, *rest)
+
+    with mock.patch.object(form_dispatch_regions, "_wrap", wrap):
+        yield
+
+
+@contextmanager
 def wrong_family(name: str, change: Callable[[str], str]) -> Generator[None]:
     """The code of kernel family `name` is changed as text; it has a symbol of its own, so that no cache has it."""
     of: dict[int, str] = {}

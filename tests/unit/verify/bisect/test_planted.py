@@ -7,62 +7,26 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import cache
 from typing import Any
 from unittest import mock
 
-import numpy as np
-import onnx
 import pytest
 
-from fuseline.compile_options import CompileOptions
 from fuseline.frontends.onnx import importer
 from fuseline.frontends.onnx.registry import lowering_of
 from fuseline.ir.fuel import KINDS
 from fuseline.passes.fusion.plan import id_of, parse_plan
 from fuseline.report.bisect_result import BisectResult, verdict
-from fuseline.verify.bisect.criterion import Differs
-from fuseline.verify.bisect.finding import Bisection, Question
+from fuseline.verify.bisect.finding import Bisection
 from fuseline.verify.bisect.trial import Trials
-from fuseline.verify.check.original import Original
-from tests.graphs.onnx_text import onnx_model
 from tests.unit.verify.bisect.faults import wrong_family, wrong_fold, wrong_merge, wrong_pass
-
-TEXT = """(float[1, 8, 12, 12] x) => (z) {
-    [conv] p = Conv<pads = [1, 1, 1, 1]>(x, f) [relu] r = Relu(p)
-    [conv2] q = Conv<pads = [1, 1, 1, 1]>(r, f) [plus] a = Add(q, r) [twice] a2 = Mul(a, a)
-    [pool] m = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(a2) [flat] fl = Flatten(m)
-    [fc] y = MatMul(fl, w) [bias] b = Add(y, c) [bend] t = Tanh(b) [scale] s = Mul(t, d) [soft] z = Softmax(s)
-}"""
-MORE_CHANNELS = """(float[1, 32, 24, 24] x) => (z) {
-    [conv] p = Conv<pads = [1, 1, 1, 1]>(x, g) [bend] z = Tanh(p)
-}"""
-
-DENSE = "(float[33, 16] x) => (z) { [fc] p = MatMul(x, h) [bend] z = Tanh(p) }"
-WEIGHTS = {"f": (8, 8, 3, 3), "w": (200, 10), "c": (10,), "d": (1, 10), "g": (32, 32, 3, 3), "h": (16, 24)}
-
-
-def _small(*shape: int) -> np.ndarray:
-    return (0.1 * np.random.default_rng(len(shape)).standard_normal(shape)).astype(np.float32)
-
-
-@cache
-def _question(text: str) -> Question:
-    used = {name: _small(*shape) for name, shape in WEIGHTS.items() if re.search(rf", {name}\)", text)}
-    model: onnx.ModelProto = onnx_model(text, used, opset=13)
-    options = CompileOptions(threads=2)
-    feeds = {"x": _small(*(dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim)) * 10}
-    original = Original(model, options)
-    exact = original.run(feeds)
-    expected = original.in_own_types(exact, feeds)
-    differs = Differs(feeds, "float64", expected, 1e-4, lambda: (exact, list(original.noisy_runs(feeds))))
-    return Question("m.onnx", model, options, differs, "interpreter")
+from tests.unit.verify.bisect.questions import DENSE, MORE_CHANNELS, TEXT, question
 
 
 def _found(fault: AbstractContextManager[Any], text: str = TEXT) -> BisectResult:
-    question = _question(text)  # what is right is known before anything is wrong
+    asked = question(text)  # what is right is known before anything is wrong
     with fault:
-        found = Bisection(question).result()
+        found = Bisection(asked).result()
     assert found.runs <= 2 * math.log2(found.decisions) + 10, found
     assert found.shown and verdict(found)
     return found
@@ -148,8 +112,8 @@ def test_a_kernel_that_ends_the_process() -> None:
 
 @pytest.mark.parametrize("text", [TEXT, MORE_CHANNELS, DENSE])
 def test_a_program_is_right_without_any_decision_that_could_be_left_out(text: str) -> None:
-    question = _question(text)
-    trials = Trials(question.source, question.options, question.criterion)
+    asked = question(text)
+    trials = Trials(asked.source, asked.options, asked.criterion)
     outcome = trials(dict.fromkeys(KINDS, 0))
     assert outcome.compiled and not outcome.shown and not outcome.decisions
     assert trials(dict.fromkeys(KINDS, 0)) is outcome and trials.runs == 1
@@ -158,11 +122,11 @@ def test_a_program_is_right_without_any_decision_that_could_be_left_out(text: st
 def test_a_node_that_is_read_wrongly() -> None:
     """Tanh is lowered as a sigmoid; what is right must be told by another runtime."""
     pytest.importorskip("onnxruntime")
-    question = _question(DENSE)
+    asked = question(DENSE)
 
     def wrong(domain: str, op_type: str, version: int) -> Any:
         return lowering_of(domain, "Sigmoid" if op_type == "Tanh" else op_type, version)
 
     with mock.patch.object(importer, "lowering_of", wrong):
-        (culprit,) = Bisection(question).result().culprits
+        (culprit,) = Bisection(asked).result().culprits
     assert (culprit.kind, culprit.what, culprit.nodes) == ("frontend", "Tanh", ["bend"])

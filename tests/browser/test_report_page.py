@@ -92,6 +92,49 @@ def test_boxes_fold_and_open_and_edges_say_why(browser: Any, pages: Path) -> Non
     assert "They do not share a dispatch" in page.text("#details")
 
 
+@pytest.mark.parametrize("key", [ENTER, " "])
+def test_an_edge_says_why_by_keyboard(browser: Any, pages: Path, key: str) -> None:
+    """Tab reaches it, its name is what it leads from and to and why, a key selects it, Escape comes back to it."""
+    page = Page(browser, pages / "one.html", "view=graph&side=0&pick=")
+    reached = "return document.activeElement.matches('.edge.missed')"
+    browser.execute_script("document.querySelector('.graph[data-graph^=dispatches] svg').focus()")
+    for _ in range(len(page.all("[tabindex]"))):
+        if browser.execute_script(reached):
+            break
+        page.press("\ue004")
+    edge = browser.switch_to.active_element
+    assert edge.aria_role == "button"
+    picked, name = edge.get_attribute("data-pick"), edge.accessible_name
+    page.press(key)
+    page.until(lambda: "They do not share a dispatch" in page.text("#details"))
+    assert name.startswith(f"{page.text('#details h2')}: missed ")
+    assert page.text("#details .decision a[href*='reason']") in name
+    page.press("\ue00c")
+    page.until(lambda: browser.switch_to.active_element.get_attribute("data-pick") == picked)
+    page.until(lambda: not page.all("#details h2"))
+    assert page.problems() == []
+
+
+def test_only_edges_with_an_action_take_the_focus(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html", "view=graph&side=0&pick=")
+    for edge in page.all(".edge"):
+        takes = edge.get_attribute("data-pick") is not None
+        assert (edge.get_attribute("tabindex") == "0") == takes
+        assert not takes or " → " in edge.accessible_name
+
+
+def test_a_box_that_is_opened_keeps_the_focus(browser: Any, pages: Path) -> None:
+    page = Page(browser, pages / "one.html", "view=graph&side=0&pick=")
+    box = page.one(".graph[data-graph^='dispatches'] .box[data-pick^='dispatch']")
+    name = box.get_attribute("data-box")
+    box.send_keys(" ")
+    around = "return document.activeElement.closest('[data-cluster]')?.dataset.cluster ?? null"
+    page.until(lambda: browser.execute_script(around) == name)
+    assert browser.switch_to.active_element.aria_role == "button"
+    page.press(ENTER)
+    page.until(lambda: browser.switch_to.active_element.get_attribute("data-box") == name)
+
+
 def test_a_dispatch_marks_its_nodes_in_the_model(browser: Any, pages: Path) -> None:
     page = Page(browser, pages / "one.html", "view=graph&side=0&pick=")
     page.click(".graph[data-graph^='sources'] button:nth-of-type(2)")

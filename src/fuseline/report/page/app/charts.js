@@ -34,7 +34,7 @@ function dot(shown, one, x, y) {
   const pick = `dispatch:${one.name}`;
   const choose = () => go({ pick });
   const words = `${one.label}: ${seconds(timeOf(one))}, ${roofText(shown, one)}`;
-  return draw("circle", { cx: x, cy: y, r: radius, tabindex: 0, role: "button", "aria-label": words, "data-pick": pick, class: pick === place.pick ? "selected" : "", click: choose, keydown: (event) => { if (event.key === "Enter") choose(); } }, draw("title", {}, words));
+  return draw("circle", { cx: x, cy: y, r: radius, tabindex: 0, role: "button", "aria-label": words, "data-pick": pick, class: pick === place.pick ? "selected" : "", click: choose, keydown: (event) => pressed(event, choose) }, draw("title", {}, words));
 }
 
 /** The decades around all values. */

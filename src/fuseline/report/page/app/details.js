@@ -102,6 +102,11 @@ function endName(nodes, id) {
   return shortNames(nodes, 2) || id;
 }
 
+/** What an edge leads from and to, by the source nodes behind its ops. */
+function edgeEnds(edge) {
+  return `${endName(edge.producer_nodes, edge.producer)} → ${endName(edge.consumer_nodes, edge.consumer)}`;
+}
+
 function adviceOf(edge) {
   const superseded = edge.verdict === "superseded" ? "force the two together in a plan (compile --emit plan, edit force, compile --plan)" : undefined;
   const words = edge.verdict === "fused" ? undefined : superseded ?? report.advice[edge.code];
@@ -124,7 +129,7 @@ function ofEdge(shown, name) {
   const where = [producer, consumer].map((id) => (home(id) ? link(`dispatch:${home(id).name}`, home(id).label) : "no dispatch"));
   const together = home(producer) && home(producer) === home(consumer);
   const words = together ? ["They share ", where[0], "."] : ["They do not share a dispatch: ", where[0], " and ", where[1], "."];
-  return [el("h2", {}, `${endName(found[0].producer_nodes, producer)} → ${endName(found[0].consumer_nodes, consumer)}`), el("p", { class: "dim" }, `${producer} → ${consumer}`), el("p", {}, words), ...found.map((edge) => edgeLines(shown, edge)), ...(together ? [] : reasonText(found[0].code))];
+  return [el("h2", {}, edgeEnds(found[0])), el("p", { class: "dim" }, `${producer} → ${consumer}`), el("p", {}, words), ...found.map((edge) => edgeLines(shown, edge)), ...(together ? [] : reasonText(found[0].code))];
 }
 
 function reasonText(code) {

@@ -33,3 +33,10 @@ function show(element, ...children) {
 function link(pick, text) {
   return el("a", { class: "pick", href: `#${hashOf({ ...place, pick })}` }, text);
 }
+
+/** Enter and space do what a click does. */
+function pressed(event, act) {
+  if (event.key !== "Enter" && event.key !== " ") return;
+  event.preventDefault();
+  act();
+}

@@ -17,10 +17,12 @@ function graphOf({ key, title, tree, edges }) {
   function redraw(keep = false) {
     const seen = visible(tree, open);
     const placed = placed_(seen, lifted(edges, seen.boxOf));
+    const focused = focusedIn(canvas);
     show(count, `${seen.boxes.length} boxes, ${placed.edges.length} edges`);
     canvas.replaceChildren(...clusters(placed, toggle), ...lines(placed, key), ...boxes(placed, toggle));
     if (!keep) fit(view, placed, drawing);
     mark(canvas);
+    focusAgain(canvas, focused);
   }
   function toggle(id) {
     if (open.has(id)) open.delete(id);
@@ -41,6 +43,18 @@ function graphOf({ key, title, tree, edges }) {
   redraw();
   made.mark = () => { if (revealPicked(tree, open)) redraw(true); mark(canvas); };
   return made;
+}
+
+/** What of a drawing has the focus, so that it has it again when all is drawn anew: a box that is opened becomes a cluster, and the other way round. */
+function focusedIn(canvas) {
+  const element = canvas.contains(document.activeElement) ? document.activeElement.closest("[data-box], [data-cluster], [data-edge]") : null;
+  return element && { id: element.dataset.box ?? element.dataset.cluster, edge: element.dataset.edge };
+}
+
+function focusAgain(canvas, focused) {
+  if (!focused) return;
+  const again = [...canvas.querySelectorAll("[data-box], [data-cluster], [data-edge]")].find((one) => (focused.edge ? one.dataset.edge === focused.edge : (one.dataset.box ?? one.dataset.cluster) === focused.id));
+  (again?.querySelector("[tabindex]") ?? again)?.focus();
 }
 
 /** Open the groups around what is selected; whether that changed anything. */
@@ -160,18 +174,21 @@ function cut(text, most) {
 function clusters(placed, toggle) {
   return placed.clusters.map((one) => draw("g", { class: "cluster", "data-cluster": one.id },
     draw("rect", { x: one.x - one.width / 2, y: one.y - one.height / 2, width: one.width, height: one.height, rx: 6 }),
-    draw("text", { x: one.x - one.width / 2 + 5, y: one.y - one.height / 2 + 12, click: () => toggle(one.id), role: "button", tabindex: 0, keydown: (event) => { if (event.key === "Enter") toggle(one.id); } }, `▾ ${one.label}`)));
+    draw("text", { x: one.x - one.width / 2 + 5, y: one.y - one.height / 2 + 12, click: () => toggle(one.id), role: "button", tabindex: 0, "aria-expanded": "true", "aria-label": one.label, keydown: (event) => pressed(event, () => toggle(one.id)) }, `▾ ${one.label}`)));
 }
 
+/** Edges; one that decisions were made about is a button that says why. */
 function lines(placed, key) {
   return placed.edges.map((one) => {
     const decisions = one.edges.map((edge) => edge.decision).filter(Boolean);
     const path = one.points.map((point, number) => `${number === 0 ? "M" : "L"}${point.x.toFixed(1)} ${point.y.toFixed(1)}`).join("");
+    const shapes = [draw("path", { class: "line", d: path, "marker-end": `url(#tip-${key})` }), draw("path", { class: "hit", d: path })];
     const first = decisions.find((decision) => decision.verdict === "missed") ?? decisions[0];
-    const pick = first ? edgePick(first) : undefined;
-    const words = first ? `${first.verdict} ${first.code}: ${first.detail}` : "";
-    return draw("g", { class: `edge ${first ? first.verdict : ""}`, "data-pick": pick, click: () => pick && go({ pick }) },
-      draw("title", {}, words), draw("path", { class: "line", d: path, "marker-end": `url(#tip-${key})` }), draw("path", { class: "hit", d: path }));
+    if (!first) return draw("g", { class: "edge" }, shapes);
+    const act = () => go({ pick: edgePick(first) });
+    const words = `${edgeEnds(first)}: ${first.verdict}${first.verdict === "fused" ? "" : ` ${first.code}`}${first.detail ? `: ${first.detail}` : ""}${decisions.length > 1 ? ` (and ${decisions.length - 1} more)` : ""}`;
+    return draw("g", { class: `edge button ${first.verdict}`, "data-pick": edgePick(first), "data-edge": `${one.from} ${one.to}`, tabindex: 0, role: "button", "aria-label": words, click: act, keydown: (event) => pressed(event, act) },
+      draw("title", {}, words), shapes);
   });
 }
 
@@ -226,6 +243,6 @@ registerView("graph", "Graph", () => {
   if (shown.sources.some((node) => node.inputs.length > 0)) {
     graphs.unshift(graphOf({ key: `sources-${place.side}`, title: "the model", tree: sourceTree(shown), edges: sourceEdges(shown) }));
   }
-  const words = "Click selects, double click (or space) opens a box, click on a dashed box opens it, drag and wheel move. Orange edges stayed between two dispatches; a click says why.";
+  const words = "Click selects, double click (or space) opens a box, click on a dashed box opens it, drag and wheel move. Orange edges stayed between two dispatches; a click (or Enter on it) says why.";
   return [el("p", { class: "dim" }, words), el("div", { class: graphs.length > 1 ? "graphs" : "" }, graphs)];
 });

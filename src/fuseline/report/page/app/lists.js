@@ -40,7 +40,7 @@ registerView("decisions", "Decisions", () => {
 
 function exampleOf(shown, row) {
   const edge = shown.decisions[row.edges[0]];
-  return `${endName(edge.producer_nodes, edge.producer)} → ${endName(edge.consumer_nodes, edge.consumer)}`;
+  return edgeEnds(edge);
 }
 
 registerView("nodes", "Source nodes", () => {

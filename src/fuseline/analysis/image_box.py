@@ -127,13 +127,18 @@ class ImageBox:
 
 
 def image_box(
-    root: StructuredOp, position: int, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool]
+    root: StructuredOp,
+    position: int,
+    shapes: ShapeAnalysis,
+    is_stored: Callable[[SSAValue], bool],
+    extents: Sequence[Dim] | None = None,
 ) -> ImageBox | None:
     """The box of input `position` of a convolution, or of a product whose rows lie across memory, from which it can be
     evaluated; None where it is neither, does not go plainly along its dimensions, or one register tile would need too
-    much of it. `is_stored`: where evaluation ends."""
+    much of it. `is_stored`: where evaluation ends. `extents`: how far each loop runs, where neighbours that are one in
+    memory run as one (the outer ones once, the inner one through all of it); else those of the root."""
     map_, value = root.input_maps[position], root.inputs[position]
-    extents, coordinates = root.loops(shapes), coordinates_of(map_)
+    extents, coordinates = extents or root.loops(shapes), coordinates_of(map_)
     rows = _rows(root, position, extents)
     if not isinstance(value.type, TensorType) or not (_is_image(root, map_) or _lies_across(root, map_, rows, extents)):
         return None

@@ -2,6 +2,8 @@
 
     [no access] operand | [no access]      once with the buffer's end, once with its start at the border
 
+Scratch is such a buffer, too.
+
 It says of one run what the bounds checker cannot show of all: that no access was outside.
 """
 
@@ -24,11 +26,13 @@ _ALIGNMENT = 64  # what code asks of constants
 Bytes = NDArray[np.uint8]
 
 
-def stays_inside(code: NativeCode, kernel: int, buffers: Sequence[Bytes], numbers: Numbers) -> bool:
+def stays_inside(code: NativeCode, kernel: int, buffers: Sequence[Bytes], numbers: Numbers, scratch_bytes: int) -> bool:
     """Whether the code at offset `kernel` touches nothing beside `buffers` (its bindings as bytes, which stay as they
-    are)."""
+    are) and its scratch."""
+    scratch = np.full(-(-scratch_bytes // _ALIGNMENT) * _ALIGNMENT, 0xFF, np.uint8)
     return all(
-        _ended_well(lambda at_end=at_end: _run(code, kernel, buffers, numbers, at_end)) for at_end in (True, False)
+        _ended_well(lambda at_end=at_end: _run(code, kernel, (*buffers, scratch), numbers, at_end))
+        for at_end in (True, False)
     )
 
 
@@ -46,8 +50,10 @@ def _ended_well(work: Callable[[], object]) -> bool:
 
 
 def _run(code: NativeCode, kernel: int, buffers: Sequence[Bytes], numbers: Numbers, at_end: bool) -> None:
+    """`buffers`: the last one is scratch."""
     guards = [_guarded(buffer, at_end) for buffer in buffers]
-    code.call(kernel, [address for _, address in guards], numbers)
+    *places, scratch = (address for _, address in guards)
+    code.call(kernel, places, numbers, scratch)
 
 
 def _guarded(buffer: Bytes, at_end: bool) -> tuple[mmap.mmap, int]:

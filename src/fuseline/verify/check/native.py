@@ -40,14 +40,17 @@ class NativeCode:
         for arm in command.arms:
             self.call(arm.kernel, addresses(arm, address), numbers(arm, evaluate))
 
-    def call(self, kernel: int, places: Sequence[int], given: Numbers) -> None:
-        """Run the code at offset `kernel` on bindings at these addresses; scratch is full of what is no number."""
-        self._scratch[...] = 0xFF
+    def call(self, kernel: int, places: Sequence[int], given: Numbers, scratch: int | None = None) -> None:
+        """Run the code at offset `kernel` on bindings at these addresses, with scratch at another one; None: there is
+        memory here, full of what is no number."""
+        if scratch is None:
+            self._scratch[...] = 0xFF
+            scratch = address_of(self._scratch)
         bindings = (ctypes.c_void_p * max(1, len(places)))(*places)
         sizes = (ctypes.c_int64 * max(1, len(given.sizes)))(*given.sizes)
         if given.workgroups > 0:
             function = _KERNEL(self._pages.base + kernel)
-            function(bindings, sizes, 0, given.workgroups, address_of(self._scratch))
+            function(bindings, sizes, 0, given.workgroups, scratch)
 
 
 def addresses(arm: Arm, address: Address) -> list[int]:

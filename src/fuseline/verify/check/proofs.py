@@ -84,4 +84,4 @@ def _stayed(kernel: Kernel, arm: Arm, given: Numbers, reading: Reading) -> bool:
     bytes_of = {one.position: known.form(one.extent).constant * BYTES[one.dtype] for one in kernel.bindings}
     places = addresses(arm, reading.address)
     buffers = copies(places, [bytes_of.get(position, 0) for position in range(len(places))])
-    return stays_inside(reading.code, arm.kernel, buffers, given)
+    return stays_inside(reading.code, arm.kernel, buffers, given, kernel.scratch_bytes)

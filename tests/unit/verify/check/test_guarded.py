@@ -20,9 +20,22 @@ def test_a_kernel_that_reads_or_writes_beside_its_buffers_is_noticed() -> None:
     (arm,) = step.arms
     code, whole = NativeCode(program.artifact), np.zeros(4096, np.uint8)
     given = numbers(arm, SizeEvaluator({}))
-    assert stays_inside(code, arm.kernel, [whole, whole], given)
-    assert not stays_inside(code, arm.kernel, [whole, whole[:2048]], given)
-    assert not stays_inside(code, arm.kernel, [whole[:2048], whole], given)
+    assert stays_inside(code, arm.kernel, [whole, whole], given, 0)
+    assert not stays_inside(code, arm.kernel, [whole, whole[:2048]], given, 0)
+    assert not stays_inside(code, arm.kernel, [whole[:2048], whole], given, 0)
+
+
+def test_scratch_is_guarded_too() -> None:
+    model = onnx_model("(float[40, 64] x) => (y) { y = Softmax(x) }")
+    (program,) = checked_programs(model, CompileOptions(threads=1))
+    (kernel,) = program.kernels.values()
+    (step,) = program.artifact.program.steps
+    assert isinstance(step, Command) and kernel.scratch_bytes > 64
+    (arm,) = step.arms
+    code, whole = NativeCode(program.artifact), np.zeros(40 * 64 * 4, np.uint8)
+    given = numbers(arm, SizeEvaluator({}))
+    assert stays_inside(code, arm.kernel, [whole, whole], given, kernel.scratch_bytes)
+    assert not stays_inside(code, arm.kernel, [whole, whole], given, 64)
 
 
 def test_copies_are_of_the_bytes_that_lie_there() -> None:

@@ -12,9 +12,11 @@ import pytest
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.image_box import BOX_BYTES
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.isa import machine
 from tests.draws import RNG
@@ -161,6 +163,41 @@ def test_narrow_integers(bits: tuple[int, int], window: int, first: bool):
     wanted = np.einsum("nyxcij,ijco->nyxo", windows, f.astype(np.int64)).astype(np.int32)
     np.testing.assert_array_equal(run(a, f, parts=2)[0], wanted)
     np.testing.assert_array_equal(run.evaluated(a, f)[0], wanted)
+
+
+ACROSS = [
+    (2, 64, 45, 41),
+    (1, 6, 5, 7),
+    (2, 2, 5, 6),
+    (3, 5, 4, 7),
+    (4, 3, 1, 40),
+    (5, 9, 33, 1),
+    (2, 7, 3, 5, 4),
+    (40, 2, 3, 3),
+]
+
+
+@pytest.mark.parametrize("bits", [(8, 8), (16, 8)])
+@pytest.mark.parametrize("shape", ACROSS)
+def test_stored_pixels_that_are_one_row_together(shape: tuple[int, ...], bits: tuple[int, int]):
+    """Of narrow integers whose channels lie far apart; the lines are then images."""
+    batch, channels, *image = shape
+    p = narrow(shape, (channels, 9), bits=bits, constants=[1])
+    rank = len(image)
+    reads = [(0, rank + 2, *range(1, rank + 1)), (rank + 2, rank + 1), tuple(range(rank + 2))]
+    maps = [AffineMap(rank + 3, 0, tuple(map(AffineExpr.dimension, loops))) for loops in reads]
+    y = p.multiply_add(p.x[0], p.x[1], p.zeros(batch, *image, 9), maps, "p" * (rank + 2) + "r")
+    run = Runner(ContractionFamily(), p.dispatch(y))
+    plan = run.plan
+    assert isinstance(plan, ContractionPlan) and plan.lhs_mode == "boxed" and plan.loops.box is not None
+    assert plan.loops.box.elements(plan.box_counts) * 2 <= BOX_BYTES
+    a, f = integers(shape, bits[0], 1), integers((channels, 9), bits[1], 2)
+    wanted = (np.moveaxis(a, 1, -1).astype(np.int64) @ f.astype(np.int64)).astype(np.int32)
+    for parts in (1, 2):
+        np.testing.assert_array_equal(run(a, f, parts=parts)[0], wanted)
+    if a.size < 4000:
+        np.testing.assert_array_equal(run.evaluated(a, f)[0], wanted)
+    assert not run.unproved()
 
 
 def _plan(image: tuple[int, int], channels: int, filter_: tuple[int, int]) -> ContractionPlan:

@@ -71,6 +71,16 @@ def _typical(symbol: d.Symbol) -> int:
     return max(symbol.lo, min(ASSUMED_SIZE, symbol.hi if symbol.hi is not None else ASSUMED_SIZE))
 
 
+def run_extents(extents: Sequence[Dim], axes: Sequence[Axis]) -> tuple[Dim, ...]:
+    """How far each loop runs where these axes do: of loops that are one axis the inner one through all of it, the
+    others once."""
+    found = list(extents)
+    for axis in axes:
+        for loop in axis.loops:
+            found[loop] = axis.extent if loop == axis.inner else 1
+    return tuple(found)
+
+
 def merged(axes: Sequence[Axis], operands: Sequence[Operand]) -> list[Axis]:
     """Neighbours joined where there are operands and, in every one, stepping the outer one equals running through the
     inner one."""

@@ -76,7 +76,7 @@ def _around_box(
     """Lines enough that few rows of the image are evaluated twice, as far as the box fits its scratch; `cut`: the tiles
     of a line. Without a machine: no more lines."""
     tiles, tile = cut
-    extents = [estimated(extent) for extent in loops.extents]
+    extents = [estimated(extent) for extent in loops.run_extents]
     of_line, lines = blocks.tiles, blocks.lines
     if machine is not None:
         of_line = tiles if prod(extents[loop] for loop in box.rows[:-1]) >= LEAST_BLOCKS else blocks.tiles

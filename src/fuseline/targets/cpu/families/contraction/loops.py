@@ -25,7 +25,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.access import access_segments, is_binding, plain_access
-from fuseline.targets.cpu.families.contraction.axes import Axis, Operand, merged
+from fuseline.targets.cpu.families.contraction.axes import Axis, Operand, merged, run_extents
 from fuseline.targets.target import Refusal
 
 RhsMode = Literal["constant", "direct", "packed", "pulled"]
@@ -95,6 +95,11 @@ class ContractionLoops:
     def steps(self) -> Dim:
         """The length of the whole reduction."""
         return d.product(axis.extent for axis in self.reduction)
+
+    @property
+    def run_extents(self) -> tuple[Dim, ...]:
+        """How far each loop of the root runs in the kernel."""
+        return run_extents(self.extents, self.rows)
 
     @property
     def flops(self) -> Dim:
@@ -217,7 +222,7 @@ def _with_roles(
     outer = tuple(axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop != column))
     rows = merged([axes[loop] for loop in moving if loop in roles.m], row_operands)
     reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
-    box = _box(view, root, sides, Operand(rhs, rhs_map, None))
+    box = _box(view, root, sides, Operand(rhs, rhs_map, None), run_extents(extents, rows))
     if row_operands:
         reduction.sort(
             key=lambda axis: (
@@ -236,11 +241,14 @@ def _with_roles(
     )  # fmt: skip
 
 
-def _box(view: DispatchView, root: StructuredOp, sides: tuple[int, int], filter_: Operand) -> ImageBox | None:
-    """The box of an image, where what is packed beside it is packed at compile time."""
+def _box(
+    view: DispatchView, root: StructuredOp, sides: tuple[int, int], filter_: Operand, extents: Sequence[Dim]
+) -> ImageBox | None:
+    """The box of an image, where what is packed beside it is packed at compile time; `extents`: how far each loop runs
+    in the kernel."""
     if not is_packable_constant(view, filter_):
         return None
-    return image_box(root, sides[0], view.shapes, is_binding)
+    return image_box(root, sides[0], view.shapes, is_binding, extents)
 
 
 def _elements(dtype: str, rhs: SSAValue) -> tuple[str, str]:

@@ -41,10 +41,10 @@ def chromium(width: int = 1400, height: int = 1000) -> Generator[Any]:
 class Page:
     """A report in a browser."""
 
-    def __init__(self, browser: Any, path: Path, place: str = "") -> None:
+    def __init__(self, browser: Any, path: Path, route: str = "") -> None:
         self.browser = browser
         browser.get("about:blank")  # else a page that is open already would only follow the link
-        browser.get(f"{path.as_uri()}#{place}")
+        browser.get(f"{path.as_uri()}#{route}")
         self.until(lambda: browser.execute_script("return document.documentElement.dataset.ready === 'true'"))
 
     def until(self, holds: Callable[[], Any]) -> Any:
@@ -55,10 +55,10 @@ class Page:
         gone = (StaleElementReferenceException,)
         return WebDriverWait(self.browser, SECONDS, ignored_exceptions=gone).until(lambda _: holds())
 
-    def go(self, place: str) -> None:
+    def go(self, route: str) -> None:
         """Follow a link within the page."""
-        self.browser.execute_script("location.hash = arguments[0]", place)
-        self.until(lambda: self.browser.execute_script("return hashOf(place) === hashOf(placeOf(location.hash))"))
+        self.browser.execute_script("location.hash = arguments[0]", route)
+        self.until(lambda: self.browser.execute_script("return hashOf(route) === hashOf(routeOf(location.hash))"))
 
     def all(self, selector: str) -> list[Any]:
         """The elements that match."""

@@ -60,7 +60,7 @@ def test_why_two_ops_did_not_fuse_and_what_would_change_it(browser: Any, folder:
     assert "m.onnx --force " in page.text("#details .advice code")
     assert browser.execute_script("return document.activeElement.id") == "details"
     page.press(ESCAPE)
-    page.until(lambda: browser.execute_script("return place.pick") == "")
+    page.until(lambda: browser.execute_script("return route.pick") == "")
 
 
 def test_two_names_that_no_edge_joins_are_answered(browser: Any, folder: Path) -> None:

@@ -21,7 +21,7 @@ from fuseline.errors import FuselineError
 from fuseline.report.advice import advice
 from fuseline.report.explain import Answer, explain_edge, explain_model, explain_node, explain_sharing
 from fuseline.report.records import CompileRecord
-from fuseline.report.remark_places import Listing
+from fuseline.report.remark_locations import Listing
 from fuseline.report.remarks import RemarkFilter, jsonl_remarks, yaml_remarks
 from fuseline.report.sharing import sharing_json
 from fuseline.runtime.files import write_files

@@ -106,9 +106,9 @@ def verdict(result: BisectResult) -> str:
 
 def _told(culprit: Culprit) -> str:
     about = _WORDS[culprit.kind].format(what=culprit.what, number=culprit.number)
-    places = [
+    details = [
         *([f"on {', '.join(culprit.ops)}"] if culprit.ops and culprit.kind not in _NAMED else []),
         *([f"from {shortened(culprit.nodes, 6)}"] if culprit.nodes else []),
         *([culprit.detail] if culprit.detail else []),
     ]
-    return " ".join([about, *places])
+    return " ".join([about, *details])

@@ -115,13 +115,13 @@ def dispatch_table(check: ModelCheck, limit: int | None = None) -> Table:
     for column in table.columns[3:6]:
         column.justify = "right"
     for row in check.worst_first[:limit]:
-        place = row.dispatch if row.program == "main" else f"{row.program}: {row.dispatch}"
+        name = row.dispatch if row.program == "main" else f"{row.program}: {row.dispatch}"
         kernel = row.family or row.kind
         seen = [f"{row.launches} of {row.trips} iterations"] if row.launches < row.trips else []
         told = f"{row.status}: {row.detail}" if row.detail else row.status
         words = "; ".join([told, *seen, *row.unproved[: row.left]])
         table.add_row(
-            place, _told_nodes(row.nodes), kernel, f"{row.error:.2e}", f"{row.ulps:.1f}", f"{row.allowed:.0e}", words
+            name, _told_nodes(row.nodes), kernel, f"{row.error:.2e}", f"{row.ulps:.1f}", f"{row.allowed:.0e}", words
         )
     return table
 

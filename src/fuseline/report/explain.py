@@ -130,7 +130,7 @@ def explain_node(record: CompileRecord, name: str) -> Answer:
         return _explain_dispatch(record, subject, subject.dispatch)
     decisions = tuple(d for d in record.decisions if d.producer in subject.ids or d.consumer in subject.ids)
     remarks = op_remarks(record, subject.ids)
-    lines = [*_places(subject), *(f"  {op_remark_line(remark)}" for remark in remarks)]
+    lines = [*_dispatch_lines(subject), *(f"  {op_remark_line(remark)}" for remark in remarks)]
     lines += quantization_lines(record, frozenset({subject.name}))
     lines += [line for d in decisions for line in _with_hint(d)]
     return Answer(tuple(lines), decisions, dispatches=_names(subject), remarks=remarks)
@@ -140,17 +140,17 @@ def _names(*subjects: Subject) -> tuple[str, ...]:
     return tuple(dict.fromkeys(dispatch.name for subject in subjects for dispatch in subject.dispatches))
 
 
-def _places(subject: Subject) -> list[str]:
+def _dispatch_lines(subject: Subject) -> list[str]:
     if subject.host is not None:
         return [f"{subject.name} is a host op ({subject.host.op_type}): {subject.host.reason}"]
     if subject.dispatches:
-        return [_place(subject, dispatch) for dispatch in subject.dispatches]
+        return [_dispatch_line(subject, dispatch) for dispatch in subject.dispatches]
     if subject.eliminated:
         return [f"{subject.name} was eliminated by {subject.eliminated}"]
     return [f"{subject.name} has no dispatch of its own"]
 
 
-def _place(subject: Subject, dispatch: DispatchRecord) -> str:
+def _dispatch_line(subject: Subject, dispatch: DispatchRecord) -> str:
     others = [name for name in member_nodes(dispatch) if name != subject.name]
     return f"{subject.name} runs in {dispatch.name} (root {dispatch.root})" + (
         f" with {shortened(others, 8)}" if others else ", alone"
@@ -212,12 +212,12 @@ def explain_edge(record: CompileRecord, producer: str, consumer: str) -> Answer:
 
 
 def _indirect(subjects: Sequence[Subject], path: Sequence[Decision]) -> list[str]:
-    places = [f"  no candidate joined them directly; {place}" for subject in subjects for place in _places(subject)]
+    told = [f"  no candidate joined them directly; {line}" for subject in subjects for line in _dispatch_lines(subject)]
     apart = [decision for decision in path if decision.verdict != "fused"]
     if not apart:
-        return places
+        return told
     return [
-        *places,
+        *told,
         f"  on the way from one to the other, {plural(len(apart), 'edge')} of {len(path)} stayed apart:",
         *_hints(apart),
     ]

@@ -13,7 +13,7 @@ from fuseline.report.records import CompileRecord, Decision, DispatchRecord
 
 
 class MissedGain(msgspec.Struct, frozen=True, kw_only=True):
-    """Missed edges that are equal but for their place, `count` of them.
+    """Missed edges that are equal but for where they are, `count` of them.
 
     `producer` and `consumer` are ids, those of the first; `*_nodes` source nodes. `bytes` is what one of them stores;
     `saved_ns` what all would save if they were fused and nothing else changed: the store, the load, and a launch.

@@ -15,7 +15,7 @@ from typing import Any
 
 from fuseline.report.advice import advice
 from fuseline.report.records import Decision, OpRemark
-from fuseline.report.remark_places import Listing, Place
+from fuseline.report.remark_locations import Listing, Location
 
 KINDS = {"fused": "Passed", "missed": "Missed", "superseded": "Analysis", "side-by-side": "Analysis"}
 
@@ -105,12 +105,12 @@ def _kept(decisions: Iterable[Decision], ops: Iterable[OpRemark], keep: RemarkFi
 
 
 def _yaml(remark: _Remark, listing: Listing | None) -> str:
-    place = None if listing is None else listing.place(remark.nodes)
+    location = None if listing is None else listing.location(remark.nodes)
     lines = [
         f"--- !{remark.kind}",
         f"Pass:            {_scalar(remark.rule)}",
         f"Name:            {_scalar(remark.name)}",
-        *(() if place is None else (f"DebugLoc:        {_location(place)}",)),
+        *(() if location is None else (f"DebugLoc:        {_yaml_of(location)}",)),
         f"Function:        {_scalar(remark.function)}",
         "Args:",
         *(f"  - {key}: {_scalar(value)}" for key, value in remark.arguments),
@@ -119,8 +119,8 @@ def _yaml(remark: _Remark, listing: Listing | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _location(place: Place) -> str:
-    return f"{{ File: {_scalar(place.file)}, Line: {place.line}, Column: {place.column} }}"
+def _yaml_of(location: Location) -> str:
+    return f"{{ File: {_scalar(location.file)}, Line: {location.line}, Column: {location.column} }}"
 
 
 def _scalar(value: Any) -> str:

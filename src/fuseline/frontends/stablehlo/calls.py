@@ -92,14 +92,14 @@ def _callee(op: Operation) -> str | None:
 
 def _function(op: Operation, name: str, functions: Mapping[str, FuncOp]) -> FuncOp:
     found = functions.get(name)
-    place = text_location(op.location)
+    location = text_location(op.location)
     if found is None or found.is_declaration:
-        raise FuselineError("E0305", f"{op.name}: there is no function @{name} with a body", node=place)
+        raise FuselineError("E0305", f"{op.name}: there is no function @{name} with a body", node=location)
     if len(found.body.blocks) != 1:
-        raise FuselineError("E0306", f"@{name} has {len(found.body.blocks)} blocks", node=place)
+        raise FuselineError("E0306", f"@{name} has {len(found.body.blocks)} blocks", node=location)
     types = found.function_type
     if [v.type for v in op.operands] != list(types.inputs) or [v.type for v in op.results] != list(types.outputs):
-        raise FuselineError("E0302", f"{op.name}: @{name} has another type", node=place)
+        raise FuselineError("E0302", f"{op.name}: @{name} has another type", node=location)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a lowering sees of its op: operands as tensors, attributes, and the place where it emits.
+"""What a lowering sees of its op: operands as tensors, attributes, and where it emits.
 
 Emission is the ONNX frontend's (`frontends/onnx/emission.py` and `ops/`): `Hlo.node` is what its helpers take.
 """
@@ -74,7 +74,7 @@ class BlockImporter(NodeImporter, Protocol):
 
 @dataclass(eq=False)
 class Hlo:
-    """One op under translation; `place` is where it stands in the text, `scope` what regions of it may read."""
+    """One op under translation; `location` is where it stands in the text, `scope` what regions of it may read."""
 
     importer: BlockImporter
     op: HloOp
@@ -150,13 +150,13 @@ class Hlo:
     # -- refusals and borrowed operators -------------------------------------------------------------------------------
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The op as errors name it: its source name, and where it stands where the text says no more."""
         return text_location(self.op.location) or self.label
 
     def refusal(self, why: str, hint: str | None = None) -> FuselineError:
-        """E0306 that names the op and its place."""
-        return FuselineError("E0306", f"{self.op.name}: {why}", node=self.place, hint=hint)
+        """E0306 that names the op and its location."""
+        return FuselineError("E0306", f"{self.op.name}: {why}", node=self.location, hint=hint)
 
     def onnx(self, op_type: str, inputs: Sequence[Tensor | None], outputs: int = 1, **settings: Any) -> list[Tensor]:
         """What an ONNX operator of today gives, emitted here. Raises FuselineError (E0306) where it has no native

@@ -168,7 +168,7 @@ class Importer:
             raise FuselineError("E0302", f"{op.name}: {why}", node=text_location(op.location) or label) from error
         except FuselineError as error:
             if error.node is None and hlo is not None:
-                raise FuselineError(error.code, error.message, node=hlo.place, hint=error.hint) from error
+                raise FuselineError(error.code, error.message, node=hlo.location, hint=error.hint) from error
             raise
         scope.values.update(zip(op.results, outputs, strict=False))
 
@@ -191,13 +191,13 @@ class Importer:
 def _as_declared(hlo: Hlo, t: Tensor, number: int) -> Tensor:
     """A result with the sizes that its type says. Raises FuselineError (E0302) for one of another type."""
     if number >= len(hlo.op.results):
-        raise FuselineError("E0302", f"{hlo.op.name} has {len(hlo.op.results)} results", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name} has {len(hlo.op.results)} results", node=hlo.location)
     dtype, shape = hlo.dtype(number), hlo.shape(number)
     sizes = zip(shape, t.dims, strict=False)
     if t.dtype != dtype or len(shape) != t.rank or any(a != b for a, b in sizes if a >= 0 and isinstance(b, int)):
         found = "x".join([*map(to_text, t.dims), t.dtype.name])
         why = f"result {number} is {found}, its type says {hlo.op.results[number].type}"
-        raise FuselineError("E0302", f"{hlo.op.name}: {why}", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name}: {why}", node=hlo.location)
     return hlo.with_dims(t, hlo.dims(t.dims, number))
 
 

@@ -1,4 +1,4 @@
-"""What ops are called in records: the name that the source gives (`jit(f)/dot_general`), else their place in the
+"""What ops are called in records: the name that the source gives (`jit(f)/dot_general`), else their location in the
 text."""
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from fuseline.ir.text import text_location
 
 def read_stablehlo(module: ModuleOp, main: FuncOp, ctx: CompilerContext) -> ModuleOp:
     """The program of `main` as linalg on tensors, like that of an ONNX model. Raises FuselineError: E0302, E0305,
-    E0306 and E0107 that name an op and its place."""
+    E0306 and E0107 that name an op and its location."""
     if len(main.body.blocks) != 1:
         where = text_location(main.location)
         raise FuselineError("E0306", f"@{main.sym_name.data} has {len(main.body.blocks)} blocks", node=where)

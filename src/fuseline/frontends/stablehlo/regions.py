@@ -58,7 +58,7 @@ class Region:
             if not isinstance(op, HloOp) or len(op.results) != 1:
                 raise self._refused(op.name, op.location)
             values[op.results[0]] = self._scalar(b, op, values, wide)
-        raise FuselineError("E0302", "a region returns nothing", node=self.hlo.place)
+        raise FuselineError("E0302", "a region returns nothing", node=self.hlo.location)
 
     def _scalar(self, b: Body, op: HloOp, values: dict[SSAValue, SSAValue], wide: DType | None) -> SSAValue:
         if op.name == "stablehlo.constant":
@@ -95,12 +95,12 @@ class Region:
         return b.op(tensor.ExtractOp, value, [], mlir_element(t.dtype))
 
     def _refused(self, name: str, location: object) -> FuselineError:
-        place = text_location(location) or self.hlo.place  # pyright: ignore[reportArgumentType]
-        return FuselineError("E0306", f"{name} in the region of {self.hlo.op.name} is not read", node=place)
+        location = text_location(location) or self.hlo.location  # pyright: ignore[reportArgumentType]
+        return FuselineError("E0306", f"{name} in the region of {self.hlo.op.name} is not read", node=location)
 
 
 def region_of(hlo: Hlo, number: int) -> Region:
     """Region `number`. Raises FuselineError (E0302) for one that is not a single block."""
     if len(hlo.op.regions) <= number or len(hlo.op.regions[number].blocks) != 1:
-        raise FuselineError("E0302", f"{hlo.op.name} must have a region of one block", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name} must have a region of one block", node=hlo.location)
     return Region(hlo, hlo.op.regions[number].block)

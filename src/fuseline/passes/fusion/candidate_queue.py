@@ -8,7 +8,7 @@ from typing import Generic, TypeAlias, TypeVar
 T = TypeVar("T")
 
 Rank: TypeAlias = "tuple[int, int, int, str, str]"
-"""Less comes first: the class of the merge, minus the bytes it saves, the place of its rule, the keys of the two
+"""Less comes first: the class of the merge, minus the bytes it saves, the rank of its rule, the keys of the two
 groups."""
 
 

@@ -94,7 +94,7 @@ def _complaint(answer: object) -> str | None:
     if not isinstance(numbers, Mapping) or not all(_is_number(key, value) for key, value in numbers.items()):
         return f"its numbers are {numbers!r}, not finite numbers by name"
     if not all(isinstance(cast("object", text), str) for text in told):
-        return f"it answered {answer!r}, whose detail and place are no texts"
+        return f"it answered {answer!r}, whose detail and op are no texts"
     return None
 
 

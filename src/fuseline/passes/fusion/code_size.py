@@ -89,9 +89,12 @@ class _Points:
         )
 
     def _own(self, node: Node) -> Point:
-        place = self.group.grid_loop_of.get(node, (None,) * len(node.loops))
+        grid_loops = self.group.grid_loop_of.get(node, (None,) * len(node.loops))
         return tuple(
-            [self._number(("grid", grid) if grid is not None else (id(node), loop)) for loop, grid in enumerate(place)]
+            [
+                self._number(("grid", grid) if grid is not None else (id(node), loop))
+                for loop, grid in enumerate(grid_loops)
+            ]
         )
 
     def _asked(self, node: Node, points: dict[Node, dict[Point, None]]) -> Iterator[Point]:

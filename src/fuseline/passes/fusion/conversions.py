@@ -18,7 +18,7 @@ CONVERSIONS = WIDENINGS | {arith.SIToFPOp, arith.UIToFPOp, arith.TruncFOp}
 """What a root does where it packs an operand."""
 
 OF_INDICES = frozenset({arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp, arith.IndexCastOp})
-"""What the load of a place does on the way: integers of one width as integers of another."""
+"""What the load of an element does on the way: integers of one width as integers of another."""
 
 
 def only_converts(producer: Group, conversions: Collection[type[Operation]]) -> bool:

@@ -24,8 +24,8 @@ def with_rows_evaluated(group: Group) -> Group | None:
     rows = set(_rows(group))
     if not rows:
         return None
-    place = {node: loops for node, loops in group.grid_loop_of.items() if node not in rows}
-    return replace(group.plain, inlined=group.inlined | rows, grid_loop_of=place)
+    grid_loop_of = {node: loops for node, loops in group.grid_loop_of.items() if node not in rows}
+    return replace(group.plain, inlined=group.inlined | rows, grid_loop_of=grid_loop_of)
 
 
 def evaluation_ns(group: Group, before: Group, costs: MachineCosts) -> float:

@@ -62,8 +62,8 @@ class Group:
     def of(cls, node: Node) -> Group:
         """The group of one node: its parallel loops are the grid."""
         position = {loop: i for i, loop in enumerate(node.parallel)}
-        place = tuple(position.get(loop) for loop in range(len(node.loops)))
-        return cls([node], tuple(node.loops[loop] for loop in node.parallel), {node: place})
+        loops = tuple(position.get(loop) for loop in range(len(node.loops)))
+        return cls([node], tuple(node.loops[loop] for loop in node.parallel), {node: loops})
 
     @cached
     def body(self) -> GroupBody:
@@ -165,9 +165,9 @@ class Group:
 
     def inner(self, node: Node) -> list[int]:
         """The loops of a placed member that run inside a workgroup."""
-        return [loop for loop, grid in enumerate(self.place_of(node)) if grid is None]
+        return [loop for loop, grid in enumerate(self.grid_loops(node)) if grid is None]
 
-    def place_of(self, node: Node) -> tuple[int | None, ...]:
+    def grid_loops(self, node: Node) -> tuple[int | None, ...]:
         """The grid loop of each loop of a placed member."""
         return self.grid_loop_of[node]
 

@@ -21,7 +21,7 @@ Renumbering: TypeAlias = "Mapping[int | None, int]"
 
 @dataclass(eq=False)
 class GroupBody:
-    """`place` has the grid loop of each loop of the nodes that are not `inlined`.
+    """`grid_loop_of` has the grid loop of each loop of the nodes that are not `inlined`.
 
     `entering`: the reads of each producer outside, the first of them first. `inputs`: what is read from outside, fills
     aside; `results`: what is read there or returned; both by identity, for the hash of a value is that in Python.
@@ -29,7 +29,7 @@ class GroupBody:
     """
 
     nodes: set[Node]
-    place: dict[Node, tuple[int | None, ...]]
+    grid_loop_of: dict[Node, tuple[int | None, ...]]
     inlined: set[Node]
     entering: dict[Node, list[Entry]] = field(default_factory=dict[Node, "list[Entry]"])
     inputs: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
@@ -39,10 +39,10 @@ class GroupBody:
 
     @classmethod
     def of(
-        cls, members: Sequence[Node], place: Mapping[Node, tuple[int | None, ...]], inlined: Iterable[Node]
+        cls, members: Sequence[Node], grid_loop_of: Mapping[Node, tuple[int | None, ...]], inlined: Iterable[Node]
     ) -> GroupBody:
         """The body of `members`, which are in program order."""
-        body = cls(set(members), dict(place), set(inlined))
+        body = cls(set(members), dict(grid_loop_of), set(inlined))
         for node in members:
             body._enter(node)
             body._leave(node)
@@ -100,13 +100,13 @@ class GroupBody:
 
     def renumber(self, numbers: Renumbering) -> None:
         """Give the grid loops other numbers; those without one become inner loops."""
-        for node, loops in self.place.items():
-            self.place[node] = tuple(map(numbers.get, loops))
+        for node, loops in self.grid_loop_of.items():
+            self.grid_loop_of[node] = tuple(map(numbers.get, loops))
 
     def inline(self) -> None:
         """All nodes are evaluated where they are read."""
-        self.inlined.update(self.place)
-        self.place.clear()
+        self.inlined.update(self.grid_loop_of)
+        self.grid_loop_of.clear()
 
     def detach(self, producer: GroupBody, kept_inside: Iterable[int]) -> list[Node]:
         """Forget the reads from `producer`, which no longer come from outside, and those of its results that are
@@ -122,7 +122,7 @@ class GroupBody:
     def absorb(self, other: GroupBody) -> None:
         """Take in all of another body, which is not to be used any more."""
         self.nodes |= other.nodes
-        self.place.update(other.place)
+        self.grid_loop_of.update(other.grid_loop_of)
         self.inlined |= other.inlined
         self.inputs.update(other.inputs)
         self.results.update(other.results)

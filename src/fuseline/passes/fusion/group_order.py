@@ -1,9 +1,9 @@
 """The quotient graph of a partition: who comes before whom among groups, and an order of them that merges keep
 topological.
 
-Places are updated at each merge, touching only the groups that lie between those that merge (Pearce and Kelly, A
+Positions are updated at each merge, touching only the groups that lie between those that merge (Pearce and Kelly, A
 dynamic topological sort algorithm for directed acyclic graphs, 2006). So a search for a path between two groups looks
-only at groups whose place lies between theirs.
+only at groups whose position lies between theirs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _Step: TypeAlias = Callable[[Group], "list[Group]"]
 
 
 class GroupOrder:
-    """Groups with their places. `group_of` is the driver's own map, which it changes after it told of a
+    """Groups with their positions. `group_of` is the driver's own map, which it changes after it told of a
     merge."""
 
     def __init__(self, groups: Iterable[Group], group_of: Mapping[Node, Group]) -> None:
         self.group_of = group_of
-        self.place = {group: i for i, group in enumerate(groups)}
+        self.position = {group: i for i, group in enumerate(groups)}
         self._producers: dict[Group, list[Group]] = {}
         self._consumers: dict[Group, list[Group]] = {}
 
@@ -63,20 +63,20 @@ class GroupOrder:
             return waiting
         if not self._led_to(joined) or not self._path_outside(joined):
             return None
-        place = self.place
-        last = max([place[each] for each in joined])
+        position = self.position
+        last = max([position[each] for each in joined])
         # Nothing that comes after the last of them leads back to one.
         stack = [
             group
             for each in joined
-            if place[each] < last
+            if position[each] < last
             for group in self.consumers(each)
-            if place[group] < last and group not in joined
+            if position[group] < last and group not in joined
         ]
         seen: set[Group] = set(joined) if stack else set()
         while stack:
             group = stack.pop()
-            if group in seen or place[group] > last:
+            if group in seen or position[group] > last:
                 continue
             seen.add(group)
             after = self.consumers(group)
@@ -87,15 +87,15 @@ class GroupOrder:
 
     def _led_to(self, joined: Collection[Group]) -> bool:
         """Whether a group after the first of `joined` leads to another: else no path comes back."""
-        first = min([self.place[each] for each in joined])
-        return any([self.place[o] > first and o not in joined for each in joined for o in self.producers(each)])
+        first = min([self.position[each] for each in joined])
+        return any([self.position[o] > first and o not in joined for each in joined for o in self.producers(each)])
 
     def _path_outside(self, joined: Collection[Group]) -> bool:
         """Whether a path leads from one of `joined` out of them and back, looked for from both ends, edge by edge: it
         is settled by the end that has fewer (a value that thousands read has one producer)."""
-        places = [self.place[each] for each in joined]
-        forward = self._found_from(joined, self.consumers, range(min(places), max(places)))
-        backward = self._found_from(joined, self.producers, range(min(places) + 1, max(places) + 1))
+        positions = [self.position[each] for each in joined]
+        forward = self._found_from(joined, self.consumers, range(min(positions), max(positions)))
+        backward = self._found_from(joined, self.producers, range(min(positions) + 1, max(positions) + 1))
         for ahead, behind in zip_longest(forward, backward):
             if ahead is not None or behind is not None:
                 return bool(ahead or behind)
@@ -105,13 +105,13 @@ class GroupOrder:
         """None for each edge that is followed, from `joined` through groups that lie `within`; True where one leads
         back, False at the end."""
         seen: set[Group] = set(joined)
-        pending = [each for each in joined if self.place[each] in within]
+        pending = [each for each in joined if self.position[each] in within]
         while pending:
             group = pending.pop()
             for other in step(group):
                 if other in joined and group not in joined:
                     yield True
-                if other not in seen and self.place[other] in within:
+                if other not in seen and self.position[other] in within:
                     seen.add(other)
                     pending.append(other)
                 yield None
@@ -128,20 +128,20 @@ class GroupOrder:
 
     def merge(self, joined: Sequence[Group], new: Group) -> None:
         """`joined`, which no path outside connects, become `new`; to be told before `group_of` changes."""
-        places = [self.place[each] for each in joined]
-        low, high = min(places), max(places)
+        positions = [self.position[each] for each in joined]
+        low, high = min(positions), max(positions)
         after = self._reached(joined, range(low, high), self.consumers)
         before = self._reached(joined, range(low, high), self.producers)
-        slots = sorted([*places, *(self.place[group] for group in (*before, *after))])
+        slots = sorted([*positions, *(self.position[group] for group in (*before, *after))])
         for each in joined:
-            del self.place[each]
-        for group, slot in zip(sorted(before, key=self.place.__getitem__), slots, strict=False):
-            self.place[group] = slot
-        self.place[new] = slots[len(before)]
+            del self.position[each]
+        for group, slot in zip(sorted(before, key=self.position.__getitem__), slots, strict=False):
+            self.position[group] = slot
+        self.position[new] = slots[len(before)]
         for group, slot in zip(
-            sorted(after, key=self.place.__getitem__), slots[len(slots) - len(after) :], strict=True
+            sorted(after, key=self.position.__getitem__), slots[len(slots) - len(after) :], strict=True
         ):
-            self.place[group] = slot
+            self.position[group] = slot
         self._forget(joined)
 
     def _forget(self, joined: Sequence[Group]) -> None:
@@ -153,13 +153,13 @@ class GroupOrder:
                 self._producers.pop(group, None)
             del self._producers[each], self._consumers[each]
 
-    def _reached(self, joined: Sequence[Group], places: range, step: _Step) -> list[Group]:
-        """What `step` leads to from `joined` within `places`."""
+    def _reached(self, joined: Sequence[Group], positions: range, step: _Step) -> list[Group]:
+        """What `step` leads to from `joined` within `positions`."""
         seen: dict[Group, None] = {}
         stack = [group for each in joined for group in step(each)]
         while stack:
             group = stack.pop()
-            if group not in seen and group not in joined and self.place[group] in places:
+            if group not in seen and group not in joined and self.position[group] in positions:
                 seen[group] = None
                 stack += step(group)
         return list(seen)

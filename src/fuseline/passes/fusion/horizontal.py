@@ -103,7 +103,7 @@ def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group
     """A writer that another writer, or a group outside that depends on one, leads to: it cannot run beside the
     others."""
     inside = {*chosen, concat}
-    last = max(order.place[group] for group in inside)
+    last = max(order.position[group] for group in inside)
     for writer in chosen:
         seen: set[Group] = set()
         stack = [g for g in order.consumers(writer) if g is not concat]
@@ -111,7 +111,7 @@ def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group
             group = stack.pop()
             if group in inside:
                 return group if group is not concat else writer
-            if group not in seen and order.place[group] <= last:
+            if group not in seen and order.position[group] <= last:
                 seen.add(group)
                 stack += order.consumers(group)
     return None

@@ -1,6 +1,6 @@
 """Members that cost a finished group loops of its grid, and can be evaluated where they are read instead.
 
-    %m = (%ids != 0)  (c)       %y = %rows[r] & %m[%places[c]]  (r, c)
+    %m = (%ids != 0)  (c)       %y = %rows[r] & %m[%indices[c]]  (r, c)
                                 with %m in scratch: no grid; with %m read in place: (r, c)
 
 A workgroup makes each value that it keeps, so that a member without a loop of the others takes it from the grid of all.
@@ -67,18 +67,20 @@ def _moving(node: Node) -> int:
 def over(group: Group, placed: Iterable[Node], shared: list[Loop], classes: LoopClasses[Node]) -> Group:
     """The group over the loops `shared`, which all of `placed` have."""
     number = {class_: i for i, class_ in enumerate(shared)}
-    place = {node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops))) for node in placed}
-    return replace(group, grid=tuple(class_[0].loops[class_[1]] for class_ in shared), grid_loop_of=place)
+    grid_loop_of = {
+        node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops))) for node in placed
+    }
+    return replace(group, grid=tuple(class_[0].loops[class_[1]] for class_ in shared), grid_loop_of=grid_loop_of)
 
 
 def _over(group: Group, free: frozenset[Node], shared: list[Loop], classes: LoopClasses[Node]) -> Group:
-    """The group over the loops `shared`: free members that have them all, in step, keep their place."""
+    """The group over the loops `shared`: free members that have them all, in step, keep their grid loops."""
     found = over(group, [node for node in group.grid_loop_of if node not in free], shared, classes)
-    place = found.grid_loop_of
+    grid_loop_of = found.grid_loop_of
     everything = loop_classes(group.members)
     wider = {everything.of(loop): i for i, loop in enumerate(shared)}
     for node in group.members if everything.broken.isdisjoint(wider) else ():
         loops = tuple(wider.get(everything.of((node, loop))) for loop in range(len(node.loops)))
         if node in free and sorted(loop for loop in loops if loop is not None) == list(range(len(shared))):
-            place[node] = loops
-    return replace(found, inlined=group.inlined | {node for node in free if node not in place})
+            grid_loop_of[node] = loops
+    return replace(found, inlined=group.inlined | {node for node in free if node not in grid_loop_of})

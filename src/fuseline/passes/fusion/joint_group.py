@@ -136,13 +136,13 @@ class JointGroup(Group):
         """The roots that are not read in place."""
         return frozenset([node for half in self._placed for node in half.placed_roots])
 
-    def place_of(self, node: Node) -> tuple[int | None, ...]:
+    def grid_loops(self, node: Node) -> tuple[int | None, ...]:
         """The grid loop of each loop of a placed member."""
         if self.halves is None:
-            return self.body.place[node]
+            return self.body.grid_loop_of[node]
         at = 0 if node in self.halves[0].member_set else 1
-        place, numbers = self.halves[at].place_of(node), self.numbers[at]
-        return place if numbers is None else tuple(map(numbers.get, place))
+        loops, numbers = self.halves[at].grid_loops(node), self.numbers[at]
+        return loops if numbers is None else tuple(map(numbers.get, loops))
 
     def is_inlined(self, node: Node) -> bool:
         """Whether a member is evaluated where it is read."""
@@ -234,12 +234,12 @@ def _members(group: JointGroup) -> list[Node]:
 
 def _grid_loop_of(group: JointGroup) -> dict[Node, tuple[int | None, ...]]:
     if group.halves is None:
-        return dict(group.body.place)
+        return dict(group.body.grid_loop_of)
     found: dict[Node, tuple[int | None, ...]] = {}
     for half, numbers in zip(group.halves, group.numbers, strict=True):
         if half is not group.in_place:
-            place = half.grid_loop_of
-            found |= place if numbers is None else {n: tuple(map(numbers.get, at)) for n, at in place.items()}
+            loops_of = half.grid_loop_of
+            found |= loops_of if numbers is None else {n: tuple(map(numbers.get, at)) for n, at in loops_of.items()}
     return found
 
 

@@ -124,7 +124,7 @@ def _refuse_all(matcher: _Matcher, producer: Group, consumer: Group) -> None:
 
 def _match_read(matcher: _Matcher, producer: Group, consumer: Group, read: Read) -> None:
     assert read.producer is not None
-    source, target = producer.place_of(read.producer), consumer.place_of(read.consumer)
+    source, target = producer.grid_loops(read.producer), consumer.grid_loops(read.consumer)
     written = read.producer.written[read.producer.result_index(read.value)]
     for loop, coordinate in zip(written, read.coordinates, strict=True):
         grid = source[loop] if loop is not None else None
@@ -165,22 +165,26 @@ def cut_behind(producer: Group, consumer: Group) -> Group:
 
 def joined(arms: Sequence[Group]) -> Group:
     """Independent groups as the arms of one."""
-    place = {node: loops for arm in arms for node, loops in arm.grid_loop_of.items()}
+    grid_loop_of = {node: loops for arm in arms for node, loops in arm.grid_loop_of.items()}
     return Group(
-        _members(arms), (), place, {node for arm in arms for node in arm.inlined}, tuple(arm.plain for arm in arms)
+        _members(arms),
+        (),
+        grid_loop_of,
+        {node for arm in arms for node in arm.inlined},
+        tuple(arm.plain for arm in arms),
     )
 
 
 def side_by_side(arms: Sequence[Group], numbers: Sequence[Mapping[int, int]], grid: tuple[Dim, ...]) -> Group:
     """Independent groups as one over `grid`: `numbers[i]` says which of its loops a grid loop of arm `i` is; the others
     run inside."""
-    place = {
+    grid_loop_of = {
         node: tuple(None if at is None else number.get(at) for at in loops)
         for arm, number in zip(arms, numbers, strict=True)
         for node, loops in arm.grid_loop_of.items()
     }
     online = tuple(stream for arm in arms for stream in arm.online)
-    return Group(_members(arms), grid, place, {node for arm in arms for node in arm.inlined}, online=online)
+    return Group(_members(arms), grid, grid_loop_of, {node for arm in arms for node in arm.inlined}, online=online)
 
 
 def _members(groups: Iterable[Group]) -> list[Node]:

@@ -60,8 +60,9 @@ class Read:
 class Node:
     """One op that costs something. `written[r][t]` is the loop that writes dimension `t` of result `r`.
 
-    `position` is the place in the program, `order` one that does not depend on how the program is written. `sized_by`
-    are nodes whose results' sizes the op needs, `sizes` the other way round: no data flows, but they come first.
+    `position` is where it stands in the program, `order` a number that does not depend on how the program is
+    written. `sized_by` are nodes whose results' sizes the op needs, `sizes` the other way round: no data flows, but
+    they come first.
     `structured` is there for structured ops.
     """
 
@@ -182,7 +183,7 @@ def plain_coordinate(coordinate: Coordinate) -> bool:
 
 
 def node_of(op: Operation, op_kind: Kind, position: int, shapes: ShapeAnalysis) -> Node:
-    """The node of an op at a place in the program, not yet connected."""
+    """The node of an op at a position in the program, not yet connected."""
     return (
         _structured_node(op, op_kind, position, shapes)
         if is_generic(op)

@@ -1,10 +1,11 @@
 """Canonical identities of the nodes of a fusion graph: what decides them is structure; names, weights and the order of
 the program do not enter.
 
-    place     a digest of a node and of what lies within two edges of it, with a number where several nodes look alike
-              that far
-    order     a total order (`Node.order`) by depth, then by a digest of all that a node reads and all that reads it
-    id        the place: a change elsewhere in the model leaves it as it is, so that plans match group by group
+    neighbourhood  a digest of a node and of what lies within two edges of it, with a number where several nodes look
+                   alike that far
+    order          a total order (`Node.order`) by depth, then by a digest of what a node reads and of what reads it
+    id             the neighbourhood: a change elsewhere in the model leaves it as it is, so that plans match group by
+                   group
 
 Nodes that no digest tells apart are interchangeable by all that the digests see. One of them is singled out, which
 settles its neighbours, until all are told apart (colour refinement with individualisation: McKay and Piperno, Practical
@@ -40,8 +41,8 @@ Colours: TypeAlias = "dict[Node, str]"
 def assign_ids(nodes: Sequence[Node], taken: dict[str, int] | None = None) -> str:
     """Set the id of each of `nodes` (in program order) and answer the fingerprint of the graph.
 
-    `taken` counts how often each place occurs in the functions of a program read before this one; it is brought up to
-    date.
+    `taken` counts how often each neighbourhood occurs in the functions of a program read before this one; it is brought
+    up to date.
     """
     labels = _Reads(nodes)
     texts = Texts()
@@ -52,12 +53,12 @@ def assign_ids(nodes: Sequence[Node], taken: dict[str, int] | None = None) -> st
     _break_ties(nodes, colours, depth, labels)
     order = sorted(nodes, key=lambda node: (depth[node], colours[node]))
     seen = taken if taken is not None else dict[str, int]()
-    places = _places(nodes, local)
+    neighbourhoods = _neighbourhoods(nodes, local)
     for number, node in enumerate(order):
         node.order = number
-        place = places[node][:ID_DIGITS]
-        count = seen[place] = seen.get(place, 0) + 1
-        node.id = place if count == 1 else f"{place}-{count}"
+        neighbourhood = neighbourhoods[node][:ID_DIGITS]
+        count = seen[neighbourhood] = seen.get(neighbourhood, 0) + 1
+        node.id = neighbourhood if count == 1 else f"{neighbourhood}-{count}"
     return fingerprint
 
 
@@ -92,15 +93,15 @@ def _result_index(read: Read) -> int:
     return read.producer.result_index(read.value) if read.producer is not None else 0
 
 
-def _places(nodes: Sequence[Node], local: Mapping[Node, str]) -> dict[Node, str]:
+def _neighbourhoods(nodes: Sequence[Node], local: Mapping[Node, str]) -> dict[Node, str]:
     """Digests of the neighbourhoods within `RADIUS`."""
-    places = dict(local)
+    neighbourhoods = dict(local)
     for _ in range(RADIUS):
-        places = {node: _surroundings(node, places) for node in nodes}
-    return places
+        neighbourhoods = {node: _neighbourhood(node, neighbourhoods) for node in nodes}
+    return neighbourhoods
 
 
-def _surroundings(node: Node, of: Mapping[Node, str]) -> str:
+def _neighbourhood(node: Node, of: Mapping[Node, str]) -> str:
     before = [of[read.producer] if read.producer is not None else "-" for read in node.reads]
     return digest(of[node], *before, "|", *sorted(of[read.consumer] for read in node.readers))
 

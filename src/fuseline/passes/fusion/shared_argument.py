@@ -93,13 +93,13 @@ def along_arguments(group: Group, shapes: ShapeAnalysis) -> tuple[Group, list[De
     arms = [arm for arm in group.arms or (group,) if seams.isdisjoint(arm.members)]
     found, decisions = list[Traversal](), list[Decision]()
     for arm in sorted(arms, key=lambda arm: arm.key):
-        decisions += _place(found, _traversal(arm, arguments, shapes), shapes)
+        decisions += _joined(found, _traversal(arm, arguments, shapes), shapes)
     stored = {value for seam in seams for value in seam.op.operands}
     together = [one.only(stored).worthwhile(shapes) if len(one.arms) == 1 else one for one in found]
     return _together(group, [one for one in together if one.along], shapes), decisions
 
 
-def _place(found: list[Traversal], one: Traversal, shapes: ShapeAnalysis) -> Iterator[Decision]:
+def _joined(found: list[Traversal], one: Traversal, shapes: ShapeAnalysis) -> Iterator[Decision]:
     """Put an arm to the first others that go along an argument of its own and have enough steps in common with it."""
     for at, other in enumerate(found):
         both = other.with_(one)

@@ -35,7 +35,7 @@ def sliding_ns(group: Group, target: TargetDescription) -> float:
 
 
 def _slides(node: Node, group: Group) -> bool:
-    place = group.place_of(node)
-    shared = {loop for loop, grid in enumerate(place) if grid is not None and node.loops[loop] != 1}
+    grid_loops = group.grid_loops(node)
+    shared = {loop for loop, grid in enumerate(grid_loops) if grid is not None and node.loops[loop] != 1}
     bent = (c for read in node.reads for c in read.coordinates if c is not None and not plain_coordinate(c))
     return any(shared & set(dims_of(c)) for c in bent)

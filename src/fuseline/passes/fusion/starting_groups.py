@@ -59,17 +59,21 @@ def _apart(arm: Group) -> Sequence[Group]:
 
 def _arm(nodes: Sequence[Node | None], loops: FusedLoops, arm: int, streams: Iterable[OnlineReductionNodes]) -> Group:
     mine = {i: node for i, node in enumerate(nodes) if node is not None and loops.members[i].arm == arm}
-    place = {node: loops.members[i].grid_loops for i, node in mine.items() if loops.members[i].role is Role.PLACED}
+    grid_loop_of = {
+        node: loops.members[i].grid_loops for i, node in mine.items() if loops.members[i].role is Role.PLACED
+    }
     inlined = {node for i, node in mine.items() if loops.members[i].role is Role.INLINED}
     members = sorted(mine.values(), key=lambda node: node.position)
     along = next(((mine[member], operand) for member, operand in loops.along if member in mine), None)
     online = _online(nodes, loops.online, members, streams)
-    return Group(members, _grid(loops, arm, place), place, inlined, online=online, along=along)
+    return Group(members, _grid(loops, arm, grid_loop_of), grid_loop_of, inlined, online=online, along=along)
 
 
-def _grid(loops: FusedLoops, arm: int, place: dict[Node, tuple[int | None, ...]]) -> tuple[Dim, ...]:
+def _grid(loops: FusedLoops, arm: int, grid_loop_of: dict[Node, tuple[int | None, ...]]) -> tuple[Dim, ...]:
     """The extents in the names that the graph has for sizes."""
-    extents = {grid: node.loops[loop] for node, at in place.items() for loop, grid in enumerate(at) if grid is not None}
+    extents = {
+        grid: node.loops[loop] for node, at in grid_loop_of.items() for loop, grid in enumerate(at) if grid is not None
+    }
     return tuple(extents.get(grid, said if said is not None else 1) for grid, said in enumerate(loops.grids[arm]))
 
 
@@ -86,24 +90,24 @@ def _online(
 
 
 def in_step(start: StartingGroup) -> StartingGroup:
-    """The same where members have a place in the grid that are evaluated where they are read and run over all its
+    """The same where members have loops of the grid that are evaluated where they are read and run over all its
     loops: of a region whose loops were derived, which speaks of what is kept only."""
     return StartingGroup(tuple(_in_step(group) for group in start.groups))
 
 
 def _in_step(group: Group) -> Group:
     classes = loop_classes(group.members)
-    at = {classes.of((n, loop)): g for n, place in group.grid_loop_of.items() for loop, g in enumerate(place)}
+    at = {classes.of((n, loop)): g for n, loops in group.grid_loop_of.items() for loop, g in enumerate(loops)}
     grid = {class_: g for class_, g in at.items() if g is not None and group.grid[g] != 1}
     if not classes.broken.isdisjoint(grid) or len(grid) != sum(extent != 1 for extent in group.grid):
         return group
-    place = {
+    grid_loop_of = {
         node: tuple(grid.get(classes.of((node, loop))) for loop in range(len(node.loops)))
         for node in group.inlined
         if not node.moves
     }
-    place = {node: loops for node, loops in place.items() if set(grid.values()) <= set(loops)}
-    return replace(group, grid_loop_of=group.grid_loop_of | place, inlined=group.inlined - place.keys())
+    grid_loop_of = {node: loops for node, loops in grid_loop_of.items() if set(grid.values()) <= set(loops)}
+    return replace(group, grid_loop_of=group.grid_loop_of | grid_loop_of, inlined=group.inlined - grid_loop_of.keys())
 
 
 def with_single_nodes(graph: FusionGraph, starting: Iterable[StartingGroup]) -> list[Group]:

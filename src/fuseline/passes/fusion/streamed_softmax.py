@@ -84,9 +84,11 @@ def _joined(joined: Sequence[Group], stream: OnlineReductionNodes) -> Group:
     classes = loop_classes(members, stream.loops)
     shared = classes.shared([*(node for node in placed if node is not stream.product), stream.product])
     number = {class_: i for i, class_ in enumerate(shared)}
-    place = {node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops))) for node in placed}
+    grid_loop_of = {
+        node: tuple(number.get(classes.of((node, loop))) for loop in range(len(node.loops))) for node in placed
+    }
     streams = (*(known for each in joined for known in each.online), stream)
-    return Group(members, tuple(class_[0].loops[class_[1]] for class_ in shared), place, inlined, online=streams)
+    return Group(members, tuple(class_[0].loops[class_[1]] for class_ in shared), grid_loop_of, inlined, online=streams)
 
 
 def illegal(candidate: Candidate, target: TargetDescription) -> WhyNot | None:

@@ -53,9 +53,9 @@ def _cuts_filter(node: Node, group: Group, target: TargetDescription) -> bool:
     roles = filtered_dims(StructuredOp(node.op), node.loops, target.costs)
     if roles is None:
         return False
-    place = group.grid_loop_of[node]
-    return any(place[loop] is not None for loop in roles.output_channel) and all(
-        place[loop] is None for loop in roles.image_loops
+    grid_loops = group.grid_loop_of[node]
+    return any(grid_loops[loop] is not None for loop in roles.output_channel) and all(
+        grid_loops[loop] is None for loop in roles.image_loops
     )
 
 
@@ -72,10 +72,10 @@ def _block_points(group: Group, target: TargetDescription) -> float:
 
 
 def _operand_ns(group: Group, graph: FusionGraph, read: Read, points: float, costs: MachineCosts) -> float:
-    place = group.grid_loop_of.get(read.consumer)
-    if place is None:
+    grid_loops = group.grid_loop_of.get(read.consumer)
+    if grid_loops is None:
         return 0.0
-    used = {place[loop] for loop in read.loops}
+    used = {grid_loops[loop] for loop in read.loops}
     passes = max(
         1.0, assumed_size(product(extent for grid, extent in enumerate(group.grid) if grid not in used)) / points
     )

@@ -1,12 +1,12 @@
 """What a scatter reads through its producers: elementwise work and slices, evaluated where the walk comes by.
 
     indices ──> cast ──────┐
-    updates ──> multiply ──┴─> scatter      =>      for each update: its place, its element, where the result lies
+    updates ──> multiply ──┴─> scatter      =>      for each update: its index, its element, where the result lies
 
 The walk looks at each update once for every element of the result beside the scattered loop: an element of the updates
-that has all of those loops is evaluated once, a place that a whole row of the result shares once for each element of
+that has all of those loops is evaluated once, an index that a whole row of the result shares once for each element of
 the row. A conversion is part of the load. Vectors run along the innermost dimension of the result, where all of it has
-one place; without them elements are evaluated one by one.
+one index; without them elements are evaluated one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EVALUATED = frozenset({Kind.ELEMENTWISE, Kind.SLICE})
 a time (updates padded from 200 to 256 rows: 1.15 of the time)."""
 
 LANES = 8
-"""Elements of a vector, about: so many of a row share the evaluation of their place."""
+"""Elements of a vector, about: so many of a row share the evaluation of their index."""
 
 SCALAR = 2.0
 """How much longer an operation takes on one element than its share of a vector does, beside the rest of a walk
@@ -55,8 +55,8 @@ def _vector_loop(node: Node) -> int | None:
     """The loop of a scatter along which vectors run, None where there is none."""
     assert isinstance(node.idiom, Scatter) and node.structured is not None
     moving = [loop for loop in node.written[0] if loop is not None and node.loops[loop] != 1]
-    places = {node.idiom.scattered, *loops_behind(node.structured, node.idiom.position)}
-    return moving[-1] if moving and moving[-1] not in places else None
+    indexed = {node.idiom.scattered, *loops_behind(node.structured, node.idiom.position)}
+    return moving[-1] if moving and moving[-1] not in indexed else None
 
 
 def only_walked(merge: Merge) -> bool:

@@ -48,13 +48,15 @@ def _kinds(change: DispatchChange) -> tuple[str, str, tuple[str, ...], tuple[str
 def _flip_groups(before: CompileRecord, after: CompileRecord) -> list[dict[str, Any]]:
     """Decisions that went from one verdict, rule and reason to another: first those that are another verdict, the most
     frequent first; `edges` are positions in the decisions of either side (-1: none)."""
-    places = [{id(decision): at for at, decision in enumerate(record.decisions)} for record in (before, after)]
+    positions = [{id(decision): at for at, decision in enumerate(record.decisions)} for record in (before, after)]
     found: dict[Hashable, dict[str, Any]] = {}
     for flip in flips(before, after):
         ends = next(f"{one.producer_op} -> {one.consumer_op}" for one in (flip.was, flip.now) if one is not None)
         key = ends, _told(flip.was), _told(flip.now)
         group = found.setdefault(key, {**dict(zip(("ends", "was", "now"), key, strict=True)), "edges": []})
-        group["edges"].append([place.get(id(one), -1) for place, one in zip(places, (flip.was, flip.now), strict=True)])
+        group["edges"].append(
+            [position.get(id(one), -1) for position, one in zip(positions, (flip.was, flip.now), strict=True)]
+        )
     return sorted(
         found.values(), key=lambda group: (_verdict(group["was"]) == _verdict(group["now"]), -len(group["edges"]))
     )

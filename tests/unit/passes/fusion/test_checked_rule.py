@@ -75,11 +75,11 @@ def _raise(problem: BaseException) -> Judge:
         (lambda merge, graph: Legal(_any(3)), "its numbers are 3, not finite numbers by name"),
         (
             lambda merge, graph: WhyNot("no-rule", _any(3)),
-            "it answered WhyNot(code='no-rule', detail=3, at='', numbers={}), whose detail and place are no texts",
+            "it answered WhyNot(code='no-rule', detail=3, at='', numbers={}), whose detail and op are no texts",
         ),
         (
             lambda merge, graph: WhyNot("no-rule", "", _any(None)),
-            "it answered WhyNot(code='no-rule', detail='', at=None, numbers={}), whose detail and place are no texts",
+            "it answered WhyNot(code='no-rule', detail='', at=None, numbers={}), whose detail and op are no texts",
         ),
         (lambda merge, graph: merge.producer.members.clear(), "it changed the groups it was asked about"),
         (lambda merge, graph: merge.consumer.grid_loop_of.clear(), "it changed the groups it was asked about"),

@@ -81,7 +81,7 @@ def _joined(producer: GroupBody, consumer: GroupBody, kept_inside: Iterable[int]
 
 
 def _is_like(found: GroupBody, wanted: GroupBody) -> None:
-    assert found.nodes == wanted.nodes and found.place == wanted.place and found.inlined == wanted.inlined
+    assert found.nodes == wanted.nodes and found.grid_loop_of == wanted.grid_loop_of and found.inlined == wanted.inlined
     assert found.inputs == wanted.inputs and found.results == wanted.results and found.leaving == wanted.leaving
     assert list(found.producers()) == list(wanted.producers()) and list(found.consumers()) == list(wanted.consumers())
     assert {node: {entry[:2] for entry in entries} for node, entries in found.entering.items()} == {
@@ -114,20 +114,20 @@ def test_loops_get_other_numbers_or_become_inner():
     _, (a, b, *_) = _diamond()
     body = _body(a, b)
     body.renumber({0: 1})
-    assert body.place == {a: (1, None), b: (1, None)}
+    assert body.grid_loop_of == {a: (1, None), b: (1, None)}
     body.renumber({1: 3, None: 7})
-    assert body.place == {a: (3, 7), b: (3, 7)}
+    assert body.grid_loop_of == {a: (3, 7), b: (3, 7)}
 
 
 def test_what_is_read_in_place_has_no_place():
     _, (a, b, c, _) = _diamond()
     body = _body(a, b, inlined=[a])
-    assert body.inlined == {a} and set(body.place) == {b}
+    assert body.inlined == {a} and set(body.grid_loop_of) == {b}
     body.inline()
-    assert body.inlined == {a, b} and body.place == {}
+    assert body.inlined == {a, b} and body.grid_loop_of == {}
     other = _body(c)
     other.absorb(body)
-    assert other.inlined == {a, b} and set(other.place) == {c}
+    assert other.inlined == {a, b} and set(other.grid_loop_of) == {c}
 
 
 def test_a_value_is_stored_for_the_caller_or_a_reader_outside():

@@ -42,7 +42,7 @@ def test_neighbours_and_places_hold_after_merges():
                 before, after = _neighbours(group, group_of)
                 assert set(order.producers(group)) == before
                 assert set(order.consumers(group)) == after
-                assert all(order.place[other] < order.place[group] for other in before)
+                assert all(order.position[other] < order.position[group] for other in before)
             pairs = [(a, b) for a in alive for b in order.consumers(a) if order.between((a, b)) is None]
             if not pairs:
                 break

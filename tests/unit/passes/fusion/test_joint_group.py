@@ -47,14 +47,14 @@ def _same(group: Group) -> None:
     assert group.bindings() == own.bindings() and group.buffers() == own.buffers()
     assert group.member_set == own.member_set and list(group.results()) == list(own.results())
     for node in group.grid_loop_of:
-        assert group.place_of(node) == own.place_of(node)
+        assert group.grid_loops(node) == own.grid_loops(node)
     assert [group.is_inlined(node) for node in group.members] == [own.is_inlined(node) for node in group.members]
 
 
 def _same_border(group: Group) -> None:
     own, body = Group(group.members, group.grid, group.grid_loop_of, group.inlined).body, group.body
     assert list(body.producers()) == list(own.producers()) and list(body.consumers()) == list(own.consumers())
-    assert body.leaving == own.leaving and body.inlined == own.inlined and body.place == own.place
+    assert body.leaving == own.leaving and body.inlined == own.inlined and body.grid_loop_of == own.grid_loop_of
     assert body.inputs == own.inputs and body.results == own.results
 
 
@@ -121,7 +121,7 @@ def test_halves_keep_their_numbers_or_get_others():
     both = JointGroup(product, turned, (6, 8), ({0: 1, 1: 0}, None))
     assert both.members == [product.root, turned.root] and both.grid == (6, 8) and both.inlined == set()
     assert both.grid_loop_of == {product.root: (1, 0, None), turned.root: (0, 1)}
-    assert (both.place_of(product.root), both.place_of(turned.root)) == ((1, 0, None), (0, 1))
+    assert (both.grid_loops(product.root), both.grid_loops(turned.root)) == ((1, 0, None), (0, 1))
     assert both.root is product.root and both.size == 2 and both.heavy and not both.moves
     assert both.bindings() == 3 and {*both.buffers()} == {*p.x, turned.root.op.results[0]}
     assert both.form() in ({product.root}, {turned.root})

@@ -64,7 +64,7 @@ def _shape_assertion(hlo: Hlo) -> list[Tensor]:
     hold."""
     condition = hlo[0]
     if condition.is_constant and not bool(condition.numbers().all()):
-        raise FuselineError("E0107", hlo.text("error_message") or "an assertion about sizes fails", node=hlo.place)
+        raise FuselineError("E0107", hlo.text("error_message") or "an assertion about sizes fails", node=hlo.location)
     return []
 
 

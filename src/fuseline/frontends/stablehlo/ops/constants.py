@@ -37,7 +37,7 @@ def constant(hlo: Hlo) -> Tensor:
     try:
         array = array_of(value)
     except ValueError as error:
-        raise FuselineError("E0302", f"a constant of another size: {error}", node=hlo.place) from error
+        raise FuselineError("E0302", f"a constant of another size: {error}", node=hlo.location) from error
     return constant_tensor(hlo, array)
 
 
@@ -84,7 +84,7 @@ def counted(hlo: Hlo, dims: Sequence[Dim]) -> Tensor:
     """The position along the axis that the op names, at every point of `dims`."""
     axis, dtype = hlo.integer("iota_dimension"), hlo.dtype()
     if axis >= len(dims):
-        raise FuselineError("E0302", f"{hlo.op.name}: axis {axis} of {len(dims)}", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name}: axis {axis} of {len(dims)}", node=hlo.location)
     size = dims[axis]
     if isinstance(size, int) and size <= KNOWN_COUNTERS:
         return view(known(np.arange(size).astype(dtype)), dims, [axis])

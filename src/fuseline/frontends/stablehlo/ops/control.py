@@ -50,7 +50,7 @@ def _branch(hlo: Hlo, number: int) -> list[Tensor]:
     """The results of a branch, computed here."""
     regions = hlo.op.regions
     if number >= len(regions) or len(regions[number].blocks) != 1:
-        raise FuselineError("E0302", f"{hlo.op.name}: there is no branch {number}", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name}: there is no branch {number}", node=hlo.location)
     block = regions[number].block
     return hlo.importer.block(block, hlo.scope.inside(block, []))
 

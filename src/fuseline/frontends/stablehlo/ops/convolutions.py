@@ -54,7 +54,9 @@ def layout_of(hlo: Hlo) -> Layout:
             (out.index("b"), out.index("f"), tuple(out.index(axis) for axis in space)),
         )
     except ValueError as error:
-        raise FuselineError("E0302", f"{hlo.op.name}: dimension numbers that make no sense", node=hlo.place) from error
+        raise FuselineError(
+            "E0302", f"{hlo.op.name}: dimension numbers that make no sense", node=hlo.location
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def convolution(hlo: Hlo) -> Tensor:
     settings = settings_of(hlo, len(layout.image[2]))
     groups, batches = hlo.integer("feature_group_count", 1), hlo.integer("batch_group_count", 1)
     if groups > 1 and batches > 1:
-        raise FuselineError("E0302", f"{hlo.op.name}: groups of features and of the batch", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name}: groups of features and of the batch", node=hlo.location)
     filters = _turned(hlo, hlo[1], layout, settings)
     if max(settings.spread, default=1) > 1 and batches == 1 and filters.is_constant:
         found = _by_transposed(hlo, filters, layout, settings, groups)
@@ -190,10 +192,10 @@ class _Emission:
         channel, window = rank + 2, list(range(rank + 3, 2 * rank + 3))
         space = list(layout.out[2])
         read = self._window(space, window)
-        image = _placed(layout.image, AffineExpr.dimension(layout.out[0]), AffineExpr.dimension(channel), read)
+        image = _ordered(layout.image, AffineExpr.dimension(layout.out[0]), AffineExpr.dimension(channel), read)
         inside = [AffineExpr.dimension(loop) for loop in window]
-        filters = _placed(layout.filters, AffineExpr.dimension(channel), AffineExpr.dimension(layout.out[1]), inside)
-        dims = _placed(
+        filters = _ordered(layout.filters, AffineExpr.dimension(channel), AffineExpr.dimension(layout.out[1]), inside)
+        dims = _ordered(
             layout.out,
             self.image.dims[layout.image[0]],
             self.filters.dims[layout.filters[1]],
@@ -208,11 +210,11 @@ class _Emission:
         window = list(range(rank + 2, 2 * rank + 2))
         read = self._window(list(layout.out[2]), window)
         channel = AffineExpr.dimension(layout.out[1])
-        image = _placed(layout.image, AffineExpr.dimension(layout.out[0]), channel, read)
+        image = _ordered(layout.image, AffineExpr.dimension(layout.out[0]), channel, read)
         kept = [axis for axis in range(rank + 2) if axis != inner]
         flat = reshape(self.hlo.node, self.filters, [self.filters.dims[axis] for axis in kept])
         loops = {outer: channel, **{axis: AffineExpr.dimension(w) for axis, w in zip(space, window, strict=True)}}
-        dims = _placed(layout.out, self.image.dims[layout.image[0]], self.filters.dims[outer], self._positions())
+        dims = _ordered(layout.out, self.image.dims[layout.image[0]], self.filters.dims[outer], self._positions())
         return self._generic(self.image, flat, image, [loops[axis] for axis in kept], dims, rank, wide)
 
     def _grouped(self, count: int, *, by_batch: bool, wide: DType) -> Tensor:
@@ -226,12 +228,12 @@ class _Emission:
         channel, window = total, list(range(total + 1, total + 1 + rank))
         read = self._window(out_axes[2], window)
         loops = AffineExpr.dimension(out_axes[0]), AffineExpr.dimension(channel), AffineExpr.dimension(out_axes[1])
-        rows = _with_group(_placed(layout.image, loops[0], loops[1], read), split_axis, group)
+        rows = _with_group(_ordered(layout.image, loops[0], loops[1], read), split_axis, group)
         taps = [AffineExpr.dimension(loop) for loop in window]
-        columns = _with_group(_placed(layout.filters, loops[1], loops[2], taps), layout.filters[1], group)
+        columns = _with_group(_ordered(layout.filters, loops[1], loops[2], taps), layout.filters[1], group)
         batch = image.dims[_moved(layout.image, split_axis)[0]]
         each = floor_div(self.filters.dims[layout.filters[1]], count)
-        whole = _placed(layout.out, batch, each, self._positions())
+        whole = _ordered(layout.out, batch, each, self._positions())
         dims = [*whole[:group], count, *whole[group:]]
         y = self._generic(image, filters, rows, columns, dims, 1 + rank, wide)
         joined = list(whole)
@@ -261,7 +263,7 @@ class _Emission:
         return result(op.results[0], dims, wide)
 
 
-def _placed(axes: Axes, first: ItemT, second: ItemT, rest: Sequence[ItemT]) -> list[ItemT]:
+def _ordered(axes: Axes, first: ItemT, second: ItemT, rest: Sequence[ItemT]) -> list[ItemT]:
     """A list with each item at its axis."""
     found = {axes[0]: first, axes[1]: second, **dict(zip(axes[2], rest, strict=True))}
     return [found[axis] for axis in range(2 + len(rest))]

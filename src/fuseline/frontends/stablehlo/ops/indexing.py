@@ -1,4 +1,4 @@
-"""Elements at computed places: gather, and slices whose start is computed.
+"""Elements at computed indices: gather, and slices whose start is computed.
 
 A start that leads out of the operand is moved to the nearest one that does not, as the standard says.
 """
@@ -74,7 +74,7 @@ def known_start(t: Tensor, last: Dim) -> Dim | None:
 
 @hlo_op("gather")
 def gather(hlo: Hlo) -> Tensor:
-    """Slices of the operand at places that rows of the indices spell."""
+    """Slices of the operand at starts that rows of the indices spell."""
     return gathered(hlo, hlo.integers("slice_sizes"))
 
 
@@ -84,7 +84,7 @@ def dynamic_gather(hlo: Hlo) -> Tensor:
     return gathered(hlo, hlo[2].sizes())
 
 
-class Places:
+class DimensionNumbers:
     """How the axes of a gather (or a scatter) belong together."""
 
     def __init__(self, hlo: Hlo, numbers: dict[str, list[int]], indices: Tensor, words: Sequence[str]) -> None:
@@ -97,7 +97,7 @@ class Places:
         self.vector = numbers.get("index_vector_dim", [0])[0]
         axes = [*self.start, *self.collapsed, *self.batching, *self.indices_batching, self.vector]
         if min(axes, default=0) < 0 or self.vector > indices.rank or len(self.batching) != len(self.indices_batching):
-            raise FuselineError("E0302", f"{hlo.op.name}: dimension numbers that make no sense", node=hlo.place)
+            raise FuselineError("E0302", f"{hlo.op.name}: dimension numbers that make no sense", node=hlo.location)
 
     def kept(self, rank: int) -> list[int]:
         """The axes of the operand that slices have."""
@@ -120,32 +120,34 @@ SCATTER = (
 )
 
 
-def places_of(hlo: Hlo, indices: Tensor) -> Places:
+def dimension_numbers(hlo: Hlo, indices: Tensor) -> DimensionNumbers:
     """The dimension numbers of a gather or a scatter. Raises FuselineError (E0302) where they make no sense."""
     if "scatter" in hlo.name:
-        return Places(hlo, hlo.fields("scatter_dimension_numbers"), indices, SCATTER)
-    return Places(hlo, hlo.fields("dimension_numbers"), indices, GATHER)
+        return DimensionNumbers(hlo, hlo.fields("scatter_dimension_numbers"), indices, SCATTER)
+    return DimensionNumbers(hlo, hlo.fields("dimension_numbers"), indices, GATHER)
 
 
 def gathered(hlo: Hlo, sizes: Sequence[Dim]) -> Tensor:
     """The result of a gather whose slices have `sizes`, per axis of the operand."""
     x, indices = hlo[0], hlo[1]
-    places = places_of(hlo, indices)
-    lead = [axis for axis in range(indices.rank) if axis != places.vector]
-    rank = len(lead) + len(places.window)
-    batch = [axis for axis in range(rank) if axis not in places.window]
-    kept = places.kept(x.rank)
-    if len(kept) != len(places.window) or len(sizes) != x.rank or len(hlo.shape()) != rank:
-        raise FuselineError("E0302", f"{hlo.op.name}: slices of another rank", node=hlo.place)
+    numbers = dimension_numbers(hlo, indices)
+    lead = [axis for axis in range(indices.rank) if axis != numbers.vector]
+    rank = len(lead) + len(numbers.window)
+    batch = [axis for axis in range(rank) if axis not in numbers.window]
+    kept = numbers.kept(x.rank)
+    if len(kept) != len(numbers.window) or len(sizes) != x.rank or len(hlo.shape()) != rank:
+        raise FuselineError("E0302", f"{hlo.op.name}: slices of another rank", node=hlo.location)
     computed: list[Dim] = [0] * rank
     for loop, axis in zip(batch, lead, strict=True):
         computed[loop] = indices.dims[axis]
-    for loop, axis in zip(places.window, kept, strict=True):
+    for loop, axis in zip(numbers.window, kept, strict=True):
         computed[loop] = sizes[axis]
-    loop_of = dict(zip(kept, places.window, strict=True))
-    batch_loop = {axis: batch[lead.index(i)] for axis, i in zip(places.batching, places.indices_batching, strict=True)}
-    moving = [axis for axis in places.start if sub(x.dims[axis], sizes[axis]) != 0]
-    columns = [(index_column(hlo, indices, places.vector, places.start.index(axis)), [*batch]) for axis in moving]
+    loop_of = dict(zip(kept, numbers.window, strict=True))
+    batch_loop = {
+        axis: batch[lead.index(i)] for axis, i in zip(numbers.batching, numbers.indices_batching, strict=True)
+    }
+    moving = [axis for axis in numbers.start if sub(x.dims[axis], sizes[axis]) != 0]
+    columns = [(index_column(hlo, indices, numbers.vector, numbers.start.index(axis)), [*batch]) for axis in moving]
 
     def coordinates(b: Body, *elements: SSAValue) -> list[SSAValue]:
         found = dict(zip(moving, elements, strict=True))
@@ -181,7 +183,7 @@ def index_column(hlo: Hlo, indices: Tensor, vector: int, number: int) -> Tensor:
 
 @hlo_op("torch_index_select")
 def torch_index_select(hlo: Hlo) -> Tensor:
-    """Slices along one axis at the places that the indices give."""
+    """Slices along one axis at the starts that the indices give."""
     if hlo.integer("batch_dims"):
         raise hlo.refusal("batch_dims")
     return hlo.onnx("Gather", hlo.inputs, axis=hlo.integer("dim"))[0]

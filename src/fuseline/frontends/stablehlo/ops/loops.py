@@ -48,7 +48,7 @@ def while_op(hlo: Hlo) -> list[Tensor]:
     Raises FuselineError: E0302 for other regions, E0306 for a loop without end.
     """
     if len(hlo.op.regions) != 2 or any(len(region.blocks) != 1 for region in hlo.op.regions):
-        raise FuselineError("E0302", f"{hlo.op.name} must have two regions of one block", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name} must have two regions of one block", node=hlo.location)
     trips = Trips(hlo)
     ops = sum(1 for _ in hlo.op.walk()) - 1
     if trips.count == 0:
@@ -143,18 +143,18 @@ def _planned(hlo: Hlo, trips: Trips, count: Dim) -> _Plan:
             plan.row_of[argument] = len(plan.rows)
             plan.rows.append(Rows(_counter_rows(hlo, trips, index, count)))
         elif trips.is_kept(index):
-            _place(plan, trips, argument, t)
+            _assign(plan, trips, argument, t)
         elif written is not None:
             plan.stacks.append(index)
             plan.writes[index] = written
         else:
             plan.states.append(index)
     for value, t in _captured(hlo, trips.body):
-        _place(plan, trips, value, t)
+        _assign(plan, trips, value, t)
     return plan
 
 
-def _place(plan: _Plan, trips: Trips, value: SSAValue, t: Tensor) -> None:
+def _assign(plan: _Plan, trips: Trips, value: SSAValue, t: Tensor) -> None:
     """A value that no trip changes: read row by row, known, or handed in as a whole."""
     fresh = _fresh(t)
     if fresh is not None:

@@ -33,7 +33,7 @@ def dynamic_pad(hlo: Hlo) -> Tensor:
 def padded(
     hlo: Hlo, x: Tensor, value: Tensor, low: Sequence[Dim], high: Sequence[Dim], between: Sequence[int]
 ) -> Tensor:
-    """`x` with `value` in `low` places before, `high` behind and `between` each two elements, per axis; negative
+    """`x` with `value` in `low` elements before, `high` behind and `between` each two elements, per axis; negative
     numbers cut off."""
     number = scalar_number(value)
     spread = spread_out(hlo, x, value, between) if any(between) else x

@@ -14,7 +14,7 @@ from fuseline.ir.dim import Dim
 
 @hlo_op("dot_general")
 def dot_general(hlo: Hlo) -> Tensor:
-    """Sums of products over the contracted axes, for each place of the batch."""
+    """Sums of products over the contracted axes, for each element of the batch."""
     numbers = hlo.fields("dot_dimension_numbers")
     sides = ("lhs", "rhs")
     batch = [numbers.get(f"{side}_batching_dimensions", []) for side in sides]
@@ -37,7 +37,7 @@ def product_of(
     for pairs in (batch, summed):
         for left, right in zip(*pairs, strict=True):
             if left >= x.rank or right >= y.rank:
-                raise FuselineError("E0302", f"{hlo.op.name}: axes {left} and {right} are not there", node=hlo.place)
+                raise FuselineError("E0302", f"{hlo.op.name}: axes {left} and {right} are not there", node=hlo.location)
             hlo.program.require_equal(x.dims[left], y.dims[right], hlo.label)
             axes[0][left] = axes[1][right] = len(loops)
             loops.append(x.dims[left] if isinstance(x.dims[left], int) else y.dims[right])

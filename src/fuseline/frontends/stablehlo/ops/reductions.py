@@ -24,7 +24,7 @@ def reduce_op(hlo: Hlo) -> Tensor | list[Tensor]:
     count = len(hlo.inputs) // 2
     axes = sorted(hlo.integers("dimensions"))
     if not count or any(axis >= hlo[0].rank for axis in axes):
-        raise FuselineError("E0302", f"{hlo.op.name}: axes {axes} of {hlo[0].rank}", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name}: axes {axes} of {hlo[0].rank}", node=hlo.location)
     region = region_of(hlo, 0)
     if count == 1:
         return _single(hlo, region, axes)
@@ -53,7 +53,7 @@ def _start(hlo: Hlo, start: Tensor, dims: Sequence[object], dtype: object) -> fl
 
 
 def _several(hlo: Hlo, region: Region, axes: Sequence[int], count: int) -> list[Tensor]:
-    """Several results of one walk, as the place of an extreme beside it."""
+    """Several results of one walk, as the index of an extreme beside it."""
     values, starts = hlo.inputs[:count], hlo.inputs[count:]
     rank, node = values[0].rank, hlo.node
     kept = [axis for axis in range(rank) if axis not in axes]

@@ -1,6 +1,6 @@
-"""Scatter: every element of the updates goes to a place that a row of the indices and its own place in the window give.
+"""Scatter: every element of the updates goes where a row of the indices and its own position in the window say.
 
-    the axes that places are computed along, as one   .. a row for each update ..   the axes that updates cover whole
+    the axes that are addressed, as one   .. a row for each update ..   the axes that updates cover whole
 
 A window that does not fit the operand is left out, as the standard says.
 """
@@ -25,7 +25,7 @@ from fuseline.frontends.onnx.ops.scatter import scattered_rows
 from fuseline.frontends.onnx.ops.shape import transposed
 from fuseline.frontends.onnx.tensors import Tensor, known, static_size, static_sizes, view
 from fuseline.frontends.stablehlo.hlo import Hlo
-from fuseline.frontends.stablehlo.ops.indexing import Places, index_column, places_of
+from fuseline.frontends.stablehlo.ops.indexing import DimensionNumbers, dimension_numbers, index_column
 from fuseline.frontends.stablehlo.regions import region_of
 from fuseline.frontends.stablehlo.registry import hlo_op
 from fuseline.ir.build import Body
@@ -48,7 +48,7 @@ def scatter(hlo: Hlo) -> Tensor:
         raise hlo.refusal("several operands scattered at once")
     data, indices, updates = hlo.inputs
     reduction = reduction_of(hlo, data, 0)
-    return scattered(hlo, data, indices, updates, places_of(hlo, indices), reduction)
+    return scattered(hlo, data, indices, updates, dimension_numbers(hlo, indices), reduction)
 
 
 def reduction_of(hlo: Hlo, data: Tensor, number: int) -> str:
@@ -64,36 +64,38 @@ def reduction_of(hlo: Hlo, data: Tensor, number: int) -> str:
     return found
 
 
-def scattered(hlo: Hlo, data: Tensor, indices: Tensor, updates: Tensor, places: Places, reduction: str) -> Tensor:
+def scattered(
+    hlo: Hlo, data: Tensor, indices: Tensor, updates: Tensor, numbers: DimensionNumbers, reduction: str
+) -> Tensor:
     """`data` with all updates. Raises FuselineError (E0302) for updates of another rank."""
-    if updates.rank != len(hlo_batch(places, updates.rank)) + len(places.window):
-        raise FuselineError("E0302", f"{hlo.op.name}: updates of another rank", node=hlo.place)
+    if updates.rank != len(hlo_batch(numbers, updates.rank)) + len(numbers.window):
+        raise FuselineError("E0302", f"{hlo.op.name}: updates of another rank", node=hlo.location)
     if 0 in updates.dims:
         return data
-    form = _form(hlo, data, updates, places)
-    flat = reshape(hlo.node, transposed(hlo.node, data, [*form.placed, *form.whole]), form.flat_dims(data))
+    form = _form(hlo, data, updates, numbers)
+    flat = reshape(hlo.node, transposed(hlo.node, data, [*form.addressed, *form.whole]), form.flat_dims(data))
     order = [*form.batch, *form.within, *(form.window[axis] for axis in form.whole)]
     moved = transposed(hlo.node, updates, order)
     count = product(updates.dims[loop] for loop in (*form.batch, *form.within))
     rows = reshape(hlo.node, moved, (count, *(data.dims[axis] for axis in form.whole)))
-    at = reshape(hlo.node, _addresses(hlo, data, indices, updates, places, form), (count,))
+    at = reshape(hlo.node, _addresses(hlo, data, indices, updates, numbers, form), (count,))
     out = put_rows(hlo, flat, at, rows, reduction)
-    back = reshape(hlo.node, out, [data.dims[axis] for axis in (*form.placed, *form.whole)])
-    order = [*form.placed, *form.whole]
+    back = reshape(hlo.node, out, [data.dims[axis] for axis in (*form.addressed, *form.whole)])
+    order = [*form.addressed, *form.whole]
     return transposed(hlo.node, back, [order.index(axis) for axis in range(data.rank)])
 
 
-def hlo_batch(places: Places, rank: int) -> list[int]:
+def hlo_batch(numbers: DimensionNumbers, rank: int) -> list[int]:
     """The axes of the updates that are no window."""
-    return [axis for axis in range(rank) if axis not in places.window]
+    return [axis for axis in range(rank) if axis not in numbers.window]
 
 
 @dataclass(frozen=True)
 class _Form:
-    """Which axes of the data are addressed (`placed`) and which are covered whole; of the updates, the batch, the
+    """Which axes of the data are `addressed` and which are covered whole; of the updates, the batch, the
     window's axis of each axis of the data, and the axes of windows along addressed axes."""
 
-    placed: list[int]
+    addressed: list[int]
     whole: list[int]
     batch: list[int]
     window: dict[int, int]
@@ -101,42 +103,44 @@ class _Form:
 
     def flat_dims(self, data: Tensor) -> tuple[Dim, ...]:
         """The sizes with all addressed axes as one, in front."""
-        return (product(data.dims[axis] for axis in self.placed), *(data.dims[axis] for axis in self.whole))
+        return (product(data.dims[axis] for axis in self.addressed), *(data.dims[axis] for axis in self.whole))
 
 
-def _form(hlo: Hlo, data: Tensor, updates: Tensor, places: Places) -> _Form:
-    kept = places.kept(data.rank)
-    if len(kept) != len(places.window):
-        raise FuselineError("E0302", f"{hlo.op.name}: windows of another rank", node=hlo.place)
-    window = dict(zip(kept, places.window, strict=True))
-    addressed = {*places.start, *places.batching, *places.collapsed}
-    addressed |= {axis for axis in kept if updates.dims[window[axis]] != data.dims[axis]}
-    free = {axis for axis in kept if axis in places.start and updates.dims[window[axis]] == data.dims[axis]}
-    placed = [axis for axis in range(data.rank) if axis in addressed - free]
-    whole = [axis for axis in range(data.rank) if axis not in placed]
-    if free or not placed:  # a window as long as the axis may lie outside all the same: then it is left out
-        placed = [axis for axis in range(data.rank) if axis in addressed] or [0]
-        whole = [axis for axis in range(data.rank) if axis not in placed]
-    batch = hlo_batch(places, updates.rank)
-    return _Form(placed, whole, batch, window, [window[axis] for axis in placed if axis in window])
+def _form(hlo: Hlo, data: Tensor, updates: Tensor, numbers: DimensionNumbers) -> _Form:
+    kept = numbers.kept(data.rank)
+    if len(kept) != len(numbers.window):
+        raise FuselineError("E0302", f"{hlo.op.name}: windows of another rank", node=hlo.location)
+    window = dict(zip(kept, numbers.window, strict=True))
+    named = {*numbers.start, *numbers.batching, *numbers.collapsed}
+    named |= {axis for axis in kept if updates.dims[window[axis]] != data.dims[axis]}
+    free = {axis for axis in kept if axis in numbers.start and updates.dims[window[axis]] == data.dims[axis]}
+    addressed = [axis for axis in range(data.rank) if axis in named - free]
+    whole = [axis for axis in range(data.rank) if axis not in addressed]
+    if free or not addressed:  # a window as long as the axis may lie outside all the same: then it is left out
+        addressed = [axis for axis in range(data.rank) if axis in named] or [0]
+        whole = [axis for axis in range(data.rank) if axis not in addressed]
+    batch = hlo_batch(numbers, updates.rank)
+    return _Form(addressed, whole, batch, window, [window[axis] for axis in addressed if axis in window])
 
 
-def _addresses(hlo: Hlo, data: Tensor, indices: Tensor, updates: Tensor, places: Places, form: _Form) -> Tensor:
+def _addresses(
+    hlo: Hlo, data: Tensor, indices: Tensor, updates: Tensor, numbers: DimensionNumbers, form: _Form
+) -> Tensor:
     """Where each row goes in the axes that are addressed, -1 for nowhere: `[*batch, *window along them]`."""
-    lead = [axis for axis in range(indices.rank) if axis != places.vector]
+    lead = [axis for axis in range(indices.rank) if axis != numbers.vector]
     loops = [*form.batch, *form.within]
     dims = [updates.dims[loop] for loop in loops]
-    columns = [index_column(hlo, indices, places.vector, i) for i in range(len(places.start))]
-    batch_loop = {axis: lead.index(i) for axis, i in zip(places.batching, places.indices_batching, strict=True)}
+    columns = [index_column(hlo, indices, numbers.vector, i) for i in range(len(numbers.start))]
+    batch_loop = {axis: lead.index(i) for axis, i in zip(numbers.batching, numbers.indices_batching, strict=True)}
 
     def body(b: Body, *elements: SSAValue) -> SSAValue:
         inside, total = b.constant(1, mlir_element(np.dtype(bool))), None
-        for axis in form.placed:
+        for axis in form.addressed:
             at = s.index_constant(b, 0)
             if axis in batch_loop:
                 at = s.loop_index(b, batch_loop[axis])
-            if axis in places.start:
-                number = places.start.index(axis)
+            if axis in numbers.start:
+                number = numbers.start.index(axis)
                 start = s.as_index(b, s.convert(b, elements[number], indices.dtype, INDEX_DTYPE))
                 inside = b.op(arith.AndIOp, inside, _fits(hlo, b, start, data.dims[axis], _size(updates, form, axis)))
                 at = start
@@ -151,7 +155,7 @@ def _addresses(hlo: Hlo, data: Tensor, indices: Tensor, updates: Tensor, places:
         nowhere = b.constant(-1, mlir_element(INDEX_DTYPE))
         return s.select(b, inside, b.op(arith.IndexCastOp, total, mlir_element(INDEX_DTYPE)), nowhere)
 
-    known_ = _known_addresses(data, columns, dims, places, form, loops, updates, batch_loop)
+    known_ = _known_addresses(data, columns, dims, numbers, form, loops, updates, batch_loop)
     if known_ is not None:
         return known_
     operands = [(column, list(range(len(form.batch)))) for column in columns]
@@ -177,7 +181,7 @@ def _known_addresses(
     data: Tensor,
     columns: Sequence[Tensor],
     dims: Sequence[Dim],
-    places: Places,
+    numbers: DimensionNumbers,
     form: _Form,
     loops: Sequence[int],
     updates: Tensor,
@@ -193,13 +197,13 @@ def _known_addresses(
     grid = np.indices(shape, np.int64)
     total: NDArray[Any] = np.zeros(shape, np.int64)
     inside = np.ones(shape, bool)
-    for axis in form.placed:
+    for axis in form.addressed:
         at: NDArray[Any] = np.zeros(shape, np.int64)
         extent = static_size(data.dims[axis])
         if axis in batch_loop:
             at = grid[batch_loop[axis]]
-        if axis in places.start:
-            start = columns[places.start.index(axis)].numbers().astype(np.int64)
+        if axis in numbers.start:
+            start = columns[numbers.start.index(axis)].numbers().astype(np.int64)
             start = start.reshape(start.shape + (1,) * (len(shape) - start.ndim))
             inside = inside & (start >= 0) & (start <= extent - static_size(_size(updates, form, axis)))
             at = np.broadcast_to(start, shape)

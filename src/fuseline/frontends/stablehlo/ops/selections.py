@@ -1,7 +1,7 @@
 """`select_and_scatter`, the gradient of pooling: each window selects one element, to which its number of the source
 goes.
 
-    place[w] = the element that window w selects        out[i] = start + sum of source[w] where place[w] = i
+    selected[w] = the element that window w selects        out[i] = start + sum of source[w] where selected[w] = i
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def select_and_scatter(hlo: Hlo) -> Tensor:
     if number is None:
         raise hlo.refusal("a start that is computed")
     windows = windows_of(hlo, x.rank)
-    places = _places(hlo, x, windows)
-    if places.dims != source.dims:
-        raise FuselineError("E0302", f"{hlo.op.name}: a source of another shape than its windows", node=hlo.place)
+    selected = _selected(hlo, x, windows)
+    if selected.dims != source.dims:
+        raise FuselineError("E0302", f"{hlo.op.name}: a source of another shape than its windows", node=hlo.location)
     count = product(source.dims)
     data = view(known(np.asarray(number, x.dtype)), (product(x.dims),), [])
-    rows, at = reshape(hlo.node, source, (count,)), reshape(hlo.node, places, (count,))
+    rows, at = reshape(hlo.node, source, (count,)), reshape(hlo.node, selected, (count,))
     return reshape(hlo.node, put_rows(hlo, data, at, rows, reduction_of(hlo, x, 1)), x.dims)
 
 
-def _places(hlo: Hlo, x: Tensor, windows: Windows) -> Tensor:
+def _selected(hlo: Hlo, x: Tensor, windows: Windows) -> Tensor:
     """Which element of `x`, all axes as one, each window selects."""
     node, rank, region = hlo.node, x.rank, region_of(hlo, 0)
     low, high = [pair[0] for pair in windows.pads], [pair[1] for pair in windows.pads]
@@ -57,7 +57,7 @@ def _places(hlo: Hlo, x: Tensor, windows: Windows) -> Tensor:
     loops = rank + len(wide)
     read = AffineMap(loops, 0, tuple(read_of(axis, windows, wide, rank) for axis in range(rank)))
     window = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + i) for i in range(len(wide))))
-    place = AffineMap(loops, 0, tuple(AffineExpr.dimension(axis) for axis in range(rank)))
+    element = AffineMap(loops, 0, tuple(AffineExpr.dimension(axis) for axis in range(rank)))
     shape = node.emit.empty(mlir_element(x.dtype), [windows.sizes[axis] for axis in wide])
     inits = [filled(node, 0, out, x.dtype), filled(node, -1, out, INDEX_DTYPE)]
 
@@ -71,7 +71,7 @@ def _places(hlo: Hlo, x: Tensor, windows: Windows) -> Tensor:
         return [s.select(b, taken, element, best), s.select(b, taken, number, at)]
 
     iterators = [PARALLEL] * rank + [REDUCTION] * len(wide)
-    maps = [read, read, window, place, place]
+    maps = [read, read, window, element, element]
     op = node.emit.generic([node.ssa(image), node.ssa(numbers), shape], inits, maps, iterators, body)
     return result(op.results[1], out, INDEX_DTYPE)
 

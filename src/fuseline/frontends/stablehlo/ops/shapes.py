@@ -51,7 +51,7 @@ def broadcast(hlo: Hlo) -> Tensor:
 def _broadcast(hlo: Hlo, x: Tensor, dims: Sequence[Dim], axes: Sequence[int]) -> Tensor:
     """`x` whose axis k is axis `axes[k]` of `dims`."""
     if len(axes) != x.rank or any(axis >= len(dims) for axis in axes):
-        raise FuselineError("E0302", f"{hlo.op.name}: axes {list(axes)} for {x.rank} dimensions", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name}: axes {list(axes)} for {x.rank} dimensions", node=hlo.location)
     followed: list[int | None] = []
     for axis, size in zip(axes, x.dims, strict=True):
         repeats = size == 1 and dims[axis] != 1
@@ -69,7 +69,7 @@ def transpose(hlo: Hlo) -> Tensor:
     """Axes in another order."""
     order = hlo.integers("permutation")
     if sorted(order) != list(range(hlo[0].rank)):
-        raise FuselineError("E0302", f"{hlo.op.name}: {order} is no order of {hlo[0].rank} axes", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name}: {order} is no order of {hlo[0].rank} axes", node=hlo.location)
     return transposed(hlo.node, hlo[0], order)
 
 
@@ -88,7 +88,7 @@ def slice_op(hlo: Hlo) -> Tensor:
     cuts: list[Cut] = []
     for first, last, step, size in zip(*bounds, hlo[0].dims, strict=True):
         if first < 0 or last < first or step < 1 or (isinstance(size, int) and last > size):
-            raise FuselineError("E0302", f"{hlo.op.name}: {first}:{last}:{step} of {size}", node=hlo.place)
+            raise FuselineError("E0302", f"{hlo.op.name}: {first}:{last}:{step} of {size}", node=hlo.location)
         if not isinstance(size, int):
             hlo.program.require_at_least(size, last, hlo.label)
         cuts.append(Cut(first, -(-(last - first) // step), step))

@@ -31,7 +31,7 @@ def sort(hlo: Hlo) -> list[Tensor]:
     axis = hlo.integer("dimension", -1)
     axis = axis + hlo[0].rank if axis < 0 else axis
     if not 0 <= axis < hlo[0].rank:
-        raise FuselineError("E0302", f"{hlo.op.name}: axis {axis} of {hlo[0].rank}", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name}: axis {axis} of {hlo[0].rank}", node=hlo.location)
     if hlo[0].dims[axis] == 1:
         return hlo.inputs
     keys = keys_of(region_of(hlo, 0))

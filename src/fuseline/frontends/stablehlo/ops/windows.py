@@ -43,7 +43,7 @@ def windows_of(hlo: Hlo, rank: int) -> Windows:
         hlo.paddings("padding", rank),
     )
     if any(len(item) != rank for item in (found.sizes, found.strides, found.dilations, found.spread, found.pads)):
-        raise FuselineError("E0302", f"{hlo.op.name}: a window of another rank than {rank}", node=hlo.place)
+        raise FuselineError("E0302", f"{hlo.op.name}: a window of another rank than {rank}", node=hlo.location)
     return found
 
 
@@ -62,8 +62,8 @@ def reduce_window(hlo: Hlo) -> Tensor:
 
 
 def _running_axis(x: Tensor, windows: Windows) -> tuple[int, bool] | None:
-    """The only axis with a window, where that is the axis up to (or from) each place; and whether it is from there
-    on."""
+    """The only axis with a window, where that is the axis up to (or from) each element; and whether it is from
+    there on."""
     if max([*windows.strides, *windows.dilations, *windows.spread], default=1) > 1:
         return None
     wide = [axis for axis, size in enumerate(windows.sizes) if size != 1 or windows.pads[axis] != (0, 0)]
@@ -114,14 +114,14 @@ def reduced_windows(hlo: Hlo, image: Tensor, start: Tensor, windows: Windows, re
 
 
 def positions_of(size: Dim, windows: Windows, axis: int) -> Dim:
-    """How many places a window has along an axis of a padded image."""
+    """How many positions a window has along an axis of a padded image."""
     span = (windows.sizes[axis] - 1) * windows.dilations[axis] + 1
     return add(floor_div(sub(size, span), windows.strides[axis]), 1)
 
 
 def read_of(axis: int, windows: Windows, wide: Sequence[int], rank: int) -> AffineExpr:
     """Where an axis of the image is read: loops of the result first, then those of `wide` axes of the window."""
-    place = AffineExpr.dimension(axis) * windows.strides[axis]
+    start = AffineExpr.dimension(axis) * windows.strides[axis]
     if axis not in wide:
-        return place
-    return place + AffineExpr.dimension(rank + wide.index(axis)) * windows.dilations[axis]
+        return start
+    return start + AffineExpr.dimension(rank + wide.index(axis)) * windows.dilations[axis]

@@ -178,7 +178,7 @@ def read_multiplicity(read: Read) -> float:
 
 
 def _is_gathered(read: Read) -> bool:
-    """Whether a body extracts what it reads at places of its own."""
+    """Whether a body extracts what it reads at indices of its own."""
     return read.value in read.consumer.captured
 
 

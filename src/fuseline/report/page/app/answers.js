@@ -35,5 +35,5 @@ function peakAnswer(shown) {
 
 /** A link to a tab; what is selected stays. */
 function viewLink(view, text) {
-  return el("a", { class: "pick", href: `#${hashOf({ ...place, view })}` }, text);
+  return el("a", { class: "pick", href: `#${hashOf({ ...route, view })}` }, text);
 }

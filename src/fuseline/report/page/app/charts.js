@@ -34,7 +34,7 @@ function dot(shown, one, x, y) {
   const pick = `dispatch:${one.name}`;
   const choose = () => go({ pick });
   const words = `${one.label}: ${seconds(timeOf(one))}, ${roofText(shown, one)}`;
-  return draw("circle", { cx: x, cy: y, r: radius, tabindex: 0, role: "button", "aria-label": words, "data-pick": pick, class: pick === place.pick ? "selected" : "", click: choose, keydown: (event) => pressed(event, choose) }, draw("title", {}, words));
+  return draw("circle", { cx: x, cy: y, r: radius, tabindex: 0, role: "button", "aria-label": words, "data-pick": pick, class: pick === route.pick ? "selected" : "", click: choose, keydown: (event) => pressed(event, choose) }, draw("title", {}, words));
 }
 
 /** The decades around all values. */
@@ -60,7 +60,7 @@ function tick(x1, y1, x2, y2, text, x, y, anchor) {
   return draw("g", {}, draw("line", { class: "axis", x1, y1, x2, y2 }), draw("text", { x, y, "text-anchor": anchor, class: "sub" }, text));
 }
 
-/** The arena: waves from left to right, places from bottom to top; the wave that uses most is marked. */
+/** The arena: waves from left to right, offsets from bottom to top; the wave that uses most is marked. */
 function memoryChart(shown) {
   const { arena, transients } = shown.memory;
   if (!transients.length) return el("p", { class: "dim" }, "nothing lies in the arena");
@@ -71,7 +71,7 @@ function memoryChart(shown) {
   const lives = transients.map(([offset, bytes, first, last, writer, scratch]) => {
     const pick = writer ? `dispatch:${writer}` : "";
     const words = `${scratch ? "scratch" : writer}: ${bytesText(bytes)} at ${quantity(offset)}, waves ${first} to ${last}`;
-    return draw("rect", { class: `life ${scratch ? "scratch" : ""} ${pick !== "" && pick === place.pick ? "selected" : ""}`, x: x(first), width: Math.max(x(last + 1) - x(first) - 0.5, 1), y: y(offset + bytes), height: Math.max(y(offset) - y(offset + bytes), 0.7), "data-pick": pick, click: () => pick && go({ pick }) }, draw("title", {}, words));
+    return draw("rect", { class: `life ${scratch ? "scratch" : ""} ${pick !== "" && pick === route.pick ? "selected" : ""}`, x: x(first), width: Math.max(x(last + 1) - x(first) - 0.5, 1), y: y(offset + bytes), height: Math.max(y(offset) - y(offset + bytes), 0.7), "data-pick": pick, click: () => pick && go({ pick }) }, draw("title", {}, words));
   });
   const marked = draw("rect", { class: "peak", x: x(peak.wave), width: x(peak.wave + 1) - x(peak.wave), y: CHART.top, height: CHART.height - CHART.top - CHART.bottom });
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => tick(CHART.left, y(part * arena), CHART.width - CHART.right, y(part * arena), `${bytesText(part * arena)}`, CHART.left - 6, y(part * arena) + 4, "end"));

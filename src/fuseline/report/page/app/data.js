@@ -1,5 +1,5 @@
 "use strict";
-// What the page knows, and where the reader is: the place is in the address, so that links and the back button work.
+// What the page knows, and where the reader is: the route is in the address, so that links and the back button work.
 
 /** The document (see report/page/render.py), once it is unpacked. */
 let report = null;
@@ -22,13 +22,13 @@ async function decoded(text) {
 }
 
 /** Where the reader is: `view` is a tab, `side` one of the compiles, `pick` what is selected (`dispatch:012_pooling`). */
-let place = { view: "overview", side: 0, pick: "" };
+let route = { view: "overview", side: 0, pick: "" };
 
 function hashOf({ view, side, pick }) {
   return new URLSearchParams({ view, side, pick }).toString();
 }
 
-function placeOf(hash) {
+function routeOf(hash) {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
   const side = Number(words.get("side") ?? 0);
   return { view: words.get("view") ?? firstView(), side: report.sides[side] ? side : 0, pick: words.get("pick") ?? "" };
@@ -41,7 +41,7 @@ function firstView() {
 
 /** Go somewhere; what is not named stays. */
 function go(changes) {
-  location.hash = hashOf({ ...place, ...changes });
+  location.hash = hashOf({ ...route, ...changes });
 }
 
 /** `dispatch:a:b` as `["dispatch", "a:b"]`. */
@@ -52,7 +52,7 @@ function partsOf(pick) {
 
 /** The compile that is shown. */
 function side() {
-  return report.sides[place.side];
+  return report.sides[route.side];
 }
 
 /** What lists of a side are looked up by, made once. */

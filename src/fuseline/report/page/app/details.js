@@ -6,8 +6,8 @@ const ABOVE_THE_ROOF = ". Above it: minimal filtering and 8-bit kernels do more 
 const detailsOf = { dispatch: ofDispatch, op: ofOp, node: ofNode, edge: ofEdge, reason: ofReason, group: ofGroup, flip: (...given) => ofFlip(...given) };
 
 function showDetails() {
-  const [kind, name] = partsOf(place.pick);
-  const made = place.pick && detailsOf[kind] ? detailsOf[kind](side(), name) : null;
+  const [kind, name] = partsOf(route.pick);
+  const made = route.pick && detailsOf[kind] ? detailsOf[kind](side(), name) : null;
   document.querySelector("main").classList.toggle("alone", made === null);
   const close = el("button", { type: "button", "aria-label": "close", click: () => go({ pick: "" }), style: "float: right" }, "×");
   show(document.getElementById("details"), made === null ? [] : [close, ...made]);
@@ -155,7 +155,7 @@ function ofGroup(shown, number) {
 function irOf(names) {
   if (!side().hasIr || names.length === 0) return null;
   const body = el("div");
-  const number = place.side;
+  const number = route.side;
   const open = async (event) => {
     if (!event.target.open || body.childElementCount) return;
     const { texts, nodes } = (await unpack(`ir${number}`)) ?? { texts: [], nodes: {} };
@@ -170,7 +170,7 @@ function assemblyOf(dispatch) {
   const known = dispatch.kernels.filter((symbol) => side().assembly.includes(symbol));
   if (known.length === 0) return null;
   const body = el("div");
-  const number = place.side;
+  const number = route.side;
   const open = async (event) => {
     if (!event.target.open || body.childElementCount) return;
     const text = (await unpack(`assembly${number}`)) ?? {};

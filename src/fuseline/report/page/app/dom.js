@@ -31,7 +31,7 @@ function show(element, ...children) {
 
 /** A link to something of the report. */
 function link(pick, text) {
-  return el("a", { class: "pick", href: `#${hashOf({ ...place, pick })}` }, text);
+  return el("a", { class: "pick", href: `#${hashOf({ ...route, pick })}` }, text);
 }
 
 /** Enter and space do what a click does. */

@@ -1,8 +1,8 @@
 "use strict";
-// A graph as boxes that fold and unfold, with pan and zoom. dagre places them; where there are too many for it, rows do.
+// A graph as boxes that fold and unfold, with pan and zoom. dagre lays them out; where there are too many for it, rows do.
 
 const BOX = { width: 190, height: 38 };
-const MOST_PLACED_WELL = 250;
+const MOST_LAID_OUT = 250;
 const openGroups = new Map();
 
 /** A drawing of a tree and edges between its leaves. `key` names it; `title` says what it is. */
@@ -16,11 +16,11 @@ function graphOf({ key, title, tree, edges }) {
   const count = el("span", { class: "dim", role: "status" });
   function redraw(keep = false) {
     const seen = visible(tree, open);
-    const placed = placed_(seen, lifted(edges, seen.boxOf));
+    const layout = laidOut(seen, lifted(edges, seen.boxOf));
     const focused = focusedIn(canvas);
-    show(count, `${seen.boxes.length} boxes, ${placed.edges.length} edges`);
-    canvas.replaceChildren(...clusters(placed, toggle), ...lines(placed, key), ...boxes(placed, toggle));
-    if (!keep) fit(view, placed, drawing);
+    show(count, `${seen.boxes.length} boxes, ${layout.edges.length} edges`);
+    canvas.replaceChildren(...clusters(layout, toggle), ...lines(layout, key), ...boxes(layout, toggle));
+    if (!keep) fit(view, layout, drawing);
     mark(canvas);
     focusAgain(canvas, focused);
   }
@@ -70,15 +70,15 @@ function revealPicked(tree, open) {
 
 /** The boxes that what is selected has in either graph; an op only where it was picked itself. */
 function boxesOfPick() {
-  const [kind, name] = partsOf(place.pick);
-  if (kind === "dispatch" || kind === "op") return [place.pick];
+  const [kind, name] = partsOf(route.pick);
+  if (kind === "dispatch" || kind === "op") return [route.pick];
   const node = kind === "node" ? indexOf(side()).sourceOf.get(name) : undefined;
   return node === undefined ? [] : [`source:${node.number}`];
 }
 
 /** Boxes that have to do with what is selected. */
 function relatedPicks() {
-  const [kind, name] = partsOf(place.pick);
+  const [kind, name] = partsOf(route.pick);
   const index = indexOf(side());
   const home = kind === "dispatch" ? index.dispatchOf.get(name) : kind === "op" ? index.homeOf.get(name) : undefined;
   const ofDispatch = home ? [`dispatch:${home.name}`, ...home.nodes.map((node) => `node:${node}`)] : [];
@@ -90,15 +90,15 @@ function relatedPicks() {
 function mark(canvas) {
   const related = relatedPicks();
   for (const element of canvas.querySelectorAll("[data-pick]")) {
-    element.classList.toggle("selected", element.dataset.pick === place.pick);
+    element.classList.toggle("selected", element.dataset.pick === route.pick);
     element.classList.toggle("related", related.has(element.dataset.pick));
   }
 }
 
-// places ---------------------------------------------------------------------------------------------------------------
+// layout ---------------------------------------------------------------------------------------------------------------
 
-function placed_(seen, edges) {
-  return seen.boxes.length > MOST_PLACED_WELL ? inRows(seen, edges) : byDagre(seen, edges);
+function laidOut(seen, edges) {
+  return seen.boxes.length > MOST_LAID_OUT ? inRows(seen, edges) : byDagre(seen, edges);
 }
 
 function byDagre(seen, edges) {
@@ -153,8 +153,8 @@ function arrowHead(key) {
   return draw("defs", {}, draw("marker", { id: `tip-${key}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, tip));
 }
 
-function boxes(placed, toggle) {
-  return placed.boxes.map((one) => {
+function boxes(layout, toggle) {
+  return layout.boxes.map((one) => {
     const act = () => (one.pick ? go({ pick: one.pick }) : toggle(one.id));
     const open = (event) => { event.preventDefault(); if (one.children) toggle(one.id); };
     const press = (event) => { if (event.key === "Enter") act(); if (event.key === " ") open(event); };
@@ -171,15 +171,15 @@ function cut(text, most) {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
-function clusters(placed, toggle) {
-  return placed.clusters.map((one) => draw("g", { class: "cluster", "data-cluster": one.id },
+function clusters(layout, toggle) {
+  return layout.clusters.map((one) => draw("g", { class: "cluster", "data-cluster": one.id },
     draw("rect", { x: one.x - one.width / 2, y: one.y - one.height / 2, width: one.width, height: one.height, rx: 6 }),
     draw("text", { x: one.x - one.width / 2 + 5, y: one.y - one.height / 2 + 12, click: () => toggle(one.id), role: "button", tabindex: 0, "aria-expanded": "true", "aria-label": one.label, keydown: (event) => pressed(event, () => toggle(one.id)) }, `▾ ${one.label}`)));
 }
 
 /** Edges; one that decisions were made about is a button that says why. */
-function lines(placed, key) {
-  return placed.edges.map((one) => {
+function lines(layout, key) {
+  return layout.edges.map((one) => {
     const decisions = one.edges.map((edge) => edge.decision).filter(Boolean);
     const path = one.points.map((point, number) => `${number === 0 ? "M" : "L"}${point.x.toFixed(1)} ${point.y.toFixed(1)}`).join("");
     const shapes = [draw("path", { class: "line", d: path, "marker-end": `url(#tip-${key})` }), draw("path", { class: "hit", d: path })];
@@ -194,11 +194,11 @@ function lines(placed, key) {
 
 // pan and zoom ---------------------------------------------------------------------------------------------------------
 
-function fit(view, placed, drawing) {
-  Object.assign(view, { x: -10, y: -10, width: placed.width + 20, height: placed.height + 20 });
+function fit(view, layout, drawing) {
+  Object.assign(view, { x: -10, y: -10, width: layout.width + 20, height: layout.height + 20 });
   const least = 420;  // letters of a tall graph would be too small to read: its top is shown
   if (view.height > 1500) {
-    const first = placed.boxes.find((one) => one.pick === place.pick) ?? placed.boxes[0];
+    const first = layout.boxes.find((one) => one.pick === route.pick) ?? layout.boxes[0];
     const width = Math.max(Math.min(view.width, 1100), least);
     Object.assign(view, { height: 900, width, x: first.x - width / 2, y: Math.max(first.y - 300, -10) });
   }
@@ -239,9 +239,9 @@ function panAndZoom(drawing, view) {
 
 registerView("graph", "Graph", () => {
   const shown = side();
-  const graphs = [graphOf({ key: `dispatches-${place.side}`, title: "dispatches", tree: dispatchTree(shown), edges: dispatchEdges(shown) })];
+  const graphs = [graphOf({ key: `dispatches-${route.side}`, title: "dispatches", tree: dispatchTree(shown), edges: dispatchEdges(shown) })];
   if (shown.sources.some((node) => node.inputs.length > 0)) {
-    graphs.unshift(graphOf({ key: `sources-${place.side}`, title: "the model", tree: sourceTree(shown), edges: sourceEdges(shown) }));
+    graphs.unshift(graphOf({ key: `sources-${route.side}`, title: "the model", tree: sourceTree(shown), edges: sourceEdges(shown) }));
   }
   const words = "Click selects, double click (or space) opens a box, click on a dashed box opens it, drag and wheel move. Orange edges stayed between two dispatches; a click (or Enter on it) says why.";
   return [el("p", { class: "dim" }, words), el("div", { class: graphs.length > 1 ? "graphs" : "" }, graphs)];

@@ -12,7 +12,7 @@ function turnTheme() {
 
 function showSides() {
   if (report.sides.length < 2) return;
-  const buttons = report.sides.map((one, number) => el("button", { type: "button", "aria-pressed": String(number === place.side), click: () => go({ side: number, pick: "" }) }, one.title));
+  const buttons = report.sides.map((one, number) => el("button", { type: "button", "aria-pressed": String(number === route.side), click: () => go({ side: number, pick: "" }) }, one.title));
   show(document.getElementById("side-switch"), buttons);
 }
 
@@ -22,27 +22,27 @@ let byKeyboard = false;
 function startKeyboard() {
   document.addEventListener("keydown", (event) => {
     byKeyboard = true;
-    if (event.key !== "Escape" || place.pick === "" || event.target.id === "search") return;
-    const before = [...document.querySelectorAll("#view [data-pick]")].find((one) => one.getAttribute("data-pick") === place.pick) ?? document.getElementById("view");
+    if (event.key !== "Escape" || route.pick === "" || event.target.id === "search") return;
+    const before = [...document.querySelectorAll("#view [data-pick]")].find((one) => one.getAttribute("data-pick") === route.pick) ?? document.getElementById("view");
     go({ pick: "" });
     before.focus();
   });
   document.addEventListener("pointerdown", () => { byKeyboard = false; });
 }
 
-/** Show the place; a change of what is selected alone leaves the tab as it stands, scrolled and filtered. */
+/** Show the route; a change of what is selected alone leaves the tab as it stands, scrolled and filtered. */
 function follow() {
-  const next = placeOf(location.hash);
-  const picked = next.pick !== place.pick && next.pick !== "";
-  const moved = next.view !== place.view || next.side !== place.side;
-  place = next;
+  const next = routeOf(location.hash);
+  const picked = next.pick !== route.pick && next.pick !== "";
+  const moved = next.view !== route.view || next.side !== route.side;
+  route = next;
   if (moved) {
     showTabs();
     showSides();
     showView();
   }
-  for (const row of document.querySelectorAll("tr[data-pick]")) row.setAttribute("aria-current", String(row.dataset.pick === place.pick && place.pick !== ""));
-  for (const shape of document.querySelectorAll(".chart [data-pick]")) shape.classList.toggle("selected", shape.getAttribute("data-pick") === place.pick && place.pick !== "");
+  for (const row of document.querySelectorAll("tr[data-pick]")) row.setAttribute("aria-current", String(row.dataset.pick === route.pick && route.pick !== ""));
+  for (const shape of document.querySelectorAll(".chart [data-pick]")) shape.classList.toggle("selected", shape.getAttribute("data-pick") === route.pick && route.pick !== "");
   for (const graph of document.querySelectorAll(".graph")) graph.mark();
   showDetails();
   if (picked && byKeyboard) document.getElementById("details").focus();
@@ -54,7 +54,7 @@ async function start() {
   startKeyboard();
   document.getElementById("theme").addEventListener("click", turnTheme);
   window.addEventListener("hashchange", follow);
-  place = { view: "", side: -1, pick: "" };
+  route = { view: "", side: -1, pick: "" };
   follow();
   document.documentElement.dataset.ready = "true";
 }

@@ -14,7 +14,7 @@ function showTabs() {
 }
 
 function tab(id, view) {
-  const selected = id === place.view;
+  const selected = id === route.view;
   return el("button", {
     type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "view", "aria-selected": String(selected), tabindex: selected ? 0 : -1,
     click: () => go({ view: id }), keydown: moveAlong,
@@ -32,8 +32,8 @@ function moveAlong(event) {
 }
 
 function showView() {
-  const view = views.get(place.view)?.wanted() ? views.get(place.view) : views.get("overview");
+  const view = views.get(route.view)?.wanted() ? views.get(route.view) : views.get("overview");
   const element = document.getElementById("view");
-  element.setAttribute("aria-labelledby", `tab-${place.view}`);
+  element.setAttribute("aria-labelledby", `tab-${route.view}`);
   show(element, view.show());
 }

@@ -10,7 +10,7 @@ from typing import NamedTuple
 _IN_TEXT = re.compile(r"^(.+?):(\d+)(?::(\d+))?$")
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A line (from 1) and column (from 0) of a file."""
 
     file: str
@@ -30,12 +30,12 @@ class Listing:
         """The file's content."""
         return "".join("".join(c if c.isprintable() else "?" for c in node) + "\n" for node in self._nodes)
 
-    def place(self, nodes: Iterable[str]) -> Place | None:
-        """The place of the first of `nodes` that has one."""
+    def location(self, nodes: Iterable[str]) -> Location | None:
+        """The location of the first of `nodes` that has one."""
         return next((found for node in nodes if (found := self._of(node)) is not None), None)
 
-    def _of(self, node: str) -> Place | None:
+    def _of(self, node: str) -> Location | None:
         if node in self._line:
-            return Place(self.file, self._line[node], 0)
+            return Location(self.file, self._line[node], 0)
         stands = _IN_TEXT.match(node)
-        return None if stands is None else Place(stands[1], int(stands[2]), int(stands[3] or 0))
+        return None if stands is None else Location(stands[1], int(stands[2]), int(stands[3] or 0))

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fuseline.report.remark_places import Listing, Place
+from fuseline.report.remark_locations import Listing, Location
 from fuseline.report.remarks import yaml_remarks
 from tests.unit.report.records import RECORD
 
@@ -18,9 +18,9 @@ NODES = ["Conv_0", "Relu_1", "MatMul_2"]
 
 def test_the_first_node_with_a_place_is_meant() -> None:
     listing = Listing("m.nodes.txt", [*NODES, "a\nb", "Conv_0"])
-    assert listing.place(["nobody", "Relu_1", "Conv_0"]) == Place("m.nodes.txt", 2, 0)
-    assert listing.place(["Conv_0"]) == Place("m.nodes.txt", 1, 0) and listing.place(["nobody"]) is None
-    assert listing.place(["dir/m.mlir:12:7"]) == Place("dir/m.mlir", 12, 7)
+    assert listing.location(["nobody", "Relu_1", "Conv_0"]) == Location("m.nodes.txt", 2, 0)
+    assert listing.location(["Conv_0"]) == Location("m.nodes.txt", 1, 0) and listing.location(["nobody"]) is None
+    assert listing.location(["dir/m.mlir:12:7"]) == Location("dir/m.mlir", 12, 7)
     assert listing.text.splitlines() == [*NODES, "a?b", "Conv_0"]
 
 

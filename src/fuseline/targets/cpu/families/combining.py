@@ -9,6 +9,7 @@ from xdsl.dialects import arith, linalg
 from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.combining import combinations
+from fuseline.targets.cpu.combinators.lanes import across_lanes
 from fuseline.targets.cpu.emit.body_ops import emit_scalar_op
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -75,10 +76,7 @@ class Combiner:
 
     def across(self, kernel: KernelBuilder, vector: Value) -> Value:
         """All lanes combined, halves first."""
-        while vector.type.lanes > 1:
-            half = vector.type.lanes // 2
-            vector = self.combine(kernel, kernel.lanes(vector, 0, half), kernel.lanes(vector, half, half))
-        return vector
+        return across_lanes(kernel, (vector,), lambda low, high: (self.combine(kernel, *low, *high),))[0]
 
 
 def combiners(op: linalg.ops.GenericOp) -> list[Combiner] | None:

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute
 import fuseline
 from fuseline.analysis.structured import StructuredOp
 from fuseline.targets.cpu.families.contraction.results import ResultPath
-from fuseline.targets.cpu.families.sequential.walk_epilogue import totals_path
+from fuseline.targets.cpu.families.sequential.scatter import totals_path
 from tests.draws import RNG
 from tests.graphs.program import Program
 

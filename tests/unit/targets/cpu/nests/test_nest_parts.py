@@ -15,6 +15,7 @@ from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
 from fuseline.ir.dim import evaluate as evaluate_size
+from fuseline.targets.cpu.combinators.lanes import LaneLoop
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
@@ -23,7 +24,6 @@ from fuseline.targets.cpu.families.nests.group_emitter import GroupEmitter
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of
 from fuseline.targets.cpu.families.nests.interleaved_stores import interleave
 from fuseline.targets.cpu.families.nests.kernel import emit_nests
-from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.nests.schedule import build_schedule
 from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.tiling import (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fuseline.analysis.evaluation import evaluate_function
+from fuseline.targets.cpu.combinators.lanes import LaneLoop
 from fuseline.targets.cpu.emit.coordinates import Index
-from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.nests.register_transpose import RegisterTranspose
 from fuseline.targets.cpu.families.nests.schedule import build_schedule
 from fuseline.targets.cpu.families.nests.stages import Staging

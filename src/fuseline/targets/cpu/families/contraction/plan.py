@@ -8,7 +8,6 @@ from xdsl.dialects import arith, linalg, math
 from xdsl.ir import Operation
 
 from fuseline.analysis.structured import StructuredOp, is_generic
-from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch
@@ -28,7 +27,7 @@ from fuseline.targets.cpu.families.contraction.reduction_blocks import (
     reduction_blocks,
     wants_blocks,
 )
-from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa.description import Machine
@@ -190,9 +189,7 @@ def plan_contraction(
     """The plan for these loops, or why its results cannot be written. `tile` and `blocks` stand in for the chosen ones,
     as far as scratch allows; `form`: that of kernels it is one of."""
     view = loops.view
-    if unsupported_members(view, loops.root.op):
-        return Refusal("second-reduction", "an op reduces beside the root")
-    paths = result_paths(view)
+    paths = lone_root_paths(view, loops.root)
     if isinstance(paths, Refusal):
         return paths
     lanes = machine.lanes(loops.dtype)
@@ -289,9 +286,3 @@ def _finished(plan: ContractionPlan) -> ContractionPlan:
 
 def _lhs_note(plan: ContractionPlan) -> str:
     return "segments" if plan.lhs_mode == "linear" and len(plan.loops.segments) > 1 else plan.lhs_mode
-
-
-def unsupported_members(view: DispatchView, root: Operation) -> bool:
-    """Whether a second op reduces: it would be computed anew for every element that asks for it."""
-    members = [(op, view.structured(op)) for op in view.members if op is not root]
-    return any(structured is not None and bool(structured.reduction) for _, structured in members)

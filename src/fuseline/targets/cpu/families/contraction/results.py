@@ -57,6 +57,11 @@ class ResultPath:
         """The coordinates where the root's loops are at `loops`."""
         return [_index(buffers, coordinate, loops, lanes) for coordinate in self.coordinates]
 
+    def load(self, buffers: DispatchBuffers, loops: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+        """What was stored where the root's loops are at `loops`."""
+        index = buffers.placed(self.box, self.index(buffers, loops, lanes), lanes)
+        return buffers.load(buffers.result(self.position), index, lanes, active)
+
     def store(self, buffers: DispatchBuffers, index: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
         """Write the elements at `index`."""
         buffers.store(buffers.result(self.position), buffers.placed(self.box, index, value.type.lanes), value, active)
@@ -89,6 +94,15 @@ def result_paths(view: DispatchView) -> list[ResultPath] | Refusal:
             return Refusal("result-beside-root", f"result {position} does not follow from the root point by point")
         paths.append(ResultPath(position, box, found[box.value]))
     return paths
+
+
+def lone_root_paths(view: DispatchView, root: StructuredOp) -> list[ResultPath] | Refusal:
+    """The same where nothing but the root reduces: what else did would be computed anew for every element that asks
+    for it."""
+    beside = (view.structured(op) for op in view.members if op is not root.op)
+    if any(other is not None and other.reduction for other in beside):
+        return Refusal("second-reduction", "an op reduces beside the root")
+    return result_paths(view)
 
 
 def _coordinates(view: DispatchView, root: StructuredOp) -> dict[SSAValue, Coordinates]:

@@ -10,19 +10,19 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import StructuredOp
 from fuseline.dispatch.loop_ref import LoopRef
+from fuseline.targets.cpu.combinators.lanes import LaneLoop, is_masked
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.puller import point_key
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.nests.groups import Group
 from fuseline.targets.cpu.families.nests.interleaved_stores import InterleavedStores
-from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.nests.recompute_cost import body_cost
 from fuseline.targets.cpu.families.nests.reducing import LaneReduction, for_each_point, reduce_points
 from fuseline.targets.cpu.families.nests.register_transpose import RegisterTranspose
 from fuseline.targets.cpu.families.nests.stages import Stage, element_types
 from fuseline.targets.cpu.families.nests.tiling import TileRow
 from fuseline.targets.cpu.families.nests.workgroup import Coordinates, Workgroup
-from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 CHEAP_BODY = 8
 """Bodies of fewer operations are repeated over several vectors, to hide the latency of the accumulating op."""
@@ -37,7 +37,7 @@ class GroupEmitter:
         self.workgroup, self.group = workgroup, group
         self.kernel, self.e = workgroup.kernel, workgroup.e
         types = {t for stage in group.stages for t in element_types(workgroup.staging, stage)}
-        masked = all(max(BITS[t], 8) in self.kernel.machine.masked_bits for t in types)
+        masked = is_masked(self.kernel, *types)
         lanes = group.lanes if group.lane_axis is not None or group.lane_reduction is not None else 1
         self.lane_loop = LaneLoop(self.kernel, lanes, unroll=self._unroll(), masked=masked)
         across = self.lane_loop if group.lane_axis is not None else LaneLoop(self.kernel, 1)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from fuseline.targets.cpu.combinators.lanes import LaneLoop
 from fuseline.targets.cpu.emit.coordinates import Index
-from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.families.nests.stages import Stage
 from fuseline.targets.cpu.families.nests.workgroup import Coordinates, Workgroup
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder

@@ -10,6 +10,7 @@ from xdsl.dialects import linalg
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import StructuredOp
+from fuseline.targets.cpu.combinators.lanes import LaneLoop
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.body_point import BodyPoint, narrowed, widened
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
@@ -17,7 +18,6 @@ from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.long_sums import LONG, summed
 from fuseline.targets.cpu.emit.shortcuts import keep_total
 from fuseline.targets.cpu.families.combining import Combiner, adds_floats
-from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 Visit = Callable[[Mapping[int, Operand], Sequence[Value]], Sequence[Value]]
@@ -112,15 +112,14 @@ class LaneReduction:
     ) -> None:
         self.e, self.view, self.lane_loop = e, StructuredOp(op), lane_loop
         self.combiners = [replace(c, rule=keep_total) if c.op in e.shortcuts else c for c in combiners]
-        self.scalar = not lane_loop.masked or lane_loop.lanes == 1
-        self.vectors = lane_loop.unroll if lane_loop.lanes > 1 else 0
+        self.width = lane_loop.vectors + lane_loop.scalars
 
     def initial(self) -> list[Value]:
         """Identities, for every accumulator of every result."""
         kernel, out = self.e.kernel, list[Value]()
         for combiner in self.combiners:
-            out += [combiner.identity(kernel, self.lane_loop.lanes)] * self.vectors
-            out += [combiner.identity(kernel, 1)] * self.scalar
+            out += [combiner.identity(kernel, self.lane_loop.lanes)] * self.lane_loop.vectors
+            out += [combiner.identity(kernel, 1)] * self.lane_loop.scalars
         return out
 
     def update(
@@ -128,11 +127,10 @@ class LaneReduction:
     ) -> list[Value]:
         """The accumulators after the elements at `points`, each `lanes` wide."""
         out = list(state)
-        width = self.vectors + self.scalar
         for number, point in enumerate(points):
             body = BodyPoint(self.e, self.view, point, lanes, active, [], wide=True)
             for i, combiner in enumerate(self.combiners):
-                at = i * width + (self.vectors if lanes == 1 else number)
+                at = i * self.width + self.lane_loop.place(number, lanes)
                 out[at] = combiner.combine(self.e.kernel, out[at], self._element(body, combiner, lanes, active))
         return out
 
@@ -146,10 +144,10 @@ class LaneReduction:
     def finish(self, state: Sequence[Value], point: Sequence[AnyIndex]) -> list[Value]:
         """The results at a point of the parallel loops: inits and accumulators combined."""
         kernel, out = self.e.kernel, list[Value]()
-        width = self.vectors + self.scalar
+        count = self.lane_loop.vectors
         for i, combiner in enumerate(self.combiners):
-            partials = list(state[i * width : (i + 1) * width])
-            vectors = partials[: self.vectors]
+            partials = list(state[i * self.width : (i + 1) * self.width])
+            vectors = partials[:count]
             while len(vectors) > 1:
                 half = (len(vectors) + 1) // 2
                 vectors = [
@@ -158,7 +156,7 @@ class LaneReduction:
                     else vectors[n]
                     for n in range(half)
                 ]
-            total = [combiner.across(kernel, v) for v in vectors] + partials[self.vectors :]
+            total = [combiner.across(kernel, v) for v in vectors] + partials[count:]
             init: SSAValue = self.view.outputs[i]
             value = widened(kernel, self.e.value_at(init, self.e.through(self.view.output_maps[i], point, 1), 1))
             for partial in total:

@@ -17,8 +17,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from fuseline.analysis.structured import StructuredOp
+from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.split import in_runs
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, point_at
 from fuseline.targets.cpu.families.contraction.results import ResultPath
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.root.results import RootResults
@@ -52,6 +54,11 @@ class RootKernel(ABC):
     def _alone(self, number: Operand) -> tuple[Operand, ...]:
         self.enter(number)
         return self.workgroup(number)
+
+    def point_of(self, number: Operand, loops: Sequence[int], extents: Sequence[Dim]) -> list[AnyIndex]:
+        """The root's loops where workgroup `number` of a grid of some `loops` is, the others at 0; `extents` of all."""
+        at = self.buffers.coordinates(number, [*(extents[loop] for loop in loops), 1])
+        return point_at(self.root.rank, dict(zip(loops, at, strict=False)))
 
     def prepare(self) -> None:
         """What is done once, before all workgroups."""

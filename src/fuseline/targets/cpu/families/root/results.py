@@ -26,19 +26,19 @@ Actives = Sequence["Operand | None"]
 
 
 class RootResults:
-    """The result of `root`, `lanes` elements at a time, and whatever follows from it by `paths`. Vectors run along the
-    last loop of the lanes."""
+    """The results of `root`, `lanes` elements at a time, and whatever follows from them by `paths`. Vectors run along
+    the last loop of the lanes."""
 
     def __init__(self, emitter: BodyEmitter, root: StructuredOp, paths: Sequence[ResultPath], lanes: int) -> None:
         self.emitter, self.kernel, self.buffers = emitter, emitter.kernel, emitter.buffers
         self.root, self.paths, self.lanes = root, paths, lanes
-        self._value: Value | None = None
-        emitter.known[root.op.results[0]] = self._held
+        self._values: Sequence[Value] = ()
+        for number, result in enumerate(root.op.results):
+            emitter.known[result] = partial(self._held, number)
 
-    def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
+    def _held(self, number: int, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         del index, lanes, active
-        assert self._value is not None
-        return self._value
+        return self._values[number]
 
     def starts(self, rows: int, actives: Actives, at: At) -> list[Value]:
         """What the accumulators of a tile start from: the inits of the root."""
@@ -47,10 +47,11 @@ class RootResults:
             return [self.kernel.const(splat, dtype_of(self.root.outputs[0].type), self.lanes)] * (rows * len(actives))
         return [self.start(at(row, v), active) for row in range(rows) for v, active in enumerate(actives)]
 
-    def start(self, loops: Sequence[AnyIndex], active: Operand | None) -> Value:
-        """The init at one vector."""
-        index = self.emitter.through(self.root.output_maps[0], list(loops), self.lanes)
-        return self.emitter.value_at(self.root.outputs[0], index, self.lanes, active)
+    def start(self, loops: Sequence[AnyIndex], active: Operand | None, *, lanes: int = 0, result: int = 0) -> Value:
+        """The init of a result at one vector (of `lanes`, if not of as many as ever)."""
+        lanes = lanes or self.lanes
+        index = self.emitter.through(self.root.output_maps[result], list(loops), lanes)
+        return self.emitter.value_at(self.root.outputs[result], index, lanes, active)
 
     def store(self, values: Sequence[Value], actives: Actives, at: At, *, first: Operand = 0) -> None:
         """Finish and store the rows of a tile from `first` on, each written out."""
@@ -83,9 +84,9 @@ class RootResults:
             self.finish(at(row, v), active, values[v])
         return ()
 
-    def finish(self, loops: Sequence[AnyIndex], active: Operand | None, value: Value) -> None:
-        """The epilogue of one vector of the root's result, and its stores."""
-        self._value = value
+    def finish(self, loops: Sequence[AnyIndex], active: Operand | None, *values: Value) -> None:
+        """The epilogue of one vector of each of the root's results, and its stores."""
+        self._values, lanes = values, values[0].type.lanes
         for path in self.paths:
-            index = path.index(self.buffers, loops, self.lanes)
-            path.store(self.buffers, index, self.emitter.value_at(path.value, index, self.lanes, active), active)
+            index = path.index(self.buffers, loops, lanes)
+            path.store(self.buffers, index, self.emitter.value_at(path.value, index, lanes, active), active)

@@ -1,1 +1,1 @@
-"""Kernels that go along one axis in order: scans, scatters, ranks."""
+"""Kernels that go along one axis in order: scans, scatters, ranks, argument reductions."""

@@ -6,7 +6,8 @@ block of that axis at one point of the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir.affine import AffineDimExpr
@@ -14,19 +15,16 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
-from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
+from fuseline.targets.cpu.combinators.lanes import LaneLoop, is_masked
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, point_at
+from fuseline.targets.cpu.families.contraction.results import ResultPath
 from fuseline.targets.cpu.families.family import Plan
-from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
+from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 VECTORS_PER_WORKGROUP = 4
 """Vectors of the innermost axis that one workgroup walks."""
-
-Walk = Callable[[list[AnyIndex], int, Operand | None], None]
-"""`(loops, lanes, active)`: one line, from the first step to the last; `loops` are those of the root, the walked ones
-still 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,42 +64,35 @@ def line_loops(
     return tuple(loop for loop in written if loop not in (walked, lane)), lane
 
 
-def walk_lines(
-    kernel: KernelBuilder, buffers: DispatchBuffers, plan: LinesPlan, root: StructuredOp, dtype: str, walk: Walk
-) -> None:
-    """Run the workgroups: `walk` each line of each block, in vectors of elements of `dtype`."""
+class LinesKernel(RootKernel):
+    """Builds the kernel of a plan, whose vectors are of elements of `dtype`."""
 
-    def workgroup(number: Operand) -> tuple[()]:
-        *outer, block = buffers.coordinates(number, plan.grid)
-        loops: list[AnyIndex] = [Index(0)] * root.rank
-        for loop, at in zip(plan.outer, outer, strict=True):
-            loops[loop] = Index(at)
+    def __init__(
+        self, plan: LinesPlan, kernel: KernelBuilder, root: StructuredOp, paths: Sequence[ResultPath], dtype: str
+    ) -> None:
+        super().__init__(plan, kernel, root, paths, plan.lanes)
+        self.lines, self.masked = plan, is_masked(kernel, dtype)
+
+    def workgroup(self, number: Operand) -> tuple[Operand, ...]:
+        """Each line of a block, in vectors."""
+        kernel, plan = self.kernel, self.lines
+        *outer, block = self.buffers.coordinates(number, plan.grid)
+        loops = point_at(self.root.rank, dict(zip(plan.outer, outer, strict=True)))
         if plan.lane is None:
-            walk(loops, 1, None)
-        else:
-            _walk_block(kernel, buffers, plan, plan.lane, loops, block, dtype, walk)
+            self.walk(loops, 1, None)
+            return ()
+        lane, first = plan.lane, kernel.mul(block, plan.block)
+        last = kernel.min(kernel.add(first, plan.block), self.buffers.operand(plan.extents[lane]))
+
+        def lines(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
+            here = list(loops)
+            here[lane] = Index(starts[0], 1 if lanes > 1 else 0)
+            self.walk(here, lanes, active)
+            return ()
+
+        LaneLoop(kernel, plan.lanes, masked=self.masked).run(first, last, lines)
         return ()
 
-    kernel.loop(kernel.begin, kernel.end, 1, workgroup)
-
-
-def _walk_block(
-    kernel: KernelBuilder,
-    buffers: DispatchBuffers,
-    plan: LinesPlan,
-    lane: int,
-    loops: Sequence[AnyIndex],
-    block: Operand,
-    dtype: str,
-    walk: Walk,
-) -> None:
-    first = kernel.mul(block, plan.block)
-    last = kernel.min(kernel.add(first, plan.block), buffers.operand(plan.extents[lane]))
-
-    def lines(starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]) -> tuple[()]:
-        here = list(loops)
-        here[lane] = Index(starts[0], 1 if lanes > 1 else 0)
-        walk(here, lanes, active)
-        return ()
-
-    LaneLoop(kernel, plan.lanes, masked=max(BITS[dtype], 8) in kernel.machine.masked_bits).run(first, last, lines)
+    @abstractmethod
+    def walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+        """One line, from the first step to the last; `loops` are those of the root, the walked ones still 0."""

@@ -18,11 +18,11 @@ from fuseline.analysis.walks import Rank
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim, upper_bound
-from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
@@ -55,28 +55,24 @@ def keeps_first(limit: int, elements: int) -> bool:
     return limit <= MOST_KEPT and moves <= 2 * elements * log2(max(elements, 2))
 
 
-class _RankKernel:
+class _RankKernel(RootKernel):
     def __init__(self, plan: RankPlan, kernel: KernelBuilder) -> None:
-        self.plan, self.rank, self.kernel = plan, plan.rank, kernel
-        self.emitter = BodyEmitter(kernel, plan.view)
-        self.buffers = self.emitter.buffers
+        super().__init__(plan, kernel, plan.rank.root, [plan.path], 1)
+        self.plan, self.rank = plan, plan.rank
         self.dtype = dtype_of(plan.rank.root.inputs[0].type)
 
-    def emit(self) -> None:
-        """Run the workgroups."""
+    def prepare(self) -> None:
+        """Room for what is in order."""
         plan, kernel = self.plan, self.kernel
         kept = keeps_first(plan.limit, plan.most)
         room = plan.limit if kept else plan.most
         self.sides = [(kernel.scratch(self.dtype, room), kernel.scratch("i64", room)) for _ in range(1 if kept else 2)]
         self.order = self._keep_first if kept else self._sort
-        kernel.loop(kernel.begin, kernel.end, 1, self._row)
 
-    def _row(self, number: Operand) -> tuple[()]:
+    def workgroup(self, number: Operand) -> tuple[Operand, ...]:
+        """One row."""
         plan, kernel, limit = self.plan, self.kernel, self.rank.limit
-        loops: list[AnyIndex] = [Index(0)] * self.rank.root.rank
-        *outer, _ = self.buffers.coordinates(number, [*(plan.extents[loop] for loop in plan.outer), 1])
-        for loop, at in zip(plan.outer, outer, strict=True):
-            loops[loop] = Index(at)
+        loops = self.point_of(number, plan.outer, plan.extents)
         count = self.buffers.operand(plan.extents[self.rank.ranked])
 
         def ranked(p: Operand) -> None:
@@ -90,8 +86,7 @@ class _RankKernel:
         return ()
 
     def _store(self, loops: list[AnyIndex], position: Operand, rank: Operand) -> None:
-        index = self.plan.path.index(self.buffers, self._at(loops, position), 1)
-        self.plan.path.store(self.buffers, index, self.kernel.as_value(rank), None)
+        self.results.finish(self._at(loops, position), None, self.kernel.as_value(rank))
 
     def _element(self, loops: list[AnyIndex], i: Operand) -> Value:
         root, here = self.rank.root, self.rank.here

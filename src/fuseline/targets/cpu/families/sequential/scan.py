@@ -10,22 +10,19 @@ point of the other axes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.analysis.walks import Scan
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.body_point import BodyPoint
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import Combiner, combiners
-from fuseline.targets.cpu.families.contraction.plan import unsupported_members
-from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
-from fuseline.targets.cpu.families.sequential.lines import LinesPlan, line_loops, walk_lines
+from fuseline.targets.cpu.families.sequential.lines import LinesKernel, LinesPlan, line_loops
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
@@ -71,29 +68,16 @@ def running_total(view: DispatchView) -> RunningTotal | Refusal:
     return RunningTotal(form, found[0])
 
 
-class _ScanKernel:
+class _ScanKernel(LinesKernel):
     def __init__(self, plan: ScanPlan, kernel: KernelBuilder) -> None:
-        self.plan, self.scan, self.kernel = plan, plan.scan, kernel
-        self.emitter = BodyEmitter(kernel, plan.view, {self.scan.root.op.results[0]: self._held})
-        self.buffers = self.emitter.buffers
-        self.total: Value | None = None
+        super().__init__(plan, kernel, plan.scan.root, plan.paths, plan.scan.combiner.dtype)
+        self.scan = plan.scan
 
-    def _held(self, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
-        del index, lanes, active
-        assert self.total is not None
-        return self.total
-
-    def emit(self) -> None:
-        """Run the workgroups."""
-        walk_lines(self.kernel, self.buffers, self.plan, self.scan.root, self.scan.combiner.dtype, self._walk)
-
-    def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+    def walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """All elements along the walked loop, in order."""
         kernel, scan = self.kernel, self.scan
-        extent = self.buffers.operand(self.plan.extents[scan.form.walked])
-        start = self.emitter.value_at(
-            scan.root.outputs[0], self.emitter.through(scan.root.output_maps[0], loops, lanes), lanes, active
-        )
+        extent = self.buffers.operand(self.lines.extents[scan.form.walked])
+        start = self.results.start(loops, active, lanes=lanes)
 
         def step(i: Operand, total: Value) -> tuple[Value]:
             at = kernel.sub(kernel.sub(extent, 1), i) if scan.form.reverse else i
@@ -101,17 +85,10 @@ class _ScanKernel:
             here[scan.form.walked] = here[scan.reduced] = Index(at)
             element = BodyPoint(self.emitter, scan.root, here, lanes, active).value(scan.form.element)
             after = scan.combiner.combine(kernel, total, kernel.splat(element, lanes))
-            self._store(here, after if scan.form.inclusive else total, active)
+            self.results.finish(here, active, after if scan.form.inclusive else total)
             return (after,)
 
         kernel.loop(0, extent, 1, step, [start])
-
-    def _store(self, loops: list[AnyIndex], total: Value, active: Operand | None) -> None:
-        lanes = total.type.lanes
-        self.total = total
-        for path in self.plan.paths:
-            index = path.index(self.buffers, loops, lanes)
-            path.store(self.buffers, index, self.emitter.value_at(path.value, index, lanes, active), active)
 
 
 class ScanFamily(Family):
@@ -125,9 +102,7 @@ class ScanFamily(Family):
         scan = running_total(view)
         if isinstance(scan, Refusal):
             return scan
-        if unsupported_members(view, scan.root.op):
-            return Refusal("second-reduction", "an op reduces beside the root")
-        paths = result_paths(view)
+        paths = lone_root_paths(view, scan.root)
         if isinstance(paths, Refusal):
             return paths
         extents = scan.root.loops(view.shapes)

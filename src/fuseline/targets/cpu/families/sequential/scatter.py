@@ -11,29 +11,30 @@ are evaluated where the walk comes by, through what computes them in the dispatc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import splat_value
+from fuseline.analysis.structured import StructuredOp, splat_value
 from fuseline.analysis.walks import Scatter, loops_behind
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.combinators.lanes import LaneLoop
 from fuseline.targets.cpu.emit.body_point import BodyPoint
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import Combiner, combiners
-from fuseline.targets.cpu.families.contraction.plan import unsupported_members
-from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
-from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
-from fuseline.targets.cpu.families.sequential.lines import LinesPlan, line_loops, walk_lines
-from fuseline.targets.cpu.families.sequential.walk_epilogue import Point, WalkEpilogue, totals_path
+from fuseline.targets.cpu.families.sequential.lines import LinesKernel, LinesPlan, line_loops
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
+
+Point = Callable[[list[AnyIndex], int, "Operand | None"], None]
+"""`(loops, lanes, active)`: where the loops of the root are, for so many lanes, of which so many are live (None:
+all)."""
 
 HALVES = ("f16", "bf16")
 """What is put in its place, and never added up."""
@@ -52,18 +53,20 @@ class ScatterPlan(LinesPlan):
     epilogue: tuple[ResultPath, ...]
 
 
-class _ScatterKernel:
+def totals_path(root: StructuredOp, paths: Sequence[ResultPath]) -> ResultPath | None:
+    """The result that holds the totals of `root`: its own, else the first of their type; None where there is none."""
+    total = root.op.results[0]
+    own = [path for path in paths if path.value is total]
+    alike = [path for path in paths if dtype_of(path.value.type) == dtype_of(total.type)]
+    return next(iter((*own, *alike)), None)
+
+
+class _ScatterKernel(LinesKernel):
     def __init__(self, plan: ScatterPlan, kernel: KernelBuilder) -> None:
-        self.plan, self.scatter, self.kernel = plan, plan.scatter, kernel
-        self.emitter = BodyEmitter(kernel, plan.view)
-        self.buffers = self.emitter.buffers
-        self.epilogue = WalkEpilogue(self.emitter, plan.scatter.root, plan.path, plan.epilogue)
+        super().__init__(plan, kernel, plan.scatter.root, plan.epilogue, plan.dtype)
+        self.plan, self.scatter = plan, plan.scatter
 
-    def emit(self) -> None:
-        """Run the workgroups."""
-        walk_lines(self.kernel, self.buffers, self.plan, self.scatter.root, self.plan.dtype, self._walk)
-
-    def _walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+    def walk(self, loops: list[AnyIndex], lanes: int, active: Operand | None) -> None:
         """The inits, then every update in order."""
         kernel, scatter, root = self.kernel, self.scatter, self.scatter.root
         reduced, extent = root.reduction[0], self.buffers.operand(self.plan.extents[scatter.scattered])
@@ -83,15 +86,13 @@ class _ScatterKernel:
         self._start(loops, lanes, active, extent)
         kernel.loop(0, self.buffers.operand(self.plan.extents[reduced]), 1, update)
         if self.plan.epilogue:
-            self._each_point(loops, lanes, active, extent, self.epilogue.finish)
+            self._each_point(loops, lanes, active, extent, self._finish)
 
     def _start(self, loops: list[AnyIndex], lanes: int, active: Operand | None, extent: Operand) -> None:
         """The inits of a line."""
-        root = self.scatter.root
 
         def init(here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
-            at = self.emitter.through(root.output_maps[0], here, lanes)
-            self._store(here, self.emitter.value_at(root.outputs[0], at, lanes, active), active)
+            self._store(here, self.results.start(here, active, lanes=lanes), active)
 
         self._each_point(loops, lanes, active, extent, init)
 
@@ -107,8 +108,7 @@ class _ScatterKernel:
             return ()
 
         if self.plan.lane is None and self._is_innermost(scattered):
-            masked = max(BITS[self.plan.dtype], 8) in kernel.machine.masked_bits
-            LaneLoop(kernel, kernel.machine.lanes(self.plan.dtype), masked=masked).run(0, extent, along)
+            LaneLoop(kernel, kernel.machine.lanes(self.plan.dtype), masked=self.masked).run(0, extent, along)
         else:
 
             def each(i: Operand) -> tuple[()]:
@@ -129,9 +129,12 @@ class _ScatterKernel:
         if combiner is None:
             self._store(here, self.kernel.splat(element, lanes), active)
             return
-        index = path.index(buffers, here, lanes)
-        total = buffers.load(buffers.result(path.position), buffers.placed(path.box, index, lanes), lanes, active)
+        total = path.load(buffers, here, lanes, active)
         self._store(here, combiner.combine(self.kernel, total, self.kernel.splat(element, lanes)), active)
+
+    def _finish(self, here: list[AnyIndex], lanes: int, active: Operand | None) -> None:
+        """What follows from the total at a point."""
+        self.results.finish(here, active, self.plan.path.load(self.buffers, here, lanes, active))
 
     def _store(self, here: Sequence[AnyIndex], value: Value, active: Operand | None) -> None:
         lanes = value.type.lanes
@@ -161,12 +164,12 @@ class ScatterFamily(Family):
         dtype = dtype_of(root.op.results[0].type)
         if dtype == "i1" or (combiner is not None and (dtype in HALVES or dtype != combiner.dtype)):
             return Refusal("element-type", "the result does not keep the running total as it is")
-        paths = result_paths(view)
+        paths = lone_root_paths(view, root)
         if isinstance(paths, Refusal):
             return paths
         totals = totals_path(root, paths)
-        if totals is None or unsupported_members(view, root.op):
-            return Refusal("epilogue", "no result could hold the totals meanwhile, or an op reduces beside the root")
+        if totals is None:
+            return Refusal("epilogue", "no result could hold the totals meanwhile")
         return self._plan(view, machine, (scatter, combiner), (totals, paths))
 
     def _plan(

@@ -11,9 +11,8 @@ later, where neither does the earlier. Reductions across memory are the loop nes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from functools import partial
 
 from xdsl.ir.affine import AffineDimExpr
 
@@ -22,23 +21,19 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.combinators.lanes import Kept, LaneLoop, is_masked
 from fuseline.targets.cpu.emit.body_point import BodyPoint
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, point_at
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.contraction.plan import unsupported_members
-from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
-from fuseline.targets.cpu.families.nests.lane_loops import LaneLoop
+from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
 
 VECTORS = 4
 """Vectors side by side: a comparison takes several cycles until the next may follow it."""
-
-Kept: TypeAlias = "tuple[Value, Value]"
-"""Elements and their places, lane by lane."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,122 +50,65 @@ class SelectionPlan(Plan):
     vectors: int
 
 
-class _SelectionKernel:
+class _SelectionKernel(RootKernel):
+    """What is kept are elements and their places, lane by lane."""
+
     def __init__(self, plan: SelectionPlan, kernel: KernelBuilder) -> None:
-        self.plan, self.kernel, self.selection = plan, kernel, plan.selection
-        self.root = plan.selection.root
-        self.emitter = BodyEmitter(kernel, plan.view)
-        self.buffers = self.emitter.buffers
-        self.masked = max(BITS[plan.dtype], 8) in kernel.machine.masked_bits
-        reduced = plan.extents[self.root.reduction[0]]
-        bound = d.upper_bound(reduced)
+        super().__init__(plan, kernel, plan.selection.root, plan.paths, 1)
+        self.plan, self.selection, self.reduced = plan, plan.selection, plan.selection.root.reduction[0]
+        bound = d.upper_bound(plan.extents[self.reduced])
         self.position_dtype = "i64" if BITS[plan.dtype] == 64 or bound is None or bound >= 1 << 31 else "i32"
 
-    def emit(self) -> None:
-        """One workgroup per point of the grid."""
-
-        def workgroup(number: Operand) -> tuple[()]:
-            grid = tuple(self.plan.extents[loop] for loop in self.plan.outer) or (1,)
-            loops: list[AnyIndex] = [Index(0)] * self.root.rank
-            for loop, at in zip(self.plan.outer, self.buffers.coordinates(number, grid), strict=False):
-                loops[loop] = Index(at)
-            self._store(loops, *self._line(loops))
-            return ()
-
-        self.kernel.loop(self.kernel.begin, self.kernel.end, 1, workgroup)
-
-    def _line(self, loops: list[AnyIndex]) -> Kept:
-        """What is kept of one line, one lane wide."""
+    def workgroup(self, number: Operand) -> tuple[Operand, ...]:
+        """One line."""
         kernel, plan = self.kernel, self.plan
-        start = self._start(loops)
-        begin = [kernel.splat(value, plan.lanes) for value in start]
-
-        def visit(starts: list[Operand], lanes: int, active: Operand | None, state: tuple[Value, ...]) -> list[Value]:
-            out = list(state)
-            for number, first in enumerate(starts):
-                at = 2 * (number if lanes == plan.lanes else plan.vectors)  # what no vector holds is kept behind them
-                out[at : at + 2] = self._step(loops, first, lanes, active, (out[at], out[at + 1]))
-            return out
-
-        extent = self.buffers.operand(plan.extents[self.root.reduction[0]])
-        loop = LaneLoop(kernel, plan.lanes, unroll=plan.vectors, masked=self.masked)
-        final = loop.run(0, extent, visit, [*(begin * plan.vectors), *([] if self.masked else start)])
-        pairs = [(final[i], final[i + 1]) for i in range(0, len(final), 2)]
-        return self._joined([self._across(self._joined(pairs[: plan.vectors])), *pairs[plan.vectors :]])
-
-    def _start(self, loops: list[AnyIndex]) -> list[Value]:
-        """The inits of both results."""
-        values: list[Value] = []
-        for result in (self.selection.kept, self.selection.position):
-            index = self.emitter.through(self.root.output_maps[result], loops, 1)
-            values.append(self.emitter.value_at(self.root.outputs[result], index, 1))
-        return [values[0], self.kernel.cast(values[1], self.position_dtype)]
+        loops = self.point_of(number, plan.outer, plan.extents)
+        element, place = (
+            self.results.start(loops, None, result=result) for result in (self.selection.kept, self.selection.position)
+        )
+        line = LaneLoop(kernel, plan.lanes, unroll=plan.vectors, masked=is_masked(kernel, plan.dtype))
+        element, place = line.keep(
+            0,
+            self.buffers.operand(plan.extents[self.reduced]),
+            (element, kernel.cast(place, self.position_dtype)),
+            partial(self._step, loops),
+            self._joined,
+        )
+        self.results.finish(loops, None, *self._in_order((element, kernel.cast(place, "i64"))))
+        return ()
 
     def _step(self, loops: list[AnyIndex], first: Operand, lanes: int, active: Operand | None, kept: Kept) -> Kept:
         kernel, here = self.kernel, list(loops)
-        here[self.root.reduction[0]] = Index(first, 1 if lanes > 1 else 0)
-        body = BodyPoint(self.emitter, self.root, here, lanes, active, self._accumulators(kept))
+        here[self.reduced] = Index(first, 1 if lanes > 1 else 0)
+        body = BodyPoint(self.emitter, self.root, here, lanes, active, self._in_order(kept))
         element = kernel.splat(body.value(self.root.body.args[self.selection.element]), lanes)
         replaces = kernel.splat(body.value(self.selection.replaces), lanes)
         if active is not None and lanes > 1:
             replaces = kernel.bitand(replaces, kernel.mask(active, lanes))
-        position = kernel.cast(kernel.as_value(first), self.position_dtype)
+        place = kernel.cast(kernel.as_value(first), self.position_dtype)
         if lanes > 1:
-            position = kernel.add(kernel.splat(position, lanes), kernel.iota(lanes, self.position_dtype))
-        return kernel.select(replaces, element, kept[0]), kernel.select(replaces, position, kept[1])
+            place = kernel.add(kernel.splat(place, lanes), kernel.iota(lanes, self.position_dtype))
+        return self._either(replaces, (element, place), kept)
 
-    def _accumulators(self, kept: Kept) -> list[Value]:
-        return [kept[0], kept[1]] if self.selection.kept == 0 else [kept[1], kept[0]]
-
-    # two of them ------------------------------------------------------------------------------------------------------
-
-    def _joined(self, kept: Sequence[Kept]) -> Kept:
-        """The one of all, lane by lane."""
-        first, *rest = kept
-        for other in rest:
-            first = self._better(first, other)
-        return first
-
-    def _across(self, kept: Kept) -> Kept:
-        """The one of all lanes, halves first."""
-        while kept[0].type.lanes > 1:
-            half = kept[0].type.lanes // 2
-            low, high = (
-                (self.kernel.lanes(kept[0], at, half), self.kernel.lanes(kept[1], at, half)) for at in (0, half)
-            )
-            kept = self._better(low, high)
-        return kept
-
-    def _better(self, a: Kept, b: Kept) -> Kept:
+    def _joined(self, a: Kept, b: Kept) -> Kept:
         kernel = self.kernel
         b_replaces, a_replaces = self._replaces(b, a), self._replaces(a, b)
         later = kernel.select(b_replaces, kernel.compare("gt", b[1], a[1]), kernel.compare("lt", b[1], a[1]))
-        takes = kernel.select(kernel.xor(a_replaces, b_replaces), b_replaces, later)
-        return kernel.select(takes, b[0], a[0]), kernel.select(takes, b[1], a[1])
+        return self._either(kernel.select(kernel.xor(a_replaces, b_replaces), b_replaces, later), b, a)
 
     def _replaces(self, new: Kept, old: Kept) -> Value:
         """Whether the body would keep `new` where it has kept `old`."""
-        lanes = new[0].type.lanes
-        loops: list[AnyIndex] = [Index(0)] * self.root.rank
-        body = BodyPoint(
-            self.emitter,
-            self.root,
-            loops,
-            lanes,
-            None,
-            self._accumulators(old),
-            inputs={self.selection.element: new[0]},
-        )
+        lanes, inputs = new[0].type.lanes, {self.selection.element: new[0]}
+        loops = point_at(self.root.rank, {})
+        body = BodyPoint(self.emitter, self.root, loops, lanes, None, self._in_order(old), inputs)
         return self.kernel.splat(body.value(self.selection.replaces), lanes)
 
-    def _store(self, loops: list[AnyIndex], value: Value, position: Value) -> None:
-        results = self.root.op.results
-        wide = self.kernel.cast(position, "i64")
-        self.emitter.known[results[self.selection.kept]] = lambda index, lanes, active: value
-        self.emitter.known[results[self.selection.position]] = lambda index, lanes, active: wide
-        for path in self.plan.paths:
-            index = path.index(self.buffers, loops, 1)
-            path.store(self.buffers, index, self.emitter.value_at(path.value, index, 1), None)
+    def _either(self, first: Value, a: Kept, b: Kept) -> Kept:
+        return tuple(self.kernel.select(first, x, y) for x, y in zip(a, b, strict=True))
+
+    def _in_order(self, kept: Kept) -> Kept:
+        """As the root has its results."""
+        return kept if self.selection.kept == 0 else kept[::-1]
 
 
 class SelectionFamily(Family):
@@ -193,9 +131,7 @@ class SelectionFamily(Family):
             return Refusal("across-memory", "elements do not lie side by side along the reduced loop")
         if any(extent == 0 for extent in extents):
             return Refusal("empty", "a loop never runs")
-        if unsupported_members(view, root.op):
-            return Refusal("second-reduction", "an op reduces beside the root")
-        paths = result_paths(view)
+        paths = lone_root_paths(view, root)
         if isinstance(paths, Refusal):
             return paths
         outer, lanes = tuple(loop for loop in root.parallel if extents[loop] != 1), machine.lanes(dtype)

@@ -31,8 +31,7 @@ from fuseline.targets.cpu.emit.packing import PackedColumns, packed_groups
 from fuseline.targets.cpu.families.contraction.access import access_segments, plain_access
 from fuseline.targets.cpu.families.contraction.axes import Axis, Operand
 from fuseline.targets.cpu.families.contraction.loops import is_packable_constant
-from fuseline.targets.cpu.families.contraction.plan import unsupported_members
-from fuseline.targets.cpu.families.contraction.results import result_paths
+from fuseline.targets.cpu.families.contraction.results import lone_root_paths
 from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known, spread_out, ways_of
 from fuseline.targets.cpu.families.window.loops import Groups, Image, WindowLoops
@@ -157,9 +156,7 @@ def plan_groups(loops: WindowLoops, machine: Machine, pixels: int | None = None)
     to measure others."""
     view, lanes, groups, ways = loops.view, machine.lanes(loops.dtype), loops.groups, ways_of(loops)
     assert groups is not None and ways is not None and loops.filter is not None
-    if unsupported_members(view, loops.root.op):
-        return Refusal("second-reduction", "an op reduces beside the root")
-    paths = result_paths(view)
+    paths = lone_root_paths(view, loops.root)
     if isinstance(paths, Refusal):
         return paths
     width = lcm(groups.outputs, lanes)

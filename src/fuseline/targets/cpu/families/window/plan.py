@@ -21,8 +21,7 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
 from fuseline.targets.cpu.families.contraction.axes import Axis, estimated
 from fuseline.targets.cpu.families.contraction.loops import is_packable_constant
-from fuseline.targets.cpu.families.contraction.plan import unsupported_members
-from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.window.loops import WindowLoops, lies_along
 from fuseline.targets.cpu.families.window.shared_form import SharedForm
@@ -107,9 +106,7 @@ def plan_window(loops: WindowLoops, machine: Machine, tile: tuple[int, int] | No
     """The plan of a window, or why its results cannot be written. `tile` stands in for the chosen pixels and vectors,
     to measure others."""
     view = loops.view
-    if unsupported_members(view, loops.root.op):
-        return Refusal("second-reduction", "an op reduces beside the root")
-    paths = result_paths(view)
+    paths = lone_root_paths(view, loops.root)
     if isinstance(paths, Refusal):
         return paths
     lanes = machine.lanes(loops.dtype)

@@ -21,8 +21,7 @@ from fuseline.targets.cpu.families.contraction.loops import (
     contraction_loops,
     is_packable_constant,
 )
-from fuseline.targets.cpu.families.contraction.plan import unsupported_members
-from fuseline.targets.cpu.families.contraction.results import ResultPath, result_paths
+from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.target import Refusal
 
 MAX_WINDOWS = 2
@@ -100,9 +99,7 @@ def winograd_loops(view: DispatchView) -> WinogradLoops | Refusal:
         return Refusal("groups", "a loop runs over both image and filter")
     if not is_packable_constant(view, loops.rhs):
         return Refusal("filter-not-constant", "the filter cannot be transformed at compile time")
-    if unsupported_members(view, root.op):
-        return Refusal("second-reduction", "an op reduces beside the root")
-    paths = result_paths(view)
+    paths = lone_root_paths(view, root)
     return paths if isinstance(paths, Refusal) else _with_roles(loops, tuple(paths))
 
 

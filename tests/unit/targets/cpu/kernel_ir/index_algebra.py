@@ -152,3 +152,20 @@ def problems(nest: Nest, index: Index, extent: int, shift: int = 0) -> list[Prob
 
     body()
     return check_bounds(k.finish(), SIZES)
+
+
+def upper_is_tight(nest: Nest, index: Index, high: int, low: int) -> None:
+    """A buffer that ends behind `high` holds every access, one element less does not."""
+    below = [p for p in problems(nest, index, high - low + 1, low) if "lies before" in p.detail]
+    assert not below
+    (problem,) = (p for p in problems(nest, index, high - low, low) if "lies before" in p.detail)
+    assert (problem.operation, problem.buffer) == ("load", "b0")
+    assert problem.detail.endswith(f"lies before {high - low}")
+
+
+def lower_is_tight(nest: Nest, index: Index, low: int) -> None:
+    """A buffer that starts at `low` holds every access, one element later does not."""
+    assert not [p for p in problems(nest, index, 10**6, low) if "is not negative" in p.detail]
+    (problem,) = problems(nest, index, 10**6, low + 1)
+    assert (problem.operation, problem.buffer) == ("load", "b0")
+    assert "is not negative" in problem.detail

@@ -178,44 +178,30 @@ def compile(
         extents by input (`"1x3x224x224"`, `(1, 3, 224, 224)`) or by symbol (`128`, `"1..512"`). dedup: `none`, `exact`,
         `constants` (None) or `shapes` (docs/dedup.md). plan: the file of a fusion plan to follow; what a tuned one says
         of other arguments holds where they are not given; `plan_strict` refuses one with entries that do not match
-        (docs/plans.md). rules: files with further fusion rules. without_rules: names of
-        rules that are left out (docs/fusion.md). passes: a pipeline in place of the phases up to `fusion`, as `fuseline
-        opt -p` takes it. pass_options: options by the name of a pass, wherever it runs: `{"form-dispatch-regions":
-        {"level": "none"}}`. fusion: `none` (one op per dispatch), `default` (None) or
-        `aggressive`. numerics: `strict` (no kernel trades
+        (docs/plans.md). rules: files with further fusion rules. without_rules: names of rules that are left out
+        (docs/fusion.md). passes: a pipeline in place of the phases up to `fusion`, as `fuseline opt -p` takes it.
+        pass_options: options by the name of a pass, wherever it runs: `{"form-dispatch-regions": {"level": "none"}}`.
+        fusion: `none` (one op per dispatch), `default` (None) or `aggressive`. numerics: `strict` (no kernel trades
         accuracy), `default` (only within its stated bound) or `fast` (beyond it, where that is faster). weights: a
         saved program holds them `packed`, as kernels read them, or `original`, as the model has them, to be packed by
         every load (docs/memory.md). kernels: choices for kernels by the name of their class, such as
         `{"contraction.8f37c55e9cf8": "tile=9x48"}`; tuned: use those that tuning records of machines like this have,
         the user's own or those in a file (docs/tuning.md). cache: take the finished program from the user's cache where
         it is there, else keep it (docs/cache.md). fuel: how many decisions of a kind may be made, for finding one that
-        does harm (docs/checking.md). progress: called with a phase, steps done, steps in all; not for a
-        program from the cache. after_pass: called with `phase/pass`, the module and its context after each pass, and
-        with `input` before the first; such a compile takes nothing from the cache.
+        does harm (docs/checking.md). progress: called with a phase, steps done, steps in all; not for a program from
+        the cache. after_pass: called with `phase/pass`, the module and its context after each pass, and with `input`
+        before the first; such a compile takes nothing from the cache.
 
     Raises FuselineError naming the ONNX node, option or file at fault.
     """
-    options = compile_options(
-        target=target,
-        threads=threads,
-        shapes=shapes,
-        dedup=dedup,
-        plan=plan,
-        plan_strict=plan_strict,
-        rules=rules,
-        without_rules=without_rules,
-        passes=passes,
-        pass_options=pass_options,
-        fusion=fusion,
-        numerics=numerics,
-        weights=weights,
-        kernels=kernels,
-        tuned=tuned,
-        cache=cache,
-        fuel=fuel,
-        progress=progress,
-        after_pass=after_pass,
-    )
+    return _compiled_model(model, compile_options(
+        target=target, threads=threads, shapes=shapes, dedup=dedup, plan=plan, plan_strict=plan_strict, rules=rules,
+        without_rules=without_rules, passes=passes, pass_options=pass_options, fusion=fusion, numerics=numerics,
+        weights=weights, kernels=kernels, tuned=tuned, cache=cache, fuel=fuel, progress=progress, after_pass=after_pass,
+    ))  # fmt: skip
+
+
+def _compiled_model(model: Model, options: CompileOptions) -> CompiledModel:
     with gc_paused():
         program, from_cache = _program(source_of(model), options)
     session = (

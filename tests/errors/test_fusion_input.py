@@ -14,7 +14,7 @@ import pytest
 import fuseline
 from fuseline import api
 from fuseline.cli.main import main
-from fuseline.cli.opt import run_passes
+from fuseline.cli.run_passes import run_passes
 from fuseline.errors import FuselineError
 from fuseline.passes.fusion.rule_choice import JOINS, known_names
 from tests.draws import RNG
@@ -285,9 +285,10 @@ def test_a_value_from_inside_another_region():
         _round(text)
 
 
-@pytest.mark.parametrize("attributes", ["", f" attributes {{{MEMBERS}}}", f" attributes {{{MEMBERS}, {LOOPS}}}"])
+@pytest.mark.parametrize("attributes", [f" attributes {{{MEMBERS}}}", f" attributes {{{MEMBERS}, {LOOPS}}}"])
 def test_what_is_odd_and_means_something_is_computed(attributes: str, tmp_path: Path):
-    """A region of the input, with loops or without, is a node like any other."""
+    """A region of the input, with loops or without, is a node like any other; one without members is of another
+    compiler, and goes (`tests/unit/frontends/mlir/test_wrappers.py`)."""
     (tmp_path / "m.mlir").write_text(REGION.replace("ATTRIBUTES", attributes))
     program = fuseline.compile(tmp_path / "m.mlir", cache=False)
     x = RNG.standard_normal((9, 7)).astype(np.float32)

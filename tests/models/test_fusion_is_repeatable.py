@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fuseline.cli.opt import run_passes
+from fuseline.cli.run_passes import run_passes
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
 from fuseline.ir.text import print_module

@@ -11,7 +11,7 @@ import pytest
 import fuseline
 from fuseline import api
 from fuseline.cli.main import main
-from fuseline.cli.opt import run_passes
+from fuseline.cli.run_passes import run_passes
 from fuseline.errors import FuselineError
 from tests.small_models import SMALL_MODELS
 

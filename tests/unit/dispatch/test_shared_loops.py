@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 
-from fuseline.cli.opt import run_passes
+from fuseline.cli.run_passes import run_passes
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, OnlineReduction, Role
 from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.dispatch.verify_loops import verify_loops

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fuseline
-from fuseline.cli.opt import run_passes
+from fuseline.cli.run_passes import run_passes
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import DispatchRegionOp

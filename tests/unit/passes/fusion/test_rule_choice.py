@@ -10,7 +10,7 @@ import pytest
 
 import fuseline
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.cli.opt import run_passes
+from fuseline.cli.run_passes import run_passes
 from fuseline.errors import FuselineError
 from fuseline.ir.target_description import TargetRules
 from fuseline.passes.fusion.driver import Partition, partition

@@ -38,12 +38,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class PairedTimes:
-    """What the rounds said; median seconds of either over the rounds."""
+    """What the rounds said; `trial_seconds` is the median over the rounds."""
 
     ratio: Interval
     verdict: Verdict
     trial_seconds: float
-    incumbent_seconds: float
     rounds: int
 
 
@@ -69,8 +68,8 @@ def paired_rounds(
         times.append(_round(trial, incumbent, coin.random() < 0.5))
         found.add(*times[-1])
     found.end()
-    first, second = np.median(np.array(times), axis=0)
-    return PairedTimes(found.interval, found.verdict, float(first), float(second), found.rounds)
+    seconds = float(np.median([trial_seconds for trial_seconds, _ in times]))
+    return PairedTimes(found.interval, found.verdict, seconds, found.rounds)
 
 
 def _round(trial: Callable[[], float], incumbent: Callable[[], float], turned: bool) -> tuple[float, float]:

@@ -109,7 +109,7 @@ class TrialRunner:
     def _times(self, program: CompiledModel, incumbent: CompiledModel, trial: Trial) -> PairedTimes:
         if program.threads == incumbent.threads and same_program(program.session.artifact, incumbent.session.artifact):
             seconds = self._sampler(incumbent, clock_of(incumbent))()
-            return PairedTimes(Interval(1.0, 1.0, 1.0), "same", seconds, seconds, 0)
+            return PairedTimes(Interval(1.0, 1.0, 1.0), "same", seconds, 0)
         return self.compared(program, incumbent, Limits(self.setting.rounds, trial.budget_seconds), trial.number)
 
     def compared(self, program: CompiledModel, incumbent: CompiledModel, limits: Limits, seed: int) -> PairedTimes:

@@ -46,7 +46,7 @@ def _order(seed: int) -> list[str]:
     trial, incumbent, clock, order = _contenders(1.0, 1.0)
     found = paired_rounds(trial, incumbent, Limits(60, 1e9, margin=None), seed=seed, clock=clock)
     assert (found.verdict, found.rounds) == ("same", 60)
-    assert (found.trial_seconds, found.incumbent_seconds) == (1.0, 1.0)
+    assert found.trial_seconds == 1.0
     return ["".join(order[at : at + 2]) for at in range(0, 120, 2)]
 
 

@@ -57,7 +57,7 @@ def test_choices_that_change_nothing_are_not_timed(model: Path, monkeypatch: pyt
 def test_only_what_is_clearly_slower_is_given_up(
     model: Path, monkeypatch: pytest.MonkeyPatch, verdict: Any, state: str
 ):
-    times = PairedTimes(Interval(1.1, 1.05, 1.2), verdict, 2.0, 1.0, 8)
+    times = PairedTimes(Interval(1.1, 1.05, 1.2), verdict, 2.0, 8)
     monkeypatch.setattr(module, "paired_rounds", lambda *_, **__: times)
     found = _runner(model).run(_trial(fusion="none"))
     assert (found.state, found.ratio, found.seconds) == (state, times.ratio, 2.0)
@@ -170,7 +170,7 @@ def test_one_thread_is_timed_by_its_own_clock_and_several_by_the_wall(model: Pat
 def test_dispatches_are_timed_where_they_tell_more_than_the_whole(
     model: Path, monkeypatch: pytest.MonkeyPatch, verdict: Any, configuration: dict[str, str], told: bool
 ):
-    times = PairedTimes(Interval(1.1, 1.05, 1.2), verdict, 2.0, 1.0, 8)
+    times = PairedTimes(Interval(1.1, 1.05, 1.2), verdict, 2.0, 8)
     monkeypatch.setattr(module, "paired_rounds", lambda *_, **__: times)
     runner = _runner(model)
     found = runner.run(Trial(number=3, configuration=configuration, incumbent={}, budget_seconds=0.0))

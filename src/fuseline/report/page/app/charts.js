@@ -26,7 +26,7 @@ function peakWords({ peaks }) {
 
 /** What the column says. */
 function roofWords(shown) {
-  return `Of the roof: the least time that the peaks allow, as a part of the time it takes; 100 % is as fast as can be, and more is minimal filtering (Winograd) or 8-bit arithmetic. ${peakWords(shown)}.`;
+  return `Of the roof: the least time that the peaks allow, as a part of the time it takes; 100 % is as fast as can be. ${ABOVE_THE_ROOF}. ${peakWords(shown)}.`;
 }
 
 function dot(shown, one, x, y) {

@@ -1,8 +1,6 @@
 "use strict";
 // What is selected: a dispatch, an op, a source node, an edge, a reason or a group of decisions.
 
-const ABOVE_THE_ROOF = ". Above it: minimal filtering and 8-bit kernels do more than the direct form in f32";
-
 const detailsOf = { dispatch: ofDispatch, op: ofOp, node: ofNode, edge: ofEdge, reason: ofReason, group: ofGroup, flip: (...given) => ofFlip(...given) };
 
 function showDetails() {
@@ -31,7 +29,7 @@ function ofDispatch(shown, name) {
     facts([
       ["time", `${one.seconds === null ? "not measured" : seconds(one.seconds)}; predicted ${seconds(one.predicted)}`],
       ["share", `${percent(timeOf(one) / total)} of all dispatches`],
-      ["roofline", roof ? `${roofText(shown, one)}${roof.seconds > timeOf(one) ? ABOVE_THE_ROOF : ""}` : "peaks of the machine are not known"],
+      ["roofline", roof ? `${roofText(shown, one)}${roof.seconds > timeOf(one) ? `. ${ABOVE_THE_ROOF}` : ""}` : "peaks of the machine are not known"],
       ["work", `${quantity(one.flops)} operations, ${bytesText(one.read)} read, ${bytesText(one.written)} written`],
       ["root", `${one.root}, loops ${one.loops.join(" x ") || "none"}`],
       ["kernel", `${one.family || "none"}${one.form && one.form !== "full" ? `, ${one.form}` : ""}, ${one.workgroups || "?"} workgroups, ${bytesText(one.codeBytes)} of code, ${bytesText(one.scratch)} of scratch`],

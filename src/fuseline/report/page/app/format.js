@@ -41,6 +41,8 @@ function totalTime(shown) {
   return shown.dispatches.reduce((sum, one) => sum + timeOf(one), 0);
 }
 
+const ABOVE_THE_ROOF = "Minimal filtering (Winograd) and 8-bit kernels do more than the operations of the direct form in f32, and may lie above it";
+
 /** The least time that the machine's peaks allow a dispatch, and which peak that is. */
 function roofOf(shown, dispatch) {
   if (!shown.peaks) return null;

@@ -11,6 +11,7 @@ import pytest
 from fuseline.cli.main import main
 from tests.browser.browser import Page, chromium
 from tests.browser.gated_layers import gated_layers
+from tests.graphs.onnx_text import onnx_model
 
 HOSTILE = "<img src=x onerror=document.title='broken'>"
 LAYERS = 3
@@ -133,6 +134,19 @@ def test_a_box_that_is_opened_keeps_the_focus(browser: Any, pages: Path) -> None
     assert browser.switch_to.active_element.aria_role == "button"
     page.press(ENTER)
     page.until(lambda: browser.switch_to.active_element.get_attribute("data-box") == name)
+
+
+def test_a_program_without_dispatches_opens(browser: Any, tmp_path: Path) -> None:
+    """Everything was known at compile time: there is nothing to draw, and no drawing is broken."""
+    onnx.save(
+        onnx_model("() => (y) { a = Constant<value_floats = [1.0, 2.0]>() [one] y = Add(a, a) }"), tmp_path / "m.onnx"
+    )
+    assert main(["report", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "m.html")]) == 0
+    page = Page(browser, tmp_path / "m.html", "view=graph&side=0&pick=")
+    assert "no dispatches" in page.text(".graph[data-graph^='dispatches'] svg")
+    for tab in browser.execute_script("return [...document.querySelectorAll('#tabs [role=tab]')].map(({ id }) => id)"):
+        page.go(f"view={tab.removeprefix('tab-')}&side=0&pick=")
+    assert page.problems() == []
 
 
 def test_a_dispatch_marks_its_nodes_in_the_model(browser: Any, pages: Path) -> None:

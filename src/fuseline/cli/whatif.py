@@ -88,9 +88,15 @@ def whatif(
     if as_json:
         emit("whatif", {"model": str(model), "effects": _builtins(effects), "missed": _builtins(gains)})
     else:
-        say([effect_line(effect) for effect in effects] if effects else gains_table(gains))
+        say(_told(effects, gains))
     if any(effect.error for effect in effects):
         raise click.exceptions.Exit(1)
+
+
+def _told(effects: Sequence[Effect], gains: Sequence[MissedGain]) -> list[str] | Table:
+    if effects:
+        return [effect_line(effect) for effect in effects]
+    return gains_table(gains) if gains else ["no missed edge to tell of"]
 
 
 def _builtins(values: Sequence[Any]) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
-from fuseline.report.quantities import shortened
+from fuseline.report.quantities import short_name, shortened
 
 _WIDTH = 36
 
@@ -128,13 +128,13 @@ def dispatch_table(check: ModelCheck, limit: int | None = None) -> Table:
 
 def _told_nodes(nodes: list[str]) -> str:
     """The first few, by the ends of their names: what a name begins with is often the same for all."""
-    return shortened([name if len(name) <= _WIDTH else f"..{name[2 - _WIDTH :]}" for name in nodes], 2)
+    return shortened([short_name(name, _WIDTH) for name in nodes], 2)
 
 
 def output_lines(check: ModelCheck) -> list[str]:
     """A line for each output, for where NaN or infinities begin, and for what was not asked."""
     lines = [
-        f"output {row.output}: error {row.error:.2e} of the largest magnitude {row.magnitude:.4g} against "
+        f"output {short_name(row.output)}: error {row.error:.2e} of the largest magnitude {row.magnitude:.4g} against "
         f"{row.reference}: {row.status}{f' ({row.detail})' if row.detail else ''}"
         for row in check.outputs
     ]

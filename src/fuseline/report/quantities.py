@@ -34,7 +34,20 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}{ending}"
 
 
+LONG = 100
+"""Letters of a name that texts show at the most; JSON has all."""
+
+
+def short_name(name: str, most: int = LONG) -> str:
+    """The end of a name that is too long: what names of a model begin with is often the same for all.
+
+    >>> short_name("/encoder/layer.0/MatMul", 12), short_name("/MatMul", 12)
+    ('..r.0/MatMul', '/MatMul')
+    """
+    return name if len(name) <= most else f"..{name[2 - most :]}"
+
+
 def shortened(names: tuple[str, ...] | list[str], limit: int = 4) -> str:
     """The first names of a list and how many more there are."""
-    shown = ", ".join(names[:limit])
+    shown = ", ".join(map(short_name, names[:limit]))
     return shown if len(names) <= limit else f"{shown}, +{len(names) - limit}"

@@ -77,6 +77,16 @@ def test_missed_edges_are_ranked_with_what_would_change_them(model: Path, capsys
     assert _json(capsys, str(model), "--target", "null", "--top", "0")["missed"] == []
 
 
+def test_of_a_model_without_missed_edges_it_says_so(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(onnx_model("(float[4] x) => (y) { y = Relu(x) }"), tmp_path / "one.onnx")
+    for words in ([str(tmp_path / "one.onnx")], [str(model), "--top", "0"]):
+        capsys.readouterr()
+        assert main(["whatif", *words, "--target", "null"]) == 0
+        assert capsys.readouterr().out == "no missed edge to tell of\n"
+
+
 def test_measured(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (found,) = _json(capsys, str(model), "--level", "none", "--measure", "--threads", "1")["effects"]
     value, low, high = found["ratio"]

@@ -7,7 +7,7 @@ import io
 from rich.console import Console, RenderableType
 
 from fuseline.report.dispatches import dispatches_json, dispatches_table
-from fuseline.report.quantities import quantity, seconds, shortened
+from fuseline.report.quantities import LONG, quantity, seconds, short_name, shortened
 from fuseline.report.statistics import statistics_rows, statistics_table
 from tests.unit.report.records import RECORD
 
@@ -40,3 +40,10 @@ def test_units_keep_three_digits():
     assert [quantity(value) for value in (0, 9999, 12_345, 4.09e9)] == ["0", "9999", "12.3 k", "4.09 G"]
     assert [seconds(value) for value in (2.5, 0.0178, 3e-7)] == ["2.5 s", "17.8 ms", "300 ns"]
     assert shortened(["a", "b", "c"], 2) == "a, b, +1"
+
+
+def test_of_long_names_the_end_is_shown():
+    end = "/layer.0/MatMul"
+    shown = shortened(["x" * 5000 + end, "b"], 1)
+    assert shown.startswith("..x") and shown.endswith(f"{end}, +1") and len(shown) == LONG + len(", +1")
+    assert short_name("x" * LONG) == "x" * LONG

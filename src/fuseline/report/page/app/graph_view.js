@@ -13,13 +13,14 @@ function graphOf({ key, title, tree, edges }) {
   const canvas = draw("g");
   const drawing = draw("svg", { role: "group", "aria-label": title, tabindex: 0 }, arrowHead(key), canvas);
   const view = { x: 0, y: 0, width: 1, height: 1 };
+  const nothing = draw("text", { x: 20, y: 30, class: "dim" }, `no ${title}`);
   const count = el("span", { class: "dim", role: "status" });
   function redraw(keep = false) {
     const seen = visible(tree, open);
-    const layout = laidOut(seen, lifted(edges, seen.boxOf));
+    const layout = seen.boxes.length > 0 ? laidOut(seen, lifted(edges, seen.boxOf)) : { width: BOX.width * 2, height: BOX.height, boxes: [], clusters: [], edges: [] };
     const focused = focusedIn(canvas);
     show(count, `${seen.boxes.length} boxes, ${layout.edges.length} edges`);
-    canvas.replaceChildren(...clusters(layout, toggle), ...lines(layout, key), ...boxes(layout, toggle));
+    canvas.replaceChildren(...clusters(layout, toggle), ...lines(layout, key), ...boxes(layout, toggle), ...(seen.boxes.length > 0 ? [] : [nothing]));
     if (!keep) fit(view, layout, drawing);
     mark(canvas);
     focusAgain(canvas, focused);

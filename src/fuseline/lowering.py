@@ -12,11 +12,11 @@ from xdsl.dialects.builtin import ModuleOp
 from fuseline import branches, fallback, repeats
 from fuseline.branches import CompileBranch
 from fuseline.compile_options import CompileOptions
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.fallback import CompileFallback
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dedup.levels import contains
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.schedule import (
     build_schedule,
     pack_constants,

@@ -23,10 +23,10 @@ from fuseline.analysis.structured import Kind, StructuredOp, kind
 from fuseline.cli.main import main
 from fuseline.compilation import outlined
 from fuseline.compile_options import CompileOptions
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
 from fuseline.ir.flow import ExecutableOp
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.targets import create_target
 from fuseline.testing import GRAPHS, check_target
 from tests.draws import RNG

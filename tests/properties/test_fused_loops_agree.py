@@ -14,11 +14,11 @@ from xdsl.dialects.builtin import ModuleOp
 from fuseline.compile_options import CompileOptions
 from fuseline.dispatch.arm_entries import split_arms
 from fuseline.dispatch.derived_loops import derived_loops
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops
 from fuseline.dispatch.loops_attribute import from_attribute
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.flow import ExecutableOp
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.phase_runner import run_phases
 from fuseline.source_program import prepare
 from fuseline.targets import create_target

@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from fuseline.call_options import compile_options
 from fuseline.compilation import target_of
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.flow import ExecutableOp
 from fuseline.ir.kernel_choice import DEFAULT
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.fusion.plan import id_of
 from fuseline.phase_runner import run_phases
 from fuseline.source_program import prepare

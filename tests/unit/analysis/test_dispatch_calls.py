@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 
 from fuseline.dispatch.calls import call_counts
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.ir.flow import ExecutableOp
-from fuseline.passes.dispatch.outline_executables import entry_of
 from tests.unit.passes.schedule.programs import executable, parse
 
 T = "tensor<64xf32>"

@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.softmax_roles import SoftmaxRoles
 from fuseline.dispatch.arm_entries import split_arms
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, OnlineReduction, Role
 from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.dispatch.view import DispatchView
@@ -20,7 +21,7 @@ from fuseline.ir.dim import symbol
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dispatch.clone_cheap_producers import CloneCheapProducersPass
 from fuseline.passes.dispatch.form_dispatch_regions import FormDispatchRegionsPass
-from fuseline.passes.dispatch.outline_executables import OutlineExecutablesPass, entry_of
+from fuseline.passes.dispatch.outline_executables import OutlineExecutablesPass
 from fuseline.targets.cpu.target import CpuTarget
 from tests.unit.passes.fusion.programs import Program
 

@@ -21,6 +21,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, members_of
 from fuseline.dispatch.loops_attribute import with_operands_moved
 from fuseline.ir import flow
@@ -41,7 +42,6 @@ from fuseline.ir.scalar_ops import COMMUTATIVE
 from fuseline.passes.dedup.levels import checked, contains
 from fuseline.passes.dedup.scalar_operands import calls_of
 from fuseline.passes.dedup.value_digests import ValueDigests
-from fuseline.passes.dispatch.outline_executables import entry_of
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from fuseline.analysis.structural_key import AttributeNumbers, structural_key
 from fuseline.analysis.structured import is_generic
 from fuseline.dispatch.arm_entries import Arm, split_arms
 from fuseline.dispatch.body_constants import BodyConstant, Number, body_constants
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.ir.fast.direct import body_of, ops_of
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.dedup.loose_key import loose_key
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.targets.target import SharingPrices
 
 

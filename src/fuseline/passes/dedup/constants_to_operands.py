@@ -19,12 +19,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from fuseline.dispatch.body_constants import BodyConstant
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.ir import flow
 from fuseline.ir.context import CompilerContext
 from fuseline.passes.dedup.constant_classes import ConstantVariant, classes, differing, sharing_for_free
 from fuseline.passes.dedup.levels import checked, contains
 from fuseline.passes.dedup.scalar_operands import ScalarArguments, add_operands, calls_of
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.targets.target import SharingPrices
 
 

@@ -16,12 +16,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structural_key import AttributeNumbers, structural_key
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.ir import flow
 from fuseline.ir.fast.direct import erase
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
 from fuseline.passes.dedup.levels import checked, contains
-from fuseline.passes.dispatch.outline_executables import entry_of
 
 
 @dataclass(frozen=True)

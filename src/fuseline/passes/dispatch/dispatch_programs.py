@@ -17,6 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import is_constant
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
 from fuseline.dispatch.naming import shape_label, what_it_does
 from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, ROOT_ATTRIBUTE, DispatchView
@@ -27,7 +28,6 @@ from fuseline.ir.dim_json import to_name
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.provenance import provenance
 from fuseline.ir.text import print_module
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.schedule.main_buffers import dtype_name, tensor_type
 
 _NO_LIMIT = 1 << 62

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.structured import is_generic
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
 from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.dispatch.merged_members import MergedMembers
@@ -30,7 +31,6 @@ from fuseline.ir.rounds import rounds
 from fuseline.passes.cleanup.elimination import is_dead
 from fuseline.passes.dispatch.elementwise_pairs import Apart, ElementwisePairs, Generic
 from fuseline.passes.dispatch.merged_body import merged
-from fuseline.passes.dispatch.outline_executables import entry_of
 
 
 @dataclass(frozen=True)

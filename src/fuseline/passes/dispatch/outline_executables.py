@@ -52,7 +52,7 @@ from fuseline.ir.fast.direct import (
     replace_uses,
 )
 from fuseline.ir.fast.identity import by_identities
-from fuseline.ir.fast.nesting import ops_inside, replace_inside
+from fuseline.ir.fast.nesting import replace_inside
 from fuseline.ir.functions import functions
 from fuseline.passes.dispatch.sizes import SizeBuilder
 
@@ -249,14 +249,6 @@ def _dynamic(sizes: SizeBuilder, value: SSAValue, before: Operation) -> list[SSA
     emitter = Emitter.before(before)
     dims = zip(shape, sizes.shapes.dims(value), strict=True)
     return [emitter.size(dim, sizes.symbol) for static, dim in dims if static == DYNAMIC_INDEX]
-
-
-def entry_of(executable: flow.ExecutableOp) -> FuncOp:
-    """The entry function of an executable. Raises E0302 where it has none."""
-    for op in ops_inside(executable):
-        if type(op) is FuncOp:
-            return op
-    raise FuselineError("E0302", "an executable has no function", node=executable.sym_name.data)
 
 
 EXPORT = OutlineExecutablesPass

@@ -19,6 +19,7 @@ from fuseline.analysis.cost import flops, num_bytes
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value
 from fuseline.dispatch.arms import Subgrid, subgrids
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.naming import shape_label, what_it_does
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView, root_of
 from fuseline.dispatch.work import work_of
@@ -29,7 +30,6 @@ from fuseline.ir.functions import functions
 from fuseline.ir.provenance import provenance
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.work_costs import predicted_ns, share_of
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.report.records import (
     ArmRecord,
     Decision,

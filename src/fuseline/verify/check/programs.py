@@ -10,10 +10,10 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.compilation import compile_program
 from fuseline.compile_options import CompileOptions
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.errors import FuselineError
 from fuseline.ir.flow import ExecutableOp
 from fuseline.lowering import Lowering
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.report.records import CompileRecord
 from fuseline.runtime.artifact import Artifact
 from fuseline.targets.cpu.kernel_ir.types import Kernel

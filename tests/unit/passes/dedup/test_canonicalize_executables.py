@@ -9,12 +9,12 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from fuseline.analysis.evaluation import evaluate_module
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.errors import FuselineError
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import ExecutableOp
 from fuseline.ir.text import parse_module, print_module
 from fuseline.passes.dedup.canonicalize_executables import CanonicalizeExecutablesPass
-from fuseline.passes.dispatch.outline_executables import entry_of
 from tests.draws import RNG
 
 X, ROW = "tensor<4x3xf32>", "tensor<3xf32>"

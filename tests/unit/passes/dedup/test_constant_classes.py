@@ -6,6 +6,7 @@ import pytest
 from xdsl.dialects.func import FuncOp
 
 from fuseline.dispatch.body_constants import BodyConstant
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import ExecutableOp
 from fuseline.ir.text import parse_module
@@ -16,7 +17,6 @@ from fuseline.passes.dedup.constant_classes import (
     sharing_for_free,
     variants_of,
 )
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.targets.target import SharingPrice
 
 ARM = """%e{i} = tensor.empty() : tensor<{size}xf32>

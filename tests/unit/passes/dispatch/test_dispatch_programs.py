@@ -13,12 +13,12 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation import evaluate_module
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.text import parse_module
 from fuseline.passes.dispatch.dispatch_programs import DispatchProgram, dispatch_programs, files_of, standalone
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.registry import parse_passes
 from fuseline.pipeline import PASS_PHASES
 from tests.draws import RNG

@@ -14,11 +14,11 @@ from xdsl.ir import SSAValue
 
 from fuseline.analysis.evaluation import evaluate_module
 from fuseline.analysis.structured import is_generic
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.flow import ExecutableOp
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.registry import load_pass
 from tests.draws import RNG
 from tests.graphs.program import Program, Size

@@ -10,12 +10,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 
 from fuseline.analysis.evaluation import evaluate_module
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.dim import symbol
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.registry import load_pass
 from tests.unit.passes.fusion.programs import Program
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from xdsl.dialects.builtin import UnitAttr
 
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops
 from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.errors import FuselineError
@@ -16,7 +17,7 @@ from fuseline.ir.dim import symbol
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp
 from fuseline.passes.dispatch.clone_cheap_producers import CloneCheapProducersPass
 from fuseline.passes.dispatch.form_dispatch_regions import FormDispatchRegionsPass
-from fuseline.passes.dispatch.outline_executables import OutlineExecutablesPass, entry_of
+from fuseline.passes.dispatch.outline_executables import OutlineExecutablesPass
 from tests.unit.passes.fusion.programs import Program
 
 

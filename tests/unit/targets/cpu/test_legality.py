@@ -8,11 +8,11 @@ import pytest
 
 from fuseline.analysis.structured import kind
 from fuseline.dispatch.arm_entries import split_arms
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import ExecutableOp
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.phase_runner import run_phases
 from fuseline.pipeline import CompileOptions
 from fuseline.report.records import CompileRecord

@@ -13,10 +13,10 @@ from xdsl.dialects.func import FuncOp
 
 from fuseline.analysis.evaluation.program import evaluate_function
 from fuseline.dispatch.arm_entries import Arm, split_arms
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.flow import ExecutableOp
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.targets.cpu.target import CpuTarget
 from tests.kernels import Guarded, native
 from tests.unit.targets.cpu.arms.programs import close, elementwise, outlined, program, random

@@ -11,11 +11,11 @@ from xdsl.dialects import math as mlir_math
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import is_generic
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import ExecutableOp
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.passes.registry import load_pass
 from fuseline.targets.cpu.families import families
 from tests.graphs.program import Program

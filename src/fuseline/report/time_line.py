@@ -1,6 +1,8 @@
 """Time lines in the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
-Source: "Trace Event Format", the Chromium project; complete events (`ph` X), names of tracks (M), moments (i).
+Source: "Trace Event Format", the Chromium project; complete events (`ph` X), names of tracks (M), moments (i). Process
+and thread 0 are the idle thread to Perfetto, which showed thread 0 as thread 1 before 2025-09 (google/perfetto#2278):
+numbers begin with 1.
 """
 
 from __future__ import annotations
@@ -9,6 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+
+PROCESS = 1
+FIRST_THREAD = 1
 
 
 class TimeSpan(NamedTuple):
@@ -39,7 +44,7 @@ def trace_json(
     span."""
     spans, moments = list(spans), list(moments)
     start = min([*(span.begin for span in spans), *(moment.at for moment in moments)], default=0)
-    names = [_named("process_name", 0, title), *_track_names(tracks)]
+    names = [_named("process_name", min(tracks, default=0), title), *_track_names(tracks)]
     bars = [_complete(span, start) for span in sorted(spans, key=lambda span: (span.begin, -span.end))]
     points = [_instant(moment, start) for moment in moments]
     return msgspec.json.encode({"displayTimeUnit": "ns", "traceEvents": [*names, *bars, *points]})
@@ -48,18 +53,21 @@ def trace_json(
 def _track_names(tracks: Mapping[int, str]) -> Iterable[dict[str, Any]]:
     for position, (track, name) in enumerate(tracks.items()):
         yield _named("thread_name", track, name)
-        yield {"ph": "M", "pid": 1, "tid": track, "name": "thread_sort_index", "args": {"sort_index": position}}
+        yield {"ph": "M", **_at(track), "name": "thread_sort_index", "args": {"sort_index": position}}
 
 
 def _named(what: str, track: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "pid": 1, "tid": track, "name": what, "args": {"name": name}}
+    return {"ph": "M", **_at(track), "name": what, "args": {"name": name}}
+
+
+def _at(track: int) -> dict[str, int]:
+    return {"pid": PROCESS, "tid": track + FIRST_THREAD}
 
 
 def _complete(span: TimeSpan, start: int) -> dict[str, Any]:
     return {
         "ph": "X",
-        "pid": 1,
-        "tid": span.track,
+        **_at(span.track),
         "name": span.name,
         "cat": span.category,
         "ts": (span.begin - start) / 1e3,
@@ -70,4 +78,5 @@ def _complete(span: TimeSpan, start: int) -> dict[str, Any]:
 
 def _instant(moment: Moment, start: int) -> dict[str, Any]:
     at = (moment.at - start) / 1e3
-    return {"ph": "i", "s": "p", "pid": 1, "tid": moment.track, "name": moment.name, "ts": at, "args": moment.details}
+    place = {"ph": "i", "s": "p", **_at(moment.track)}
+    return {**place, "name": moment.name, "cat": "moment", "ts": at, "args": dict(moment.details)}

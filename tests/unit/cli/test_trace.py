@@ -27,7 +27,7 @@ def test_a_run_of_a_model_and_of_its_artifact(model: Path, tmp_path: Path) -> No
     assert main(["run", str(model), "--trace", str(tmp_path / "a.json")]) == 0
     assert main(["compile", str(model), "-o", str(tmp_path / "m.fuse")]) == 0
     assert main(["run", str(tmp_path / "m.fuse"), "--trace", str(tmp_path / "b.json")]) == 0
-    first, second = ([bar["name"] for bar in _bars(tmp_path / f"{name}.json") if bar["tid"] == 0] for name in "ab")
+    first, second = ([bar["name"] for bar in _bars(tmp_path / f"{name}.json") if bar["tid"] == 1] for name in "ab")
     assert [name for name in first if name != "wait"] == [name for name in second if name != "wait"] != []
 
 

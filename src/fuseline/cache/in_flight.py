@@ -3,7 +3,7 @@
     process a ──holds <key>.lock──> compiles ──> keeps <key>.fuse ──> lets go
     process b                       waits ..........................> finds <key>.fuse
 
-The lock is the system's (flock(2)): it goes with the process, however that ends, and then the next one compiles.
+The lock goes with the process (`file_lock.py`), and then the next one compiles.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from fuseline.cache.file_lock import locks
 from fuseline.cache.folder import private_folder
 
 LONGEST_SECONDS = 300.0
@@ -61,16 +62,13 @@ def _held(lock: Path) -> tuple[int | None, bool]:
 def _taken(lock: Path) -> int | None:
     """A descriptor that holds the lock; None while somebody else does. Raises OSError, and ImportError on a system
     without flock."""
-    from fcntl import LOCK_EX, LOCK_NB, flock
-
     number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        flock(number, LOCK_EX | LOCK_NB)
-        if os.path.samestat(os.fstat(number), os.stat(lock)):
+        if locks(number) and os.path.samestat(os.fstat(number), os.stat(lock)):
             return number
-    except (BlockingIOError, FileNotFoundError):  # held; let go, and its file gone, between the two
+    except FileNotFoundError:  # let go, and its file gone, between the two
         pass
-    except OSError:
+    except (OSError, ImportError):
         os.close(number)
         raise
     os.close(number)

@@ -6,7 +6,6 @@ of a copy.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import sqlite3
@@ -17,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 import optuna
 
+from fuseline.cache.file_lock import locks
 from fuseline.cache.folder import LASTING, private_folder
 from fuseline.errors import FuselineError
 from fuseline.tuning.extra import quiet
@@ -83,14 +83,19 @@ def _copy(path: Path, copy: Path) -> None:
 
 @contextmanager
 def kept(path: Path) -> Generator[None]:
-    """Keep the file for this search while the context lasts. Raises E1001 where another search has it."""
+    """Keep the file for this search while the context lasts. Raises E1001 where another search has it, or nothing can
+    be locked."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as problem:
-            message = "another search writes to it"
-            raise FuselineError("E1001", message, node=str(path), hint=LOCKED_HINT) from problem
+        if not _locks(descriptor, path):
+            raise FuselineError("E1001", "another search writes to it", node=str(path), hint=LOCKED_HINT)
         yield
     finally:
         os.close(descriptor)
+
+
+def _locks(descriptor: int, path: Path) -> bool:
+    try:
+        return locks(descriptor)
+    except OSError as problem:
+        raise FuselineError("E1001", f"cannot lock: {problem.strerror}", node=str(path), hint=LOCKED_HINT) from problem

@@ -49,6 +49,17 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path):
         opened(tmp_path / "file" / "s.db")
 
 
+def test_where_nothing_can_be_locked_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(descriptor: int) -> bool:
+        raise OSError(37, "no locks available")
+
+    path = tmp_path / "s.db"
+    opened(path)
+    monkeypatch.setattr("fuseline.tuning.study_file.locks", refuse)
+    with pytest.raises(FuselineError, match="E1001.*cannot lock: no locks available"), kept(path):
+        pass
+
+
 def test_one_search_at_a_time(tmp_path: Path):
     path = tmp_path / "s.db"
     opened(path)

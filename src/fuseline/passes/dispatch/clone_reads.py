@@ -53,25 +53,26 @@ class CloneReadsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Copy from the last op to the first, so that what a copy reads can be copied too."""
         assert isinstance(ctx, CompilerContext)
+        costs, shapes = ctx.target.costs, ShapeAnalysis()
         for function in functions(op):
             # a pad of a slice first: then the slice has as many readers
             for inner in reversed(ops_of(function.body.block)):
-                if _is_repeatable(inner, ctx.target.costs):
+                if _is_repeatable(inner, costs, shapes):
                     _clone(inner)
 
 
-def _is_repeatable(op: Operation, costs: MachineCosts) -> bool:
+def _is_repeatable(op: Operation, costs: MachineCosts, shapes: ShapeAnalysis) -> bool:
     if _widens_an_argument(op):
-        return not any(_wants_stored(reader, costs) for reader in users_of_value(result_of(op)))
+        return not any(_wants_stored(reader, costs, shapes) for reader in users_of_value(result_of(op)))
     if type(op) in (tensor.ExtractSliceOp, tensor.PadOp):
         return not is_view(op)
-    if kind(op) is Kind.GATHER and border_read(op, ShapeAnalysis()) is not None:
+    if kind(op) is Kind.GATHER and border_read(op, shapes) is not None:
         return all(kind(reader) in HEAVY for reader in users_of_value(result_of(op)))
     if kind(op) is not Kind.TRANSPOSE or not isinstance(base_of(op.operands[0]), BlockArgument):
         return False
     if not all(type(reader) in _MOVES or kind(reader) in HEAVY for reader in users_of_value(result_of(op))):
         return False
-    return assumed_size(product(ShapeAnalysis().dims(result_of(op)))) <= costs.serial_elements // SMALL
+    return assumed_size(product(shapes.dims(result_of(op)))) <= costs.serial_elements // SMALL
 
 
 def _widens_an_argument(op: Operation) -> bool:
@@ -92,15 +93,15 @@ def _clone(read: Operation) -> None:
             _give_own(read, reader)
 
 
-def _wants_stored(reader: Operation, costs: MachineCosts) -> bool:
+def _wants_stored(reader: Operation, costs: MachineCosts, shapes: ShapeAnalysis) -> bool:
     """Whether `reader` is a root, or its padding, that evaluates what it reads again and again: all but products, which
     convert where they pack, and convolutions by minimal filtering, which copy pixels in any case."""
     if type(reader) is tensor.PadOp:
-        return any(_wants_stored(user, costs) for user in users_of_value(result_of(reader)))
+        return any(_wants_stored(user, costs, shapes) for user in users_of_value(result_of(reader)))
     if kind(reader) not in HEAVY - {Kind.CONTRACTION}:
         return False
     view = StructuredOp(reader) if is_generic(reader) else None
-    return view is None or filtered_dims(view, view.loops(ShapeAnalysis()), costs) is None
+    return view is None or filtered_dims(view, view.loops(shapes), costs) is None
 
 
 def _computes(reader: Operation) -> bool:

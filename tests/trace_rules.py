@@ -62,7 +62,7 @@ def _of_time(event: Event) -> Iterator[str]:
         yield "no category"
     for name in ("ts", "dur") if event["ph"] == "X" else ("ts",):
         value = event.get(name)
-        if type(value) not in (int, float) or value < 0:
+        if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
             yield f"{name} is {value!r}"
         elif abs(value * 1e3 - round(value * 1e3)) > 1e-3:
             yield f"{name} is {value!r}, no whole nanoseconds"

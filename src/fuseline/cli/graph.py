@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from fuseline.cli.console import emit
-from fuseline.cli.models import compiled
+from fuseline.cli.models import compiled, record_of
 from fuseline.cli.native import native_session
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.output import STDOUT, deliver, refuse_two_documents
@@ -56,12 +56,13 @@ def graph(
     refuse_two_documents(output or STDOUT, as_json)
     if measure and node_data is None:
         raise FuselineError("E0501", "--measure is for --node-data", hint="add --node-data FILE")
-    program = compiled(model, options)
-    graphs = model_explorer.graphs(program.record)
-    text = dot.dot(program.record) if form == DOT else msgspec.json.encode(graphs).decode() + "\n"
+    program = compiled(model, options) if measure else None
+    record = record_of(model, options) if program is None else program.record
+    graphs = model_explorer.graphs(record)
+    text = dot.dot(record) if form == DOT else msgspec.json.encode(graphs).decode() + "\n"
     if node_data is not None:
-        taken = _measured(program, model) if measure else ()
-        deliver(node_data, msgspec.json.encode(model_explorer.node_data(program.record, taken)))
+        taken = () if program is None else _measured(program, model)
+        deliver(node_data, msgspec.json.encode(model_explorer.node_data(record, taken)))
     deliver(output or STDOUT, text)
     if as_json:
         data = {} if node_data is None else {"node_data": str(node_data)}

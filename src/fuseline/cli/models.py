@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseline.cli.console import progress, warn
+from fuseline.cli.console import note, progress, warn
 from fuseline.cli.options import flag_of, given_options
 from fuseline.errors import FuselineError
 from fuseline.runtime.artifact import ARTIFACT_SUFFIX
@@ -71,8 +71,30 @@ def refuse_compile_options(options: Mapping[str, Any]) -> None:
 
 
 def record_of(path: Path, options: Mapping[str, Any]) -> CompileRecord:
-    """The record of the compile behind a MODEL argument."""
-    return compiled(path, options).record
+    """The record of the compile behind a MODEL argument, of an artifact that does not run here (another format, another
+    machine) as well. Raises as `compiled` does."""
+    try:
+        return compiled(path, options).record
+    except FuselineError as error:
+        return older_record(path, error)
+
+
+def older_record(path: Path, refused: FuselineError) -> CompileRecord:
+    """The record in an artifact that this runtime does not load, with a note. Raises `refused` where that has another
+    reason than a format or machine of its own, and where the record is of another schema."""
+    if refused.code not in ("E0402", "E0403"):
+        raise refused
+    import msgspec
+
+    from fuseline.report.records import decode
+    from fuseline.runtime.artifact_records import artifact_records
+
+    try:
+        record = decode(artifact_records(path))
+    except (FuselineError, msgspec.ValidationError, msgspec.DecodeError):
+        raise refused from None
+    note(f"{path.name}: {refused.message}; its records are read alone")
+    return record
 
 
 def require_model(path: Path, what: str) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseline.cli.console import note
-from fuseline.cli.models import compiled, is_model
+from fuseline.cli.models import compiled, is_model, older_record
 from fuseline.cli.native import native_session
 from fuseline.cli.references import require_file
 from fuseline.cli.run import complete_feeds, model_hints
-from fuseline.cli.saved import PLAN_SUFFIXES, any_record, older_record
+from fuseline.cli.saved import PLAN_SUFFIXES, any_record
 from fuseline.cli.target_peaks import assumed_peaks
 from fuseline.compile_options import CHOICES
 from fuseline.errors import FuselineError

@@ -11,12 +11,11 @@ from typing import Any
 
 import msgspec
 
-from fuseline.cli.console import note
 from fuseline.cli.model_rows import model_rows
 from fuseline.cli.models import record_of
 from fuseline.errors import FuselineError
 from fuseline.report.model_table import ModelRow
-from fuseline.report.records import CompileRecord, Decision, DispatchRecord, MemberRecord, decode
+from fuseline.report.records import CompileRecord, Decision, DispatchRecord, MemberRecord
 
 PLAN_SUFFIXES = (".toml", ".plan")
 
@@ -42,25 +41,7 @@ def any_record(path: Path, options: Mapping[str, Any]) -> CompileRecord:
         return _saved_record(path)
     if path.suffix in PLAN_SUFFIXES:
         return _plan_record(path)
-    try:
-        return record_of(path, options)
-    except FuselineError as error:
-        return older_record(path, error)
-
-
-def older_record(path: Path, refused: FuselineError) -> CompileRecord:
-    """The record in an artifact that this runtime does not load, with a note. Raises `refused` where that has another
-    reason than a format or machine of its own, and where the record is of another schema."""
-    if refused.code not in ("E0402", "E0403"):
-        raise refused
-    from fuseline.runtime.artifact_records import artifact_records
-
-    try:
-        record = decode(artifact_records(path))
-    except (FuselineError, msgspec.ValidationError, msgspec.DecodeError):
-        raise refused from None
-    note(f"{path.name}: {refused.message}; its records are read alone")
-    return record
+    return record_of(path, options)
 
 
 def any_rows(path: Path, options: Mapping[str, Any]) -> list[ModelRow] | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fuseline.cli.main import main
 from fuseline.cli.saved import any_record
 from fuseline.errors import FuselineError
 
@@ -74,6 +75,16 @@ def test_an_artifact_of_an_older_format_is_compared_by_its_records(capsys: pytes
     stored = Path(__file__).parents[1] / "runtime" / "stored"
     record = any_record(stored / "format_9.fuse", {})
     assert record.dispatches and "its records are read alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["stats", "explain", "graph"])
+def test_what_reads_records_alone_takes_an_artifact_of_an_older_format(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = Path(__file__).parents[1] / "runtime" / "stored" / "format_9.fuse"
+    assert main([command, str(stored)]) == 0
+    told = capsys.readouterr()
+    assert told.out and "its records are read alone" in told.err
 
 
 def test_an_artifact_without_records_that_can_be_read_is_refused_for_what_it_is(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from benchmarks.kernels.timing import aligned, load
 from fuseline.call_options import compile_options
 from fuseline.compilation import target_of
 from fuseline.dispatch.arm_entries import split_arms
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.build import element_of
@@ -34,7 +35,6 @@ from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.flow import ExecutableOp
 from fuseline.ir.kernel_choice import given_choices
-from fuseline.passes.dispatch.outline_executables import entry_of
 from fuseline.phase_runner import run_phases
 from fuseline.source_program import prepare
 from fuseline.targets.cpu.families import families

@@ -63,7 +63,6 @@ REASONS = {
         "ir/polynomial.py",
         "rest",
     ): "long division: the leading monomial falls in the order of monomials, of which there are finitely many below",
-    ("passes/layout/sink_concats.py", "True"): "each step goes to the reader of a value",
     ("targets/iree/target.py", "True"): "each round leaves a dispatch to IREE that no round before has",
     ("passes/cleanup/quantized_operands.py", "True"): "each step goes to what the value is made of",
     ("passes/dispatch/fuse_elementwise_bodies.py", "pending"): "only what an erased op read is looked at again",

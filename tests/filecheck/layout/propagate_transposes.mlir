@@ -335,3 +335,88 @@ func.func @a_constant_weighs_nothing(%x: tensor<4x8xf32>) -> tensor<8x20xf32> {
   %r = linalg.exp ins(%c : tensor<8x20xf32>) outs(%e2 : tensor<8x20xf32>) -> tensor<8x20xf32>
   return %r : tensor<8x20xf32>
 }
+
+// -----
+
+// A border of integers that a convolution reads in pairs: what it is made of lies in the same order, and its indices follow.
+// CHECK-LABEL: func.func @border_of_pairs
+// CHECK: [[X:%.*]] = linalg.generic {{.*}}affine_map<(d0, d1) -> (d1, d0)>{{.*}} outs({{.*}} : tensor<5x4xi16>)
+// CHECK: linalg.generic {{.*}} outs({{.*}} : tensor<7x4xi16>)
+// CHECK: tensor.extract [[X]][%{{.*}}, %{{.*}}] : tensor<5x4xi16>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @border_of_pairs(%x: tensor<4x5xf32>, %f: tensor<3x4x2xi8>) -> tensor<5x2xi32> {
+  %e = tensor.empty() : tensor<4x5xi16>
+  %q = linalg.generic {indexing_maps = [affine_map<(c, i) -> (c, i)>, affine_map<(c, i) -> (c, i)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x5xf32>) outs(%e : tensor<4x5xi16>) {
+  ^bb0(%in: f32, %out: i16):
+    %v = arith.fptosi %in : f32 to i16
+    linalg.yield %v : i16
+  } -> tensor<4x5xi16>
+  %e1 = tensor.empty() : tensor<4x7xi16>
+  %g = linalg.generic {indexing_maps = [affine_map<(c, i) -> (c, i)>], iterator_types = ["parallel", "parallel"]} outs(%e1 : tensor<4x7xi16>) {
+  ^bb0(%out: i16):
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %four = arith.constant 4 : index
+    %c = linalg.index 0 : index
+    %i = linalg.index 1 : index
+    %at = arith.subi %i, %one : index
+    %low = arith.maxsi %at, %zero : index
+    %high = arith.minsi %low, %four : index
+    %v = tensor.extract %q[%c, %high] : tensor<4x5xi16>
+    linalg.yield %v : i16
+  } -> tensor<4x7xi16>
+  %e2 = tensor.empty() : tensor<7x4xi16>
+  %t = linalg.transpose ins(%g : tensor<4x7xi16>) outs(%e2 : tensor<7x4xi16>) permutation = [1, 0]
+  %zero32 = arith.constant 0 : i32
+  %e3 = tensor.empty() : tensor<5x2xi32>
+  %init = linalg.fill ins(%zero32 : i32) outs(%e3 : tensor<5x2xi32>) -> tensor<5x2xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, o, k, c) -> (i + k, c)>, affine_map<(i, o, k, c) -> (k, c, o)>, affine_map<(i, o, k, c) -> (i, o)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%t, %f : tensor<7x4xi16>, tensor<3x4x2xi8>) outs(%init : tensor<5x2xi32>) {
+  ^bb0(%a: i16, %b: i8, %acc: i32):
+    %wa = arith.extsi %a : i16 to i32
+    %wb = arith.extsi %b : i8 to i32
+    %m = arith.muli %wa, %wb : i32
+    %s = arith.addi %acc, %m : i32
+    linalg.yield %s : i32
+  } -> tensor<5x2xi32>
+  return %y : tensor<5x2xi32>
+}
+
+// -----
+
+// A concat of parts in both orders that a convolution reads in pairs: all lie with the channels innermost.
+// CHECK-LABEL: func.func @concat_of_pairs
+// CHECK: tensor.concat dim(1) %{{.*}}, %{{.*}} : (tensor<7x4xi16>, tensor<7x2xi16>) -> tensor<7x6xi16>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @concat_of_pairs(%x: tensor<4x7xf32>, %z: tensor<7x2xf32>, %f: tensor<3x6x2xi8>) -> tensor<5x2xi32> {
+  %e = tensor.empty() : tensor<4x7xi16>
+  %q = linalg.generic {indexing_maps = [affine_map<(c, i) -> (c, i)>, affine_map<(c, i) -> (c, i)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x7xf32>) outs(%e : tensor<4x7xi16>) {
+  ^bb0(%in: f32, %out: i16):
+    %v = arith.fptosi %in : f32 to i16
+    linalg.yield %v : i16
+  } -> tensor<4x7xi16>
+  %e1 = tensor.empty() : tensor<7x2xi16>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, c) -> (i, c)>, affine_map<(i, c) -> (i, c)>], iterator_types = ["parallel", "parallel"]} ins(%z : tensor<7x2xf32>) outs(%e1 : tensor<7x2xi16>) {
+  ^bb0(%in: f32, %out: i16):
+    %v = arith.fptosi %in : f32 to i16
+    linalg.yield %v : i16
+  } -> tensor<7x2xi16>
+  %e4 = tensor.empty() : tensor<2x7xi16>
+  %rt = linalg.transpose ins(%r : tensor<7x2xi16>) outs(%e4 : tensor<2x7xi16>) permutation = [1, 0]
+  %j = tensor.concat dim(0) %q, %rt : (tensor<4x7xi16>, tensor<2x7xi16>) -> tensor<6x7xi16>
+  %e2 = tensor.empty() : tensor<7x6xi16>
+  %t = linalg.transpose ins(%j : tensor<6x7xi16>) outs(%e2 : tensor<7x6xi16>) permutation = [1, 0]
+  %zero32 = arith.constant 0 : i32
+  %e3 = tensor.empty() : tensor<5x2xi32>
+  %init = linalg.fill ins(%zero32 : i32) outs(%e3 : tensor<5x2xi32>) -> tensor<5x2xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, o, k, c) -> (i + k, c)>, affine_map<(i, o, k, c) -> (k, c, o)>, affine_map<(i, o, k, c) -> (i, o)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%t, %f : tensor<7x6xi16>, tensor<3x6x2xi8>) outs(%init : tensor<5x2xi32>) {
+  ^bb0(%a: i16, %b: i8, %acc: i32):
+    %wa = arith.extsi %a : i16 to i32
+    %wb = arith.extsi %b : i8 to i32
+    %m = arith.muli %wa, %wb : i32
+    %s = arith.addi %acc, %m : i32
+    linalg.yield %s : i32
+  } -> tensor<5x2xi32>
+  return %y : tensor<5x2xi32>
+}

@@ -1,5 +1,5 @@
-"""An operand that is made of integers stored in 8 bits: found behind pads, reshapes and transposes, and made anew in
-another element type."""
+"""An operand that is made of integers stored in 8 bits: found behind pads and moves (reshapes, transposes, broadcasts,
+gathers), and made anew in another element type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.attributes import tensor_type
 from fuseline.ir.fast.direct import erase, is_unused, operands_of, replace_uses, result_of
 from fuseline.ir.provenance import carry
+from fuseline.passes.layout.rewriting import repeats
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, pad, uniform_value
+from fuseline.passes.layout.rewriting.repeats import moved_by
 
 _RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
@@ -47,19 +49,17 @@ def quantized_operand(value: SSAValue) -> QuantizedOperand | None:
 
 
 def moved_source(value: SSAValue) -> tuple[Operation | None, tuple[Operation, ...]]:
-    """The op behind pads with zeros, reshapes and transposes that makes `value`, and those moves, the last one
-    first."""
+    """The op behind pads with zeros and moves that makes `value`, and those moves, the last one first."""
     moves: list[Operation] = []
     while True:
         op = producer_of(value)
         if isinstance(op, tensor.PadOp) and _pads_zeros(op):
             value = op.source
-        elif isinstance(op, _RESHAPES):
-            value = op.src
-        elif op is not None and is_generic(op) and kind(op) is Kind.TRANSPOSE and stored_integers(op) is None:
-            value = op.inputs[0]
         else:
-            return op, tuple(moves)
+            moved = moved_by(op) if not (is_generic(op) and stored_integers(op) is not None) else None
+            if op is None or moved is None:
+                return op, tuple(moves)
+            value = moved
         moves.append(op)
 
 
@@ -108,7 +108,7 @@ def scale_axes(operand: QuantizedOperand) -> tuple[int | None, ...] | None:
 def _moved_axis(move: Operation, axis: int) -> int | None:
     if isinstance(move, tensor.PadOp):
         return axis if low_of(move)[axis] == 0 == high_of(move)[axis] else None
-    if not is_generic(move):
+    if not is_generic(move) or kind(move) is Kind.GATHER:
         return None
     view = StructuredOp(move)
     loop = view.input_maps[0].results[axis]
@@ -221,8 +221,8 @@ def _integers(stored: StoredIntegers, element: Attribute) -> linalg.ops.GenericO
 
 
 def moved_again(emit: Emitter, move: Operation, value: SSAValue, padding: float = 0) -> SSAValue:
-    """`move`, a pad, reshape or transpose, applied to `value`, which has another element type than what it was applied
-    to; pads are of `padding`."""
+    """`move`, a pad or what `repeats.py` knows, applied to `value`, which has another element type than what it was
+    applied to; pads are of `padding`."""
     element = value.type.get_element_type()  # pyright: ignore[reportAttributeAccessIssue]
     if isinstance(move, tensor.PadOp):
         filling = emit.scalar(padding, element)
@@ -233,10 +233,4 @@ def moved_again(emit: Emitter, move: Operation, value: SSAValue, padding: float 
         return result_of(
             emit.add(type(move).create(operands=operands, result_types=[type_], properties=dict(move.properties)))
         )
-    assert is_generic(move)
-    view = StructuredOp(move)
-    return result_of(
-        emit.generic(
-            [value], [emit.empty_like(view.outputs[0], element)], view.maps, view.iterators, lambda b: [b.args[0]]
-        )
-    )
+    return repeats.moved_again(emit, move, value)

@@ -19,10 +19,19 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import Kind, is_constant, is_generic, kind
 from fuseline.ir.build import Emitter
-from fuseline.ir.fast.direct import erase, operand_of, operands_of, ops_of, replace_uses, result_of
+from fuseline.ir.fast.direct import erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operands
 from fuseline.passes.layout.rewriting.absorb import absorb_operands, follow_operands, raised_transpose, write_results
 from fuseline.passes.layout.rewriting.flattened import permute_flattened_contraction
-from fuseline.passes.layout.rewriting.permutation import Permutation, merge_equal_transposes, permutation_of, users_of
+from fuseline.passes.layout.rewriting.generics import extracts_of
+from fuseline.passes.layout.rewriting.permutation import (
+    Permutation,
+    apply,
+    merge_equal_transposes,
+    permutation_of,
+    transpose,
+    users_of,
+)
+from fuseline.passes.layout.rewriting.repeats import moved_by, source_order
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.transposes_down import sink_below
@@ -131,6 +140,8 @@ def _can_take(value: SSAValue, reader: Operation, budget: int) -> bool:
         return False
     if type(value.op) is tensor.ConcatOp:
         return all(is_constant(piece) or _can_take(piece, value.op, budget - 1) for piece in value.op.inputs)
+    if type(value.op) is linalg.ops.TransposeOp:
+        return True  # the two are one, or none
     if type(value.op) in _PASSED:
         return _can_take(operand_of(value.op, 0), value.op, budget - 1)
     return False
@@ -148,9 +159,25 @@ def _write_transposed(scope: Scope, writer: linalg.ops.GenericOp, index: int, to
     # The restored result now feeds `top` (which undoes it) and the other readers, which absorb it.
     replace_uses(top.res[0], new.results[index])
     erase(top)
+    _read_in_order(scope, new)
     for reader in dict.fromkeys(readers):
         if is_generic(reader):
             absorb_operands(reader)
+
+
+def _read_in_order(scope: Scope, gather: linalg.ops.GenericOp) -> None:
+    """Let the source of a gather lie in the order of what the gather writes, where it can be written so: whoever reads
+    the gather in place has the source in its addresses."""
+    source, order = moved_by(gather), source_order(gather)
+    if source is None or order is None:
+        return
+    (read,) = extracts_of(gather, source)
+    if not _can_take(source, read, _MAX_CLIMB):
+        return
+    top = transpose(scope, Emitter.before(gather), source, order)
+    set_operands(read, [top, *apply(order, list(read.indices))])
+    if type(top) is OpResult and type(top.op) is linalg.ops.TransposeOp:
+        _climb(scope, top.op)
 
 
 EXPORT = PropagateTransposesPass

@@ -1,27 +1,33 @@
-"""A concat along the channels of a product sinks below the elementwise ops before it.
+"""A concat along the channels of products sinks below the elementwise ops before them.
 
     product(widened(quantized(concat(a, b))))      =>      product(concat(widened(quantized(a)), widened(quantized(b))))
 
-What is computed behind the concat follows each part where that is made, and the product reads the parts where they lie,
-as it does in a model that is not quantised. A part that is only repeated is computed before it is repeated
-(`rewriting/repeated_parts.py`). Nothing is computed twice, and nothing gets wider: the parts have one reader, and what
-the product reads is no wider than they are.
+What is computed behind the concat follows each part where that is made, and the products read the parts where they lie,
+as they do in a model that is not quantised. A part that is only repeated is computed before it is repeated
+(`rewriting/repeated_parts.py`). Nothing is computed twice. Behind the concat the ops may branch, as long as each end is
+a product, or a further concat along the same channels (a dense block, which requantises all it has for each layer);
+then that one's parts are those of both.
+
+Nothing gets wider, either: the parts have one reader, and what the product reads is no wider than they are; or they
+have several, and it is narrower.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import IntegerType, TensorType
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, multiply_add_operands
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, multiply_add_operands, producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.fast.direct import ops_of, replace_uses, result_of, users_of_value
 from fuseline.ir.provenance import carry
+from fuseline.passes.layout.rewriting.pads import high_of, low_of
 from fuseline.passes.layout.rewriting.repeated_parts import computed, is_point_by_point
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
@@ -36,64 +42,107 @@ class SinkConcatsPass(ScopedPass):
     name = "sink-concats"
 
     def rewrite(self, scope: Scope) -> None:
-        """Each concat below all that is computed before a product."""
+        """Each concat below all that is computed before products."""
         found = [op for op in ops_of(scope.block) if type(op) is tensor.ConcatOp]
         for op in found:
-            chain, reader = _read_through(op)
-            if chain and reader is not None and _pays(op, chain, reader):
-                _sink(op, chain)
+            ends = _ends(op)
+            if _pays(op, ends):
+                for end in ends:
+                    _sink(op, end)
         if found:
             scope.sweep()
 
 
-def _read_through(op: tensor.ConcatOp) -> tuple[Chain, linalg.ops.GenericOp | None]:
-    """The elementwise ops behind a concat, and what alone reads the last one."""
-    chain: Chain = []
-    value: SSAValue = op.result
-    while True:
-        users = users_of_value(value)
-        if len(users) != 1 or not is_generic(users[0]):
-            return chain, None
-        if not is_point_by_point(users[0], in_order=True):
-            return chain, users[0]
-        chain.append(users[0])
-        value = result_of(users[0])
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Elementwise ops behind a concat, one behind the other, and what else reads the last one."""
+
+    chain: Chain
+    value: SSAValue
+    readers: tuple[Operation, ...]
 
 
-def _pays(op: tensor.ConcatOp, chain: Chain, reader: linalg.ops.GenericOp) -> bool:
-    """Whether the reader is a product that sums along the concat, its pairs of integers lie in one part each, and every
-    part is made for this alone."""
-    last, axis = result_of(chain[-1]), op.dim.value.data
-    if kind(reader) not in (Kind.CONTRACTION, Kind.CONVOLUTION) or multiply_add_operands(reader) is None:
+def _ends(op: tensor.ConcatOp) -> list[_End]:
+    """Where the elementwise ops behind a concat end."""
+    ends, pending = list[_End](), [(Chain(), cast("SSAValue", op.result))]
+    while pending:
+        chain, value = pending.pop()
+        readers = list[Operation]()
+        for user in dict.fromkeys(users_of_value(value)):
+            if is_point_by_point(user, in_order=True):
+                assert is_generic(user)
+                pending.append(([*chain, user], result_of(user)))
+            else:
+                readers.append(user)
+        if readers:
+            ends.append(_End(chain, value, tuple(readers)))
+    return ends
+
+
+def _parts(op: tensor.ConcatOp) -> list[SSAValue]:
+    """The parts of a concat; those of a part that is a concat along the same dimension in its place."""
+    parts = list[SSAValue]()
+    for value in op.inputs:
+        made = producer_of(value)
+        parts += _parts(made) if isinstance(made, tensor.ConcatOp) and made.dim == op.dim else [value]
+    return parts
+
+
+def _pays(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
+    """Whether all that is read behind the concat is read by products that sum along it, their pairs of integers lie in
+    one part each, and every part is made for this alone, or by an op that can make the narrow form as well."""
+    axis, parts, sunk = op.dim.value.data, _parts(op), [end for end in ends if end.chain]
+    if not any(_sums_along(end.value, reader, axis) for end in sunk for reader in end.readers):
         return False
+    if not all(_reads_parts(end.value, reader, op) for end in ends for reader in end.readers):
+        return False
+    made = all(map(_is_made, parts))
+    alone = all(len(users_of_value(value)) == 1 for value in parts)
+    widest = max(_bits(end.value) for end in sunk if any(_sums_along(end.value, r, axis) for r in end.readers))
+    narrow = any(isinstance(element_of(end.value), IntegerType) for end in sunk)
+    fits = widest <= _bits(op.result) if alone else widest < _bits(op.result)
+    return made and fits and not (narrow and any(shape_of(value)[axis] % 2 for value in parts))
+
+
+def _reads_parts(value: SSAValue, reader: Operation, op: tensor.ConcatOp) -> bool:
+    """Whether `reader` has a concat in place of `value` in its addresses."""
+    further = isinstance(reader, tensor.ConcatOp) and reader.dim == op.dim
+    return further or _sums_along(value, reader, op.dim.value.data)
+
+
+def _sums_along(value: SSAValue, reader: Operation, axis: int) -> bool:
+    """Whether `reader` is a product that sums along dimension `axis` of `value`, or pads it elsewhere for such."""
+    if isinstance(reader, tensor.PadOp):
+        along = low_of(reader)[axis] == 0 == high_of(reader)[axis]
+        return along and all(_sums_along(reader.result, user, axis) for user in users_of_value(reader.result))
+    if kind(reader) not in (Kind.CONTRACTION, Kind.CONVOLUTION):
+        return False
+    assert is_generic(reader)
     view = StructuredOp(reader)
-    read = [map_.results[axis] for value, map_ in zip(view.inputs, view.input_maps, strict=True) if value is last]
-    if len(read) != 1 or not (isinstance(read[0], AffineDimExpr) and read[0].position in view.reduction):
+    if multiply_add_operands(reader) is None:
         return False
-    narrow = isinstance(element_of(last), IntegerType)
-    return (
-        _bits(last) <= _bits(op.result)
-        and all(_is_made_for(value) for value in op.inputs)
-        and not (narrow and any(shape_of(value)[axis] % 2 for value in op.inputs))
-    )
+    read = [map_.results[axis] for source, map_ in zip(view.inputs, view.input_maps, strict=True) if source is value]
+    return len(read) == 1 and isinstance(read[0], AffineDimExpr) and read[0].position in view.reduction
 
 
-def _is_made_for(part: SSAValue) -> bool:
-    return isinstance(part, OpResult) and is_generic(part.op) and len(users_of_value(part)) == 1
+def _is_made(part: SSAValue) -> bool:
+    return isinstance(part, OpResult) and is_generic(part.op)
 
 
 def _bits(value: SSAValue) -> int:
     return int(getattr(element_of(value), "bitwidth", 64))
 
 
-def _sink(op: tensor.ConcatOp, chain: Chain) -> None:
-    last = chain[-1]
-    parts: Sequence[SSAValue] = [computed(value, chain, last) for value in op.inputs]
-    type_ = last.results[0].type
+def _sink(op: tensor.ConcatOp, end: _End) -> None:
+    if not end.chain:
+        return
+    last = end.chain[-1]
+    parts: Sequence[SSAValue] = [computed(value, end.chain, last) for value in _parts(op)]
+    type_ = end.value.type
     assert isinstance(type_, TensorType)
     new = Emitter.before(last).add(tensor.ConcatOp(parts, op.dim, type_))
-    carry([op, *chain], [new])
-    replace_uses(result_of(last), new.result)
+    carry([op, *end.chain], [new])
+    replace_uses(end.value, new.result)
 
 
 EXPORT = SinkConcatsPass

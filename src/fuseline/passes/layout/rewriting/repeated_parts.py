@@ -41,7 +41,7 @@ def computed(value: SSAValue, chain: Chain, before: Operation) -> SSAValue:
     Where that is made of what is repeated, point by point, it is made of what is not."""
     source, read, made = _source(value)
     for op in (*made, *chain):
-        source = _applied(op, source, before)
+        source = applied(op, source, before)
     return source if is_identity(read) else _repeated(source, read, value, before, (*made, *chain))
 
 
@@ -64,7 +64,7 @@ def _source(value: SSAValue) -> tuple[SSAValue, AffineMap, Chain]:
     return best
 
 
-def _applied(op: linalg.ops.GenericOp, value: SSAValue, before: Operation) -> SSAValue:
+def applied(op: linalg.ops.GenericOp, value: SSAValue, before: Operation) -> SSAValue:
     """What the body of `op` makes of each element of `value`."""
     at, rank = Emitter.before(before), len(shape_of(value))
     out = at.empty_like(value, element_of(result_of(op)))

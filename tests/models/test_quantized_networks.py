@@ -1,0 +1,147 @@
+"""Small networks as tools quantise them, a pair of QuantizeLinear and DequantizeLinear on every value: they form as
+many dispatches as in f32, and values are the interpreter's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import fuseline
+from tests.draws import RNG
+
+SPREAD = 0.03
+"""Scales are around this: 256 steps reach over what the networks compute."""
+
+
+class Network:
+    """A network while it is written; `element`: the type that values are quantised to, None for f32."""
+
+    def __init__(self, element: Any, channels: int, *, by_channel: bool) -> None:
+        self.element, self.by_channel = element, by_channel
+        self.shape = (1, channels, int(RNG.integers(14, 23)), int(RNG.integers(14, 23)))
+        self.nodes, self.weights = list[onnx.NodeProto](), dict[str, Any]()
+        self.x = self.quantized("x", self.parameters())
+
+    def weight(self, array: Any) -> str:
+        name = f"w{len(self.weights)}"
+        self.weights[name] = np.asarray(array)
+        return name
+
+    def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
+        return name
+
+    def parameters(self) -> tuple[str, ...]:
+        """A scale and a zero point."""
+        if self.element is None:
+            return ()
+        least = np.iinfo(self.element).min
+        return (
+            self.weight(np.float32(SPREAD * RNG.uniform(0.7, 1.3))),
+            self.weight(np.asarray(least + int(RNG.integers(90, 170)), self.element)),
+        )
+
+    def quantized(self, x: str, parameters: tuple[str, ...]) -> str:
+        return self("DequantizeLinear", self("QuantizeLinear", x, *parameters), *parameters) if parameters else x
+
+    def moved(self, op: str, x: str, *inputs: str, **attributes: Any) -> str:
+        """An operator that moves elements; its result has the scale of what it reads."""
+        made = next((node for node in self.nodes if node.output[0] == x and node.op_type == "DequantizeLinear"), None)
+        return self.quantized(self(op, x, *inputs, **attributes), tuple(made.input[1:]) if made else ())
+
+    def conv(self, x: str, inputs: int, outputs: int, size: int = 3, *, around: int | None = None) -> str:
+        values = RNG.integers(-127, 128, (outputs, inputs, size, size)).astype(np.int8)
+        scale = RNG.uniform(0.5, 1.5, outputs if self.by_channel else 1).astype(np.float32) / (90 * size * inputs**0.5)
+        if self.element is None:
+            filter_ = self.weight(values.astype(np.float32) * scale[:, None, None, None])
+        else:
+            scales = self.weight(scale if self.by_channel else scale[0])
+            filter_ = self("DequantizeLinear", self.weight(values), scales, axis=0)
+        bias = self.weight(RNG.normal(0, 0.1, outputs).astype(np.float32))
+        pads = [size // 2 if around is None else around] * 4
+        return self.quantized(self("Relu", self("Conv", x, filter_, bias, pads=pads)), self.parameters())
+
+    def model(self) -> onnx.ModelProto:
+        ends = [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape),
+            helper.make_tensor_value_info(self.nodes[-1].output[0], TensorProto.FLOAT, None),
+        ]
+        weights = [numpy_helper.from_array(array, name) for name, array in self.weights.items()]
+        graph = helper.make_graph(self.nodes, "network", ends[:1], ends[1:], weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def _upsampled(n: Network) -> None:
+    scales = n.weight(np.array([1, 1, 2, 2], np.float32))
+    n.conv(n.moved("Resize", n.conv(n.x, n.shape[1], 24), "", scales, mode="nearest"), 24, 16)
+
+
+def _stretched(n: Network) -> None:
+    size = n.weight(np.array([1, 24, n.shape[2] + 9, n.shape[3] + 4], np.int64))
+    way = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    n.conv(n.moved("Resize", n.conv(n.x, n.shape[1], 24), "", "", size, **way), 24, 16, 1)
+
+
+def _bordered(mode: str) -> Callable[[Network], None]:
+    def build(n: Network) -> None:
+        border = n.weight(np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64))
+        first = n.conv(n.moved("Pad", n.x, border, mode=mode), n.shape[1], 24, around=0)
+        n.conv(n.moved("Pad", first, border, mode=mode), 24, 16, around=0)
+
+    return build
+
+
+def _dense(n: Network) -> None:
+    joined, channels = n.x, n.shape[1]
+    for _ in range(3):
+        layer = n.conv(joined, channels, 12)
+        joined, channels = n.quantized(n("Concat", joined, layer, axis=1), n.parameters()), channels + 12
+    n.conv(joined, channels, 16, 1)
+
+
+def _skipped(n: Network) -> None:
+    high = n.conv(n.x, n.shape[1], 16)
+    low = n.conv(n("MaxPool", high, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1), 16, 32)
+    size = n.weight(np.array([1, 32, *n.shape[2:]], np.int64))
+    way = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    joined = n.quantized(n("Concat", high, n.moved("Resize", low, "", "", size, **way), axis=1), n.parameters())
+    n.conv(joined, 48, 16)
+
+
+NETWORKS: dict[str, Callable[[Network], None]] = {
+    "dense": _dense, "edge": _bordered("edge"), "skipped": _skipped, "upsampled": _upsampled,
+    "reflect": _bordered("reflect"), "stretched": _stretched,
+}  # fmt: skip
+OFTEN = {"skipped": 2}
+"""Dispatches more than in f32: the argument's, and the upsampling where reading it in place would take longer."""
+
+QUICK = 3
+"""The first of them run by default, the others are slow."""
+
+
+@pytest.mark.parametrize("element", [np.uint8, np.int8])
+@pytest.mark.parametrize("by_channel", [False, True])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if i < QUICK else pytest.mark.slow) for i, name in enumerate(NETWORKS)]
+)
+def test_integers_form_as_many_dispatches_as_floats(name: str, by_channel: bool, element: Any):
+    """But for the argument, which may be quantised in a dispatch of its own."""
+    channels, threads = 2 * int(RNG.integers(8, 13)), int(RNG.integers(1, 3))
+    wide, narrow = (Network(kind, channels, by_channel=by_channel) for kind in (None, element))
+    narrow.shape = wide.shape
+    NETWORKS[name](wide)
+    NETWORKS[name](narrow)
+    program = fuseline.compile(narrow.model(), threads=threads)
+    floats = fuseline.compile(wide.model(), threads=threads)
+    assert program.stats["dispatches"] <= floats.stats["dispatches"] + OFTEN.get(name, 1)
+    x = RNG.normal(0, 1, narrow.shape).astype(np.float32)
+    (found,) = program.run({"x": x}).values()
+    (wanted,) = fuseline.compile(narrow.model(), target="interpreter", fusion="none").run({"x": x}).values()
+    np.testing.assert_array_equal(found, wanted)
+    assert len(np.unique(found)) > 4

@@ -21,6 +21,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.linear_forms import Linear
+from fuseline.analysis.narrow_products import multiplies_narrow
 from fuseline.analysis.segment_boundaries import stored_strides
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.source_paths import coordinates_of
@@ -153,7 +154,7 @@ def image_box(
     ):
         return None
     bits = int(getattr(value.type.get_element_type(), "bitwidth", 64))
-    order = _order(value, shapes, is_stored)
+    order = _order(value, shapes, is_stored, _paired(root, map_, known))
     box = ImageBox(tuple(found), order, rows, known, max(1, bits // 8))
     pixels = extents[rows[-1]] if rows else 1
     return (
@@ -192,8 +193,24 @@ def _axis(form: Linear, moving: Sequence[int]) -> BoxAxis | None:
     return BoxAxis(terms, form.constant, gcd(*(step for loop, step in terms.items() if loop in moving)) or 1)
 
 
-def _order(value: SSAValue, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool]) -> tuple[int, ...]:
-    """The dimensions as they are, but the one last that most of what is stored lies along; of equals, the last."""
+def _paired(root: StructuredOp, map_: AffineMap, known: Mapping[int, int]) -> int | None:
+    """The dimension along which a product of narrow integers multiplies pairs, none of which stands alone; None where
+    there is none."""
+    if not multiplies_narrow(root.op):
+        return None
+    whole = [
+        axis
+        for axis, expr in enumerate(map_.results)
+        if isinstance(expr, AffineDimExpr) and expr.position in known and known[expr.position] % 2 == 0
+    ]
+    return whole[-1] if whole else None
+
+
+def _order(
+    value: SSAValue, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool], paired: int | None
+) -> tuple[int, ...]:
+    """The dimensions as they are, but the one last that pairs are along, or that most of what is stored lies along; of
+    equals, the last."""
     sizes = shapes.dims(value)
     whole = AffineMap.identity(len(sizes))
 
@@ -203,7 +220,7 @@ def _order(value: SSAValue, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue
 
     if not sizes:
         return ()
-    last = max(range(len(sizes)), key=lying)
+    last = max(range(len(sizes)), key=lying) if paired is None else paired
     return (*(axis for axis in range(len(sizes)) if axis != last), last)
 
 

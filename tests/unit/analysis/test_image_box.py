@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i8, i16, i32
 
 from fuseline.analysis.image_box import (
     BOX_BYTES,
@@ -64,6 +66,19 @@ def test_elements_that_lie_side_by_side_do_in_the_box(first: bool):
     box = image_box(view.root_view, 0, view.shapes, lambda value: value in view.tensors)
     assert box is not None and box.order == (0, 1, 2, 3)
     assert box.strides(box.counts(2, 15))[3] == 1
+
+
+@pytest.mark.parametrize(("channels", "order"), [(6, (0, 2, 3, 1)), (5, (0, 1, 2, 3))])
+def test_pairs_of_integers_are_neighbours_in_the_box(channels: int, order: tuple[int, ...]):
+    """Channels, wherever they lie in memory; unless one of them would stand alone."""
+    p = Program((1, channels, 30, 31), (3, 3, channels, 16), constants=[1], element=i32, arguments=[i16, i8])
+    double = p.empty(1, channels, 30, 31, element=i16)
+    image = p.elementwise([p.x[0]], double, lambda b: b.op(arith.AddiOp, b.args[0], b.args[0]))
+    maps = maps_of(2, [1, 1], [1, 1], first=True)
+    view = p.dispatch(p.multiply_add(image, p.x[1], p.zeros(1, 28, 29, 16), maps, "pppprrr"))
+    assert view.root_view is not None
+    box = image_box(view.root_view, 0, view.shapes, lambda value: value in view.tensors)
+    assert box is not None and box.order == order
 
 
 def test_a_turned_image_lies_in_the_box_as_it_is_stored():

@@ -1,5 +1,5 @@
 """Ops of bodies that may be computed in a cheaper way than their kind, because of where they stand: the parts of a
-softmax or a sigmoid."""
+softmax or a sigmoid, what quantises."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fuseline.analysis.structured import is_generic
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.emit import vector_math as vm
 from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.emit.rounded_quotients import quotient_rules
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Value
 
@@ -24,7 +25,7 @@ Rule = Callable[..., Any]
 def shortcuts(view: DispatchView) -> Mapping[Operation, Rule]:
     """The rules for ops of `view`'s bodies that have one, all of them on f32."""
     facts = softmax_facts(view.members)
-    rules: dict[Operation, Rule] = {}
+    rules: dict[Operation, Rule] = dict(quotient_rules(view.members))
     rules.update((op, vm.exp_of_negative) for op in (*facts.exponents, *exponents_of_magnitudes(view.members)))
     rules.update((op, times_reciprocal) for op in facts.quotients)
     rules.update(

@@ -9,88 +9,81 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import fuseline
 from tests.draws import RNG
+from tests.graphs.onnx_builder import Builder
+from tests.graphs.onnx_text import declared, onnx_model
 
 SPREAD = 0.03
 """Scales are around this: 256 steps reach over what the networks compute."""
 
 
-class Network:
+class Network(Builder):
     """A network while it is written; `element`: the type that values are quantised to, None for f32."""
 
     def __init__(self, element: Any, channels: int, *, by_channel: bool) -> None:
+        super().__init__()
         self.element, self.by_channel = element, by_channel
         self.shape = (1, channels, int(RNG.integers(14, 23)), int(RNG.integers(14, 23)))
-        self.nodes, self.weights = list[onnx.NodeProto](), dict[str, Any]()
-        self.x = self.quantized("x", self.parameters())
-
-    def weight(self, array: Any) -> str:
-        name = f"w{len(self.weights)}"
-        self.weights[name] = np.asarray(array)
-        return name
+        self.scales: dict[str, tuple[str, ...]] = {}
+        self.last = self.x = self.quantized("x", self.parameters())
 
     def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
-        return name
+        self.last = self.node(op, *inputs, **attributes)
+        return self.last
 
     def parameters(self) -> tuple[str, ...]:
         """A scale and a zero point."""
         if self.element is None:
             return ()
         least = np.iinfo(self.element).min
-        return (
-            self.weight(np.float32(SPREAD * RNG.uniform(0.7, 1.3))),
-            self.weight(np.asarray(least + int(RNG.integers(90, 170)), self.element)),
-        )
+        scale = self.constant(np.float32(SPREAD * RNG.uniform(0.7, 1.3)))
+        return scale, self.constant(np.asarray(least + int(RNG.integers(90, 170)), self.element))
 
     def quantized(self, x: str, parameters: tuple[str, ...]) -> str:
-        return self("DequantizeLinear", self("QuantizeLinear", x, *parameters), *parameters) if parameters else x
+        if not parameters:
+            return x
+        value = self("DequantizeLinear", self("QuantizeLinear", x, *parameters), *parameters)
+        self.scales[value] = parameters
+        return value
 
     def moved(self, op: str, x: str, *inputs: str, **attributes: Any) -> str:
         """An operator that moves elements; its result has the scale of what it reads."""
-        made = next((node for node in self.nodes if node.output[0] == x and node.op_type == "DequantizeLinear"), None)
-        return self.quantized(self(op, x, *inputs, **attributes), tuple(made.input[1:]) if made else ())
+        return self.quantized(self(op, x, *inputs, **attributes), self.scales.get(x, ()))
 
     def conv(self, x: str, inputs: int, outputs: int, size: int = 3, *, around: int | None = None) -> str:
         values = RNG.integers(-127, 128, (outputs, inputs, size, size)).astype(np.int8)
         scale = RNG.uniform(0.5, 1.5, outputs if self.by_channel else 1).astype(np.float32) / (90 * size * inputs**0.5)
         if self.element is None:
-            filter_ = self.weight(values.astype(np.float32) * scale[:, None, None, None])
+            filter_ = self.constant(values.astype(np.float32) * scale[:, None, None, None])
         else:
-            scales = self.weight(scale if self.by_channel else scale[0])
-            filter_ = self("DequantizeLinear", self.weight(values), scales, axis=0)
-        bias = self.weight(RNG.normal(0, 0.1, outputs).astype(np.float32))
+            scales = self.constant(scale if self.by_channel else scale[0])
+            filter_ = self("DequantizeLinear", self.constant(values), scales, axis=0)
+        bias = self.constant(RNG.normal(0, 0.1, outputs).astype(np.float32))
         pads = [size // 2 if around is None else around] * 4
         return self.quantized(self("Relu", self("Conv", x, filter_, bias, pads=pads)), self.parameters())
 
-    def model(self) -> onnx.ModelProto:
-        ends = [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape),
-            helper.make_tensor_value_info(self.nodes[-1].output[0], TensorProto.FLOAT, None),
-        ]
-        weights = [numpy_helper.from_array(array, name) for name, array in self.weights.items()]
-        graph = helper.make_graph(self.nodes, "network", ends[:1], ends[1:], weights)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    def whole(self) -> onnx.ModelProto:
+        """All that was written, as a model of one image."""
+        text = f"({declared({'x': self.shape})}) => (float[] {self.last}) {{ {'  '.join(self.nodes)} }}"
+        return onnx_model(text, self.weights, opset=20)
 
 
 def _upsampled(n: Network) -> None:
-    scales = n.weight(np.array([1, 1, 2, 2], np.float32))
+    scales = n.constant(np.array([1, 1, 2, 2], np.float32))
     n.conv(n.moved("Resize", n.conv(n.x, n.shape[1], 24), "", scales, mode="nearest"), 24, 16)
 
 
 def _stretched(n: Network) -> None:
-    size = n.weight(np.array([1, 24, n.shape[2] + 9, n.shape[3] + 4], np.int64))
+    size = n.constant(np.array([1, 24, n.shape[2] + 9, n.shape[3] + 4], np.int64))
     way = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     n.conv(n.moved("Resize", n.conv(n.x, n.shape[1], 24), "", "", size, **way), 24, 16, 1)
 
 
 def _bordered(mode: str) -> Callable[[Network], None]:
     def build(n: Network) -> None:
-        border = n.weight(np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64))
+        border = n.constant(np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64))
         first = n.conv(n.moved("Pad", n.x, border, mode=mode), n.shape[1], 24, around=0)
         n.conv(n.moved("Pad", first, border, mode=mode), 24, 16, around=0)
 
@@ -108,7 +101,7 @@ def _dense(n: Network) -> None:
 def _skipped(n: Network) -> None:
     high = n.conv(n.x, n.shape[1], 16)
     low = n.conv(n("MaxPool", high, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1), 16, 32)
-    size = n.weight(np.array([1, 32, *n.shape[2:]], np.int64))
+    size = n.constant(np.array([1, 32, *n.shape[2:]], np.int64))
     way = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     joined = n.quantized(n("Concat", high, n.moved("Resize", low, "", "", size, **way), axis=1), n.parameters())
     n.conv(joined, 48, 16)
@@ -137,12 +130,12 @@ def test_integers_form_as_many_dispatches_as_floats(name: str, by_channel: bool,
     narrow.shape = wide.shape
     NETWORKS[name](wide)
     NETWORKS[name](narrow)
-    program = fuseline.compile(narrow.model(), threads=threads)
-    floats = fuseline.compile(wide.model(), threads=threads)
+    program = fuseline.compile(narrow.whole(), threads=threads)
+    floats = fuseline.compile(wide.whole(), threads=threads)
     assert program.stats["dispatches"] <= floats.stats["dispatches"] + OFTEN.get(name, 1)
     x = RNG.normal(0, 1, narrow.shape).astype(np.float32)
-    (wanted,) = fuseline.compile(narrow.model(), target="interpreter", fusion="none").run({"x": x}).values()
-    for compiled in (program, fuseline.compile(narrow.model(), threads=threads, fusion="aggressive")):
+    (wanted,) = fuseline.compile(narrow.whole(), target="interpreter", fusion="none").run({"x": x}).values()
+    for compiled in (program, fuseline.compile(narrow.whole(), threads=threads, fusion="aggressive")):
         (found,) = compiled.run({"x": x}).values()
         np.testing.assert_array_equal(found, wanted)
     assert len(np.unique(wanted)) > 4

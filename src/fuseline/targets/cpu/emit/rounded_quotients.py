@@ -4,8 +4,8 @@
 
 A product and a multiply-add take an eighth of what a division of vectors does (AVX-512: 2 cycles in place of 16). `h`
 is the reciprocal cut off after 24 bits, `l` the rest: the sum is off by a quotient's last place at the most, and all
-but never rounds to another integer. Where it does not is known before it is used: both ways to compute are monotone up to
-a last place, so they are the same function between the bounds if they agree on the numbers around each step. That is
+but never rounds to another integer. Where it does is known before it is used: both ways to compute are monotone up to a
+last place, so they are the same function between the bounds if they agree on the numbers around each step. That is
 asked for every scale; one that fails keeps its division. Beyond the bounds, infinities and NaN included (`h` and `l`
 are positive), both end at the same one. Where kernels are shared, scales are operands, and divided by.
 """

@@ -37,6 +37,7 @@ REASONS = {
     ("analysis/source_paths.py", "not self.stored(path.value)"): "each step goes to what the value is made of",
     ("analysis/near_softmax.py", "True"): "each step goes to the reader of a value",
     ("analysis/online_softmax.py", "True"): "each step goes to the reader of a value",
+    ("passes/layout/sink_concats.py", "pending"): "each step goes to readers of a value, which stand behind it",
     ("passes/fusion/rule.py", "path.count(path[-1]) == 1"): "each step names a rule, until one comes again",
     ("targets/cpu/kernel_ir/index_cases.py", "left"): "MOST_CASES cases are looked at, no more",
     (

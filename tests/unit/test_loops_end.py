@@ -86,8 +86,7 @@ REASONS = {
     ): "each step goes to what the value is made of",
     ("targets/cpu/emit/body_emitter.py", "waiting"): "each value that waits is made of the one that is made first",
     ("targets/cpu/families/nests/reducing.py", "len(vectors) > 1"): "half as many vectors each round",
-    ("targets/cpu/families/combining.py", "vector.type.lanes > 1"): "half as many lanes each round",
-    ("targets/cpu/families/sequential/selection.py", "kept[0].type.lanes > 1"): "half as many lanes each round",
+    ("targets/cpu/combinators/lanes.py", "kept[0].type.lanes > 1"): "half as many lanes each round",
     ("targets/cpu/kernel_ir/builder.py", "len(self._sizes) <= i"): "each round appends",
     (
         "targets/cpu/link/workers.py",

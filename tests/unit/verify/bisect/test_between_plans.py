@@ -173,6 +173,24 @@ def test_a_compile_that_fails_with_one_of_them(plans: dict[str, Path]) -> None:
     assert found.alone == "gone" and "conv2" in found.culprits[-1].nodes
 
 
+def test_programs_that_cannot_be_built_are_passed_over(plans: dict[str, Path]) -> None:
+    """Two decisions are only there together: what is told is that it is one of those between the last program that is
+    right and the first that is wrong."""
+    plain = trial.compile_program
+
+    def compiled(source: Any, options: Any) -> Artifact:
+        artifact = plain(source, options)
+        if _together(artifact, "conv", "relu") != _together(artifact, "conv2", "plus"):
+            raise FuselineError("E0703", "planted")
+        return artifact
+
+    with mock.patch.object(trial, "compile_program", compiled):
+        found = _found(wrong_merge("conv2", "plus"), plans["none"], plans["whole"])
+    assert {culprit.kind for culprit in found.culprits} == {"join"} and len(found.culprits) in (2, 3)
+    assert {"conv", "relu", "conv2", "plus"} <= {node for culprit in found.culprits for node in culprit.nodes}
+    assert found.alone == "gone" and "joining" in verdict(found)
+
+
 def _clock(seconds: Callable[[Artifact], float]) -> Callable[[Sequence[Artifact]], list[np.ndarray]]:
     return lambda artifacts: [np.full(9, seconds(artifact)) for artifact in artifacts]
 

@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.context import new_context
 from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.text import parse_module, split_input

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import fuseline
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.compilation import compile_program, emit
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.context import new_context
 from fuseline.pipeline import CompileOptions
 from fuseline.report.records import decode

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from fuseline import executors
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_module
 from fuseline.frontends.onnx import read_onnx
 from fuseline.interop import onnx_host
 from fuseline.ir.context import new_context

@@ -14,7 +14,7 @@ import onnx
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline.analysis.evaluation import evaluate_module
+from fuseline.evaluation import evaluate_module
 from fuseline.frontends.onnx import importer, read_onnx
 from fuseline.frontends.onnx.registry import Lowering, lowering_of
 from fuseline.interop import onnx_host

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 
-from fuseline.analysis.evaluation import evaluate_module, main_function
+from fuseline.evaluation import evaluate_module, main_function
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.flow import ReturnOp as FlowReturnOp

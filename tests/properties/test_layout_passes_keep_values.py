@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
-from fuseline.analysis.evaluation import evaluate_module
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.context import new_context
 from fuseline.ir.provenance import provenance
 from fuseline.passes.cleanup.canonicalize import CanonicalizePass

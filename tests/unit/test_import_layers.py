@@ -30,7 +30,7 @@ _LOW = (
     "report.launches",
     "version",
 )
-_MIDDLE = (*_LOW, "ir", "analysis", "dispatch", "program", "targets.target", "targets.compiled_kernel")
+_MIDDLE = (*_LOW, "ir", "evaluation", "analysis", "dispatch", "program", "targets.target", "targets.compiled_kernel")
 _HIGH = (*_MIDDLE, "arguments", "cache", "compile_options", "frontends", "passes", "targets", "runtime", "pipeline")
 _COMPILE = (*_HIGH, "source_program", "phase_runner", "compilation", "emitted_stage")
 _OF_API = (*_COMPILE, "gc_pause", "compiled_model", "report", "verify", "exports")
@@ -62,7 +62,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "runtime.command": ("errors", "buffers", "executors", "scalar_code", "size_requirement", "border", "runtime"),
     "ir": _LOW,
     "ir.kernel_choice": (),
-    "analysis": (*_LOW, "ir"),
+    "evaluation": (*_LOW, "ir"),
+    "analysis": (*_LOW, "ir", "evaluation"),
     "dispatch": (*_LOW, "ir", "analysis"),
     "program": (*_LOW, "ir", "analysis", "dispatch"),
     "targets.compiled_kernel": (*_LOW, "ir", "dispatch", "program"),

@@ -20,9 +20,9 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.border_modes import BORDER_MODES, BorderMode, folded, reach
-from fuseline.analysis.evaluation.program import Program, Scope, run_op
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, yielded
+from fuseline.evaluation.program import Program, Scope, run_op
 from fuseline.ir.fast.direct import ops_of
 
 MOST_POSITIONS = 1 << 16

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
-from fuseline.analysis.evaluation.access import evaluate_expression, loop_indices
 from fuseline.analysis.indexing_maps import dims_of
+from fuseline.evaluation.access import evaluate_expression, loop_indices
 from fuseline.ir import dim as d
 from fuseline.ir.affine_forms import AffineForm, affine_form
 from fuseline.ir.dim import Dim

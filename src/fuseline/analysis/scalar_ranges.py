@@ -17,10 +17,10 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from fuseline.analysis.evaluation.constants import integers_of
 from fuseline.analysis.range_rules import ANYTHING, RULES, VAGUE, ScalarRange, fits, of_bits
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp
+from fuseline.evaluation.constants import integers_of
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 

@@ -17,7 +17,7 @@ from onnx.reference.op_run import OpRun
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation.program import evaluate_module
+from fuseline.evaluation.program import evaluate_module
 from fuseline.frontends.onnx import read_onnx
 from fuseline.frontends.onnx.reference import LOWERED, evaluator_with
 from fuseline.frontends.onnx.reference.corrections import Node

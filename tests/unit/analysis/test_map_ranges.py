@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from fuseline.analysis import map_ranges
-from fuseline.analysis.evaluation.access import evaluate_expression
 from fuseline.analysis.map_ranges import position_range
+from fuseline.evaluation.access import evaluate_expression
 from fuseline.ir import dim as d
 
 ROW, COLUMN = AffineDimExpr(0), AffineDimExpr(1)

@@ -16,10 +16,10 @@ from xdsl.dialects import func, tensor
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.analysis.linear_forms import Floor, Linear, LinearCoordinates
 from fuseline.analysis.moves import MOVES, AffineCoordinates, Coordinates, affine_sources, kept_axes, sources
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.context import new_context
 from fuseline.ir.dim import Dim
 from fuseline.ir.text import parse_module

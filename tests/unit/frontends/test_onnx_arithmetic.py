@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fuseline
-from fuseline.analysis.evaluation import evaluate_module
+from fuseline.evaluation import evaluate_module
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
 from fuseline.runtime.dtypes import dtype_named

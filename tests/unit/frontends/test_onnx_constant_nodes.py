@@ -12,7 +12,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp
 
 import fuseline
-from fuseline.analysis.evaluation import evaluate_module, main_function
+from fuseline.evaluation import evaluate_module, main_function
 from fuseline.frontends.onnx import read_onnx
 from fuseline.frontends.onnx.constant_nodes import INPUT_LIMIT
 from fuseline.ir.context import CompilerContext, new_context

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from xdsl.dialects import linalg
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.analysis.structured import StructuredOp
+from fuseline.evaluation import evaluate_module
 from fuseline.frontends.onnx import read_onnx
 from fuseline.ir.context import new_context
 from tests.graphs.onnx_text import declared, onnx_model

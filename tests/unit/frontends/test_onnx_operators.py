@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from onnx import helper
 
 import fuseline
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_module
 from fuseline.frontends.onnx import read_onnx
 from fuseline.frontends.onnx.tensors import NoNativeLowering
 from fuseline.interop import onnx_host

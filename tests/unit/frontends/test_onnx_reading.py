@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_module
 from fuseline.frontends.onnx import read_onnx
 from fuseline.interop import onnx_host
 from fuseline.ir.context import CompilerContext, new_context

@@ -14,8 +14,8 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from fuseline.analysis.evaluation.access import evaluate_expression
 from fuseline.analysis.map_ranges import position_range
+from fuseline.evaluation.access import evaluate_expression
 from fuseline.ir import dim as d
 from fuseline.ir.affine_forms import affine_form, with_safe_divisions
 

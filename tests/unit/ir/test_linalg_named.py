@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation import evaluate_function, main_function
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_function, main_function
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module, print_module
 from fuseline.passes.cleanup.generalize_named_ops import GeneralizeNamedOpsPass

@@ -14,7 +14,7 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Block
 from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.evaluation import evaluate_function, main_function
+from fuseline.evaluation import evaluate_function, main_function
 from fuseline.ir.context import new_context
 from fuseline.ir.linalg_named.base import DeclaredOp, TypeFn, TypeFnAttr, add, cast_to, multiply, read_loops
 from fuseline.ir.linalg_named.contractions import CONTRACTIONS, ContractOp, MatmulOp

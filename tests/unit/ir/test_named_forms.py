@@ -10,7 +10,7 @@ import pytest
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.evaluation import evaluate_function, main_function
+from fuseline.evaluation import evaluate_function, main_function
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import new_context
 from fuseline.ir.linalg_named.elementwise import KINDS, ElementwiseOp

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.arith import ConstantOp
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.context import new_context
 from fuseline.ir.provenance import provenance
 from fuseline.ir.text import parse_module, print_module, split_input

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, func, linalg
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from fuseline.analysis.evaluation.nest import needed_ops
 from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.structured import StructuredOp
+from fuseline.evaluation.nest import needed_ops
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter
 from fuseline.ir.provenance import replace
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from xdsl.dialects import func, linalg
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation.nest import needed_ops
 from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.structured import StructuredOp
+from fuseline.evaluation.nest import needed_ops
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.build import PARALLEL, REDUCTION, Body, Emitter
 from fuseline.ir.provenance import replace

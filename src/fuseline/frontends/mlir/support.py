@@ -20,11 +20,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.evaluation.program import is_evaluable
 from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.analysis.structured_op import extents_of
 from fuseline.errors import FuselineError
+from fuseline.evaluation.program import is_evaluable
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp, HostType
 from fuseline.ir.flow import ReturnOp as FlowReturnOp

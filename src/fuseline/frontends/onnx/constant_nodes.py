@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.analysis.evaluation.program import Program as Evaluation
-from fuseline.analysis.evaluation.program import Scope, run_op
 from fuseline.errors import FuselineError
+from fuseline.evaluation.program import Program as Evaluation
+from fuseline.evaluation.program import Scope, run_op
 from fuseline.frontends.onnx.dtypes import is_half
 from fuseline.frontends.onnx.host_values import HostValue, Value
 from fuseline.frontends.onnx.node import OnnxNode

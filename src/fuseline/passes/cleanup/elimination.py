@@ -12,7 +12,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, SymbolOpInterface
 
-from fuseline.analysis.evaluation.program import lookup
+from fuseline.evaluation.program import lookup
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import is_unused
 from fuseline.ir.fast.nesting import ops_inside

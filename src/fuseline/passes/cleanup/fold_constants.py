@@ -25,9 +25,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseIntOrFPElementsAttr, Dense
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.evaluation.program import Array, Program, Scope, is_evaluable, run_op
 from fuseline.analysis.structured import StructuredOp, captured, is_generic, producer_of, splat_value
 from fuseline.errors import FuselineError
+from fuseline.evaluation.program import Array, Program, Scope, is_evaluable, run_op
 from fuseline.ir.build import Emitter
 from fuseline.ir.constant_budget import ConstantBudget, folded_name, of_the_model, words_of
 from fuseline.ir.context import CompilerContext

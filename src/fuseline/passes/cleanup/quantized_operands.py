@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import f32, i16
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.evaluation.nest import needed_ops
-from fuseline.analysis.evaluation.program import Array, Program, Scope, run_op
 from fuseline.analysis.stored_integers import Range, StoredIntegers, stored_integers
 from fuseline.analysis.structured import Kind, StructuredOp, is_constant, is_generic, kind, producer_of, splat_value
+from fuseline.evaluation.nest import needed_ops
+from fuseline.evaluation.program import Array, Program, Scope, run_op
 from fuseline.ir.build import Body, Emitter, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.attributes import tensor_type

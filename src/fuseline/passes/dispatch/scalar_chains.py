@@ -21,11 +21,11 @@ from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.evaluation.constants import integers_of
 from fuseline.analysis.moves import MOVES, Source, sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_constant, is_generic, tensor_operands
 from fuseline.analysis.views import base_of, is_fed
+from fuseline.evaluation.constants import integers_of
 from fuseline.ir.build import element_of, shape_of
 from fuseline.ir.dim import Dim
 from fuseline.ir.element_types import numpy_dtype

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.func import CallOp, FuncOp
 
-from fuseline.analysis.evaluation.program import lookup
 from fuseline.errors import FuselineError
+from fuseline.evaluation.program import lookup
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.cached import cached

@@ -19,7 +19,6 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from fuseline.analysis.evaluation.program import Program, Scope, run_op
 from fuseline.analysis.indexing_maps import is_identity
 from fuseline.analysis.structured import (
     Kind,
@@ -31,6 +30,7 @@ from fuseline.analysis.structured import (
     producer_of,
     splat_value,
 )
+from fuseline.evaluation.program import Program, Scope, run_op
 from fuseline.ir.build import Emitter, dims_map, element_of, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, operand_of, operands_of, ops_of, replace_uses, result_of

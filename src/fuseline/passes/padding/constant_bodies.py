@@ -10,9 +10,9 @@ from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, OpResult, SSAValue
 
-from fuseline.analysis.evaluation import Program
-from fuseline.analysis.evaluation.program import Scope, is_evaluable, run_op
 from fuseline.analysis.structured import captured, yielded
+from fuseline.evaluation import Program
+from fuseline.evaluation.program import Scope, is_evaluable, run_op
 from fuseline.ir.element_types import numpy_dtype, scalar_attribute
 
 

@@ -28,12 +28,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.analysis.evaluation.program import Program, run_op
-from fuseline.analysis.evaluation.program import Scope as Values
 from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.shapes import Dims
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.errors import FuselineError
+from fuseline.evaluation.program import Program, run_op
+from fuseline.evaluation.program import Scope as Values
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.context import CompilerContext

@@ -20,11 +20,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from fuseline.analysis.evaluation.constants import dense_array, scalar
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.views import is_view, view_offset
 from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
+from fuseline.evaluation.constants import dense_array, scalar
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.dim import Dim, add, mul, product
 from fuseline.ir.element_types import numpy_dtype

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation import evaluate_function, main_function
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_function, main_function
 from fuseline.runtime.ownership import hand_out, lend
 from fuseline.targets.interpreter.host import call_declared
 

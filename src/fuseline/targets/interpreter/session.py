@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.buffers import BufferRef, Extent, Operand
 from fuseline.errors import FuselineError, UnequalSizesError
+from fuseline.evaluation import evaluate_function
 from fuseline.program.schedule import Schedule
 from fuseline.program.steps import (
     CopyStep,

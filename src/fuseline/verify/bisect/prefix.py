@@ -16,8 +16,8 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
-from fuseline.analysis.evaluation.program import main_function
 from fuseline.border import coded
+from fuseline.evaluation.program import main_function
 from fuseline.ir.provenance import provenance
 from fuseline.targets.interpreter import Interpreter
 from fuseline.verify.bisect.stages import Stage, Stages

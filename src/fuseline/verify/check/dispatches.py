@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuseline.analysis.evaluation import evaluate_function
+from fuseline.evaluation import evaluate_function
 from fuseline.program.steps import CopyStep, DispatchStep, FillStep, InsertStep, SizesStep
 from fuseline.report.check_results import ROUNDING, WRONG, DispatchCheck, NotFinite
 from fuseline.report.dispatches import member_nodes

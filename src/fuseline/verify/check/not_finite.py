@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 from xdsl.traits import IsTerminator
 
-from fuseline.analysis.evaluation.program import Program, Scope, fit_argument, run_op
+from fuseline.evaluation.program import Program, Scope, fit_argument, run_op
 from fuseline.ir.provenance import node_names
 from fuseline.verify.check.agreement import is_float
 

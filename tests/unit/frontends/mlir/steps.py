@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 from tests.draws import RNG

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation
 
-from fuseline.analysis.evaluation import evaluate_module
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 from fuseline.passes.cleanup.folds.adjacent_slices import fold_adjacent_slices

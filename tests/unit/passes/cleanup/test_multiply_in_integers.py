@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from fuseline.analysis.evaluation import evaluate_module
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.text import parse_module, print_module

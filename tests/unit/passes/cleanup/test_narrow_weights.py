@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from xdsl.dialects import linalg
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.analysis.structured import StructuredOp
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.context import new_context
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.text import parse_module

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.analysis.structured import is_generic
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.text import parse_module, print_module

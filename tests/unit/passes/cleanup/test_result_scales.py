@@ -9,8 +9,8 @@ import pytest
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.analysis.structured import is_generic
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.build import Emitter
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module

@@ -11,7 +11,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation
 
-from fuseline.analysis.evaluation import evaluate_module
+from fuseline.evaluation import evaluate_module
 from fuseline.passes.cleanup.folds.slices import (
     MOST_SHARED_PARTS,
     fold_cast,

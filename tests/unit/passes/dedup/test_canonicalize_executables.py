@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.dispatch.executable_entry import entry_of
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.context import new_context
 from fuseline.ir.flow import ExecutableOp
 from fuseline.ir.text import parse_module, print_module

@@ -12,9 +12,9 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.flow import DispatchOp, ExecutableOp
 from fuseline.ir.text import parse_module

@@ -12,11 +12,11 @@ from xdsl.dialects import math as mlir_math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.analysis.structured import is_generic
 from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.dispatch.view import DispatchView
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.registry import load_pass

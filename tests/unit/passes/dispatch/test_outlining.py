@@ -9,9 +9,9 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.view import DispatchView
+from fuseline.evaluation import evaluate_module
 from fuseline.ir.build import dims_map
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.dim import symbol

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.context import new_context
 from fuseline.ir.fast.direct import operands_of
 from fuseline.ir.text import parse_module

@@ -10,8 +10,8 @@ import pytest
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.ops import GenericOp
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.analysis.structured import StructuredOp
+from fuseline.evaluation import evaluate_function
 from fuseline.ir import dim as d
 from fuseline.ir.context import new_context
 from fuseline.ir.dim_json import to_name

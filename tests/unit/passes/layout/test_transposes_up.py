@@ -8,7 +8,7 @@ from xdsl.dialects import linalg, tensor
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from fuseline.analysis.evaluation import evaluate_function
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.context import new_context
 from fuseline.ir.fast.direct import replace_uses
 from fuseline.ir.text import parse_module

@@ -13,7 +13,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseResourceAttr
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation import evaluate_function
+from fuseline.evaluation import evaluate_function
 from fuseline.interop import iree_host
 from fuseline.ir.context import new_context
 from fuseline.ir.flow_constants import ConstantOp as FlowConstantOp

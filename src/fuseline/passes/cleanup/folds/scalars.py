@@ -10,7 +10,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from fuseline.analysis.evaluation.program import Program, Scope, is_evaluable, run_op
+from fuseline.evaluation.program import Program, Scope, is_evaluable, run_op
 from fuseline.ir.element_types import scalar_attribute
 from fuseline.ir.fast.create import create_constant
 from fuseline.ir.fast.direct import operand_of, operands_of, result_of

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import pytest
 
-from fuseline.analysis.evaluation import evaluate_module
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_module
 from fuseline.frontends.onnx import importer, read_onnx, registry
 from fuseline.frontends.onnx.registry import Lowering, lowered_ops, lowering_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering

@@ -11,7 +11,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, f32
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation import evaluate_function
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.context import new_context
 from fuseline.ir.dim import symbol
 from fuseline.passes.layout.rewriting.permutation import transpose

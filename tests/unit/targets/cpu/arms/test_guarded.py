@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation.program import evaluate_function
 from fuseline.dispatch.arm_entries import Arm, split_arms
 from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.view import DispatchView
+from fuseline.evaluation.program import evaluate_function
 from fuseline.ir import dim as d
 from fuseline.ir.flow import ExecutableOp
 from fuseline.targets.cpu.target import CpuTarget

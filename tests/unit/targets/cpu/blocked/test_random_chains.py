@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation.program import evaluate_function
 from fuseline.dispatch.view import DispatchView
+from fuseline.evaluation.program import evaluate_function
 from fuseline.ir.build import dims_map, identity_map
 from fuseline.targets.cpu.families.blocked.family import BlockedFamily
 from fuseline.targets.cpu.families.family import Policy, Refusal

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.dispatch.view import DispatchView
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.build import element_of
 from fuseline.ir.element_types import numpy_dtype
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter

@@ -11,8 +11,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f16, f32, f64
 from xdsl.ir import Attribute
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.dispatch.view import DispatchView
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.build import element_of
 from fuseline.ir.element_types import numpy_dtype
 from fuseline.ir.kernel_choice import given_choices

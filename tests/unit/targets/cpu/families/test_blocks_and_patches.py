@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.dispatch.view import DispatchView
+from fuseline.evaluation import evaluate_function
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.families.blocked.dispatch import blocked_dispatch
 from fuseline.targets.cpu.families.blocked.entry import ResultTarget, SubKernelWriter

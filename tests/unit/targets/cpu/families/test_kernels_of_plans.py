@@ -10,9 +10,9 @@ import pytest
 from xdsl.dialects import arith
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.view import DispatchView
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.build import dims_map
 from fuseline.ir.dim import evaluate as evaluate_size
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter

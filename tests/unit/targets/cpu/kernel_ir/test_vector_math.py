@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.analysis.evaluation.special import erf as reference_erf
+from fuseline.evaluation.special import erf as reference_erf
 from fuseline.targets.cpu.emit import vector_math as vm
 from fuseline.targets.cpu.isa import detect, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder

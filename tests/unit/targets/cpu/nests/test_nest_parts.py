@@ -10,9 +10,9 @@ import pytest
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation import evaluate_function
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.view import DispatchView
+from fuseline.evaluation import evaluate_function
 from fuseline.ir.build import dims_map
 from fuseline.ir.dim import evaluate as evaluate_size
 from fuseline.targets.cpu.combinators.lanes import LaneLoop

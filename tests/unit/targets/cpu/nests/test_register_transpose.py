@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseline.analysis.evaluation import evaluate_function
+from fuseline.evaluation import evaluate_function
 from fuseline.targets.cpu.combinators.lanes import LaneLoop
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.families.nests.register_transpose import RegisterTranspose

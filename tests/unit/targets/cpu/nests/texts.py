@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
-from fuseline.analysis.evaluation.program import evaluate_function
 from fuseline.dispatch.view import DispatchView
+from fuseline.evaluation.program import evaluate_function
 from fuseline.ir import dim as d
 from fuseline.ir.build import element_of
 from fuseline.ir.context import new_context

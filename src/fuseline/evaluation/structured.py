@@ -15,11 +15,11 @@ from xdsl.dialects import linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.analysis.evaluation.access import OutOfBounds, linear
-from fuseline.analysis.evaluation.contraction import sum_of_products
-from fuseline.analysis.evaluation.nest import Nest, needed_ops, nest_of
-from fuseline.analysis.evaluation.numbers import as_type, signed, unsigned
-from fuseline.analysis.evaluation.program import Array, Scope, evaluates, failure, run_op
+from fuseline.evaluation.access import OutOfBounds, linear
+from fuseline.evaluation.contraction import sum_of_products
+from fuseline.evaluation.nest import Nest, needed_ops, nest_of
+from fuseline.evaluation.numbers import as_type, signed, unsigned
+from fuseline.evaluation.program import Array, Scope, evaluates, failure, run_op
 from fuseline.ir.linalg_named import Linalg
 
 _KEEP = np.asarray

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, f32, i64
 
-from fuseline.analysis.evaluation import evaluate_module
-from fuseline.analysis.evaluation.program import Program, Scope
-from fuseline.analysis.evaluation.tensors import checked, mixed_sizes, result_shape
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_module
+from fuseline.evaluation.program import Program, Scope
+from fuseline.evaluation.tensors import checked, mixed_sizes, result_shape
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 from tests.draws import RNG, generator

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.analysis.evaluation import evaluate_module, named
-from fuseline.analysis.evaluation.program import is_evaluable
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_module, named
+from fuseline.evaluation.program import is_evaluable
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 from tests.draws import RNG, generator

@@ -12,8 +12,8 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from fuseline.analysis.evaluation.access import loop_indices
-from fuseline.analysis.evaluation.program import Array, Scope, evaluates, failure
+from fuseline.evaluation.access import loop_indices
+from fuseline.evaluation.program import Array, Scope, evaluates, failure
 
 
 def mixed_sizes(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], scope: Scope) -> list[int]:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
-from fuseline.analysis.evaluation.access import loop_sizes
-from fuseline.analysis.evaluation.program import Program, Scope, run_op
+from fuseline.evaluation.access import loop_sizes
+from fuseline.evaluation.program import Program, Scope, run_op
 
 Array = NDArray[Any]
 

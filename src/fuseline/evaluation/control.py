@@ -6,7 +6,7 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-from fuseline.analysis.evaluation.program import Array, Scope, evaluates, failure
+from fuseline.evaluation.program import Array, Scope, evaluates, failure
 
 
 @evaluates("scf.if")

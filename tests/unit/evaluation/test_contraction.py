@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fuseline.analysis.evaluation import contraction
-from fuseline.analysis.evaluation.contraction import sum_of_products
+from fuseline.evaluation import contraction
+from fuseline.evaluation.contraction import sum_of_products
 
 Array = NDArray[Any]
 

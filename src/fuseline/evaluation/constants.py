@@ -11,7 +11,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, FloatAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation
 
-from fuseline.analysis.evaluation.program import Array, Program, Scope, evaluates, failure, resource_as
+from fuseline.evaluation.program import Array, Program, Scope, evaluates, failure, resource_as
 from fuseline.ir.element_types import numpy_dtype
 
 

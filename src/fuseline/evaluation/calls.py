@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.traits import SymbolTable
 
-from fuseline.analysis.evaluation.program import (
+from fuseline.evaluation.program import (
     Array,
     Program,
     Scope,

@@ -8,10 +8,10 @@ import numpy as np
 from xdsl.dialects import linalg
 from xdsl.ir import Operation
 
-from fuseline.analysis.evaluation.nest import nest_of
-from fuseline.analysis.evaluation.program import Array, Scope, evaluates, failure
-from fuseline.analysis.evaluation.structured import evaluate_nest
-from fuseline.analysis.evaluation.tensors import mixed_sizes
+from fuseline.evaluation.nest import nest_of
+from fuseline.evaluation.program import Array, Scope, evaluates, failure
+from fuseline.evaluation.structured import evaluate_nest
+from fuseline.evaluation.tensors import mixed_sizes
 from fuseline.ir.linalg_named import MapOp, PackOp, ReduceOp, SoftmaxOp, UnPackOp
 
 

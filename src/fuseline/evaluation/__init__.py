@@ -7,8 +7,8 @@ multiplication, and only a reduction whose body does not separate loops in Pytho
 from __future__ import annotations
 
 # The handler modules register themselves by op name when imported.
-from fuseline.analysis.evaluation import calls, constants, control, named, numbers, structured, tensors
-from fuseline.analysis.evaluation.program import HostCall, Program, evaluate_function, evaluate_module, main_function
+from fuseline.evaluation import calls, constants, control, named, numbers, structured, tensors
+from fuseline.evaluation.program import HostCall, Program, evaluate_function, evaluate_module, main_function
 
 __all__ = ["HostCall", "Program", "evaluate_function", "evaluate_module", "main_function"]
 

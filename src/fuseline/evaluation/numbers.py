@@ -13,8 +13,8 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
-from fuseline.analysis.evaluation import special
-from fuseline.analysis.evaluation.program import Array, Scope, evaluates, failure
+from fuseline.evaluation import special
+from fuseline.evaluation.program import Array, Scope, evaluates, failure
 from fuseline.ir.build import element_of
 from fuseline.ir.element_types import numpy_dtype
 

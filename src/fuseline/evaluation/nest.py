@@ -11,8 +11,8 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.evaluation.access import from_loops, loop_indices, loop_sizes, loop_view
-from fuseline.analysis.evaluation.program import Array, Scope
+from fuseline.evaluation.access import from_loops, loop_indices, loop_sizes, loop_view
+from fuseline.evaluation.program import Array, Scope
 
 
 @dataclass

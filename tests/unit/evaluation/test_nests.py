@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.attrs import IteratorType
 
-from fuseline.analysis.evaluation.nest import Nest, needed_ops, nest_of
-from fuseline.analysis.evaluation.program import Array, Program, Scope
-from fuseline.analysis.evaluation.structured import COMBINERS, evaluate_nest, separated, structured
 from fuseline.errors import FuselineError
+from fuseline.evaluation.nest import Nest, needed_ops, nest_of
+from fuseline.evaluation.program import Array, Program, Scope
+from fuseline.evaluation.structured import COMBINERS, evaluate_nest, separated, structured
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 

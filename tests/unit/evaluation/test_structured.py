@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from xdsl.dialects import linalg
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation import contraction, evaluate_function
 from fuseline.errors import FuselineError
+from fuseline.evaluation import contraction, evaluate_function
 from tests.equivalence import random_arguments
-from tests.unit.analysis.evaluation.reference import evaluate_point_by_point
 from tests.unit.analysis.generics import generic
+from tests.unit.evaluation.reference import evaluate_point_by_point
 
 Array = NDArray[Any]
 

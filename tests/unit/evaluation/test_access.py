@@ -10,7 +10,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, TensorType, f32, i64
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.evaluation.access import (
+from fuseline.evaluation.access import (
     LoopIndices,
     OutOfBounds,
     evaluate_expression,
@@ -18,7 +18,7 @@ from fuseline.analysis.evaluation.access import (
     loop_sizes,
     loop_view,
 )
-from fuseline.analysis.evaluation.constants import integers_of
+from fuseline.evaluation.constants import integers_of
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuseline.analysis.evaluation import evaluate_module
-from fuseline.analysis.evaluation.numbers import as_type, signed, unsigned
-from fuseline.analysis.evaluation.special import erf
+from fuseline.evaluation import evaluate_module
+from fuseline.evaluation.numbers import as_type, signed, unsigned
+from fuseline.evaluation.special import erf
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
 

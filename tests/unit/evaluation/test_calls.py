@@ -18,12 +18,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import FuncOp
 
-from fuseline.analysis.evaluation import evaluate_module, main_function
-from fuseline.analysis.evaluation.calls import entry_function
-from fuseline.analysis.evaluation.constants import constant_value, dense_array
-from fuseline.analysis.evaluation.control import branch, loop
-from fuseline.analysis.evaluation.program import Program, Scope, evaluates, is_evaluable
 from fuseline.errors import FuselineError
+from fuseline.evaluation import evaluate_module, main_function
+from fuseline.evaluation.calls import entry_function
+from fuseline.evaluation.constants import constant_value, dense_array
+from fuseline.evaluation.control import branch, loop
+from fuseline.evaluation.program import Program, Scope, evaluates, is_evaluable
 from fuseline.ir.context import new_context
 from fuseline.ir.declared_types import declare_dtypes
 from fuseline.ir.flow import DispatchOp

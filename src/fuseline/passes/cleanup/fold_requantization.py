@@ -16,10 +16,10 @@ from xdsl.dialects import linalg
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.evaluation.program import Program, run_op
-from fuseline.analysis.evaluation.program import Scope as Values
 from fuseline.analysis.stored_integers import STORED_BITS
 from fuseline.analysis.structured import Kind, captured, is_generic, kind, producer_of, yielded
+from fuseline.evaluation.program import Program, run_op
+from fuseline.evaluation.program import Scope as Values
 from fuseline.ir.build import element_of
 from fuseline.ir.fast.direct import body_of, ops_of, replace_uses, result_of
 from fuseline.passes.layout.rewriting.repeated_parts import is_point_by_point

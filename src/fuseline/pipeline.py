@@ -89,6 +89,7 @@ PHASES: dict[str, tuple[str, ...]] = {
     ),
     "dispatch": (
         "outline-executables",
+        "write-transposed",
         "fuse-elementwise-bodies",
     ),
     "dedup": (

@@ -62,6 +62,66 @@ def test_row_20_a_result_beside_one_that_is_turned(op: str, perm: list[int], tmp
     assert (program.stats["dispatches"], program.stats["standalone_transposes"]) == (1, 0), missed(program)
 
 
+MAKERS = {
+    "product": "c = MatMul(x, w)",
+    "epilogue": "m = MatMul(x, w)  c = Sigmoid(m)",
+    "rows": "m = MatMul(x, w)  c = Softmax<axis = -1>(m)",
+    "elementwise": "c = Tanh(x)",
+    "argument": "c = Identity(x)",
+}
+
+
+@pytest.mark.parametrize(
+    ("element", "maker", "rank"),
+    by_default([(e, m, r) for e in ("float", "double", "float16") for r in (2, 4, 3) for m in MAKERS], 5),
+)
+def test_row_20_a_value_is_a_result_plain_and_turned(maker: str, rank: int, element: str):
+    """One kernel writes both; an argument is copied, turned, by nothing else than a transposition."""
+    rng = generator(f"{maker} {rank} {element}")
+    shape = [int(rng.integers(1, 4)) for _ in range(rank - 2)] + [int(rng.integers(2, 50)) for _ in range(2)]
+    perm = [int(axis) for axis in rng.permutation(rank)]
+    perm = perm if perm != sorted(perm) else perm[::-1]
+    weights = {"w": _weights(shape[-1], int(rng.integers(2, 70)), element=element)} if "w" in MAKERS[maker] else {}
+    dims = ", ".join(map(str, shape))
+    text = f"({element}[{dims}] x) => (c, t) {{ {MAKERS[maker]}  t = Transpose<perm = {perm}>(c) }}"
+    program = compiled(onnx_model(text, weights))
+    alone = int(maker == "argument" and [p for p in perm if shape[p] != 1] != sorted(p for p in perm if shape[p] != 1))
+    assert program.stats["dispatches"] <= (1 if element != "float16" else 2), missed(program)
+    assert program.stats["standalone_transposes"] <= alone, missed(program)
+
+
+@pytest.mark.parametrize("target", by_default(["cpu", "cpu:avx2"], 1))
+@pytest.mark.parametrize("rows", by_default([17, "m", 33, 1, 2, 5, 15, 16, 18], 2))
+@pytest.mark.parametrize("op", by_default(["Identity", "Gelu"], 1))
+def test_row_20_rows_and_columns_beside_whole_squares(op: str, rows: int | str, target: str):
+    text = f"({{}}[{rows}, {{}}] x) => (c, t) {{{{ m = MatMul(x, w)  c = {op}(m)  t = Transpose<perm = [1, 0]>(c) }}}}"
+    for columns, steps, element in ((11, 10, "float"), (33, 300, "float"), (40, 7, "double")):
+        model = onnx_model(text.format(element, steps), {"w": _weights(steps, columns, element=element)}, opset=20)
+        program = compiled(model, {"m": int(RNG.integers(1, 40))}, target=target)
+        assert (program.stats["dispatches"], program.stats["standalone_transposes"]) == (1, 0), missed(program)
+
+
+WINDOWS = {
+    "convolution": ("Conv<pads = [1, 1, 1, 1]>(x, w)", (20, 6, 3, 3)),
+    "strided": ("Conv<strides = [2, 1]>(x, w)", (7, 6, 3, 2)),
+    "depthwise": ("Conv<group = 6, pads = [1, 0, 1, 2]>(x, w)", (6, 1, 3, 3)),
+    "pooling": ("MaxPool<kernel_shape = [3, 3]>(x)", ()),
+}
+
+
+@pytest.mark.parametrize(
+    ("height", "perm", "window"),
+    by_default(product(["17", "h"], [[0, 2, 3, 1], [2, 3, 0, 1], [0, 1, 3, 2], [3, 1, 2, 0]], WINDOWS), 5),
+)
+def test_row_20_an_image_is_a_result_and_read_on_and_turned(window: str, perm: list[int], height: str):
+    body, shape = WINDOWS[window]
+    weights = {"w": _weights(*shape)} if shape else {}
+    text = f"""(float[2, 6, {height}, 19] x) => (r, t, u) {{ c = {body}  r = Tanh(c)
+        t = Transpose<perm = {perm}>(r)  u = MaxPool<kernel_shape = [2, 2]>(r) }}"""
+    program = compiled(onnx_model(text, weights), {"h": 14})
+    assert program.stats["standalone_transposes"] == 0 and program.stats["dispatches"] <= 2, missed(program)
+
+
 @pytest.mark.parametrize("depthwise", [False, True])
 @pytest.mark.parametrize("quantized", [False, True])
 def test_row_20_channels_last_and_back(depthwise: bool, quantized: bool):

@@ -78,8 +78,8 @@ FUSION_LEVELS = ("none", "default", "aggressive")
 @dataclass(frozen=True)
 class FormDispatchRegionsPass(ModulePass):
     """`level` (or `fusion`, its former name): `default`, where neither is given, `aggressive`, or `none` for one op per
-    dispatch. `rules`: the
-    names of rules and joins, everything else is off; `without`: those that are off. `more_rules`: from outside.
+    dispatch. `rules`: the names of rules and joins, everything else is off; `without`: those that are off.
+    `more_rules`: from outside.
 
     `plan`: the file of a fusion plan; its groups are formed under any level, and `plan_strict` refuses one with entries
     that do not match. `code_limits`: by the name of a node, how many operations a dispatch that holds it may be

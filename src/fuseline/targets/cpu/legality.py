@@ -1,8 +1,10 @@
 """Which dispatches the families take as more than a plain loop nest, as far as it can be told without a plan.
 
 A kernel around a root (a contraction, a convolution, a window) writes each result at the points where it computes it. A
-result that an op moves on its way out (a pad, a slice, a transposition), or one element that all blocks of points add
-to, would leave the whole dispatch, root and all, to the loop nest; by itself it is one copy, or one small dispatch.
+result that an op moves on its way out (a pad, a slice, a transposition of what others make), or one element that all
+blocks of points add to, would leave the whole dispatch, root and all, to the loop nest; by itself it is one copy, or
+one small dispatch. What the root makes may leave transposed as well (`passes/dispatch/write_transposed.py`), as long as
+the caches hold it: lines of memory are written in several parts then.
 """
 
 from __future__ import annotations
@@ -10,25 +12,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from xdsl.dialects import tensor
+from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from fuseline.analysis.cost import num_bytes
+from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import is_generic
 from fuseline.dispatch.candidate import CandidateMember, DispatchCandidate
+from fuseline.ir.costs import assumed_size
 from fuseline.targets.target import Refusal
 
 
-def refusal_of(candidate: DispatchCandidate) -> Refusal | None:
-    """Why no family but the loop nest would take a dispatch around a root; None where one does, or where there is no
-    root."""
+def refusal_of(candidate: DispatchCandidate, cached_bytes: int) -> Refusal | None:
+    """Why no family but the loop nest would take a dispatch around a root, or why a result is turned faster by itself;
+    None where neither is so, or where there is no root. `cached_bytes`: what stays in a core's caches."""
     if not candidate.has_root:
         return None
     odd = [value for value in candidate.results if not _is_plain(value)]
     if not odd or not _is_of_a_piece(candidate):
         return None
     computed = [member for member in candidate.members if not member.inlined]
-    refusals = (_result_refusal(value, computed) for value in odd)
+    refusals = (_result_refusal(value, computed, candidate.shapes, cached_bytes) for value in odd)
     return next((refusal for refusal in refusals if refusal is not None), None)
 
 
@@ -52,13 +57,19 @@ def _is_of_a_piece(candidate: DispatchCandidate) -> bool:
     return all(isinstance(value, OpResult) and value.op in made for value in read)
 
 
-def _result_refusal(value: SSAValue, computed: Sequence[CandidateMember]) -> Refusal | None:
+def _result_refusal(
+    value: SSAValue, computed: Sequence[CandidateMember], shapes: ShapeAnalysis, cached_bytes: int
+) -> Refusal | None:
     """Why a result that is not plain is not written by the members `computed`. Where several reduce, blocks of points
     are met one by one."""
     several = sum(member.reduces for member in computed) > 1
     op, left = cast("Operation", value.owner), "the root would be left to the loop nest"
     if is_generic(op):
         return Refusal("scalar-result", f"{op.name} makes one element of all blocks; {left}") if several else None
+    if isinstance(op, linalg.ops.TransposeOp) and _is_made_by(op.inputs[0], computed):
+        size = assumed_size(num_bytes(value, shapes))
+        beyond = f"{size:,} bytes of {op.name} leave the caches before lines of it are whole"
+        return Refusal("result-moved", beyond) if size > cached_bytes else None
     if several and isinstance(op, tensor.ConcatOp) and all(_is_made_by(part, computed) for part in op.inputs):
         return None
     return Refusal("result-moved", f"{op.name} moves a result on its way out; {left}")

@@ -100,7 +100,7 @@ class CpuTarget(Target):
         """Why no family but the loop nest would take a dispatch that is built around a root, or what of a description
         it is beyond."""
         limited = self.caps.refusal(candidate) if self.caps is not ANY_DISPATCH else None
-        return limited or refusal_of(candidate)
+        return limited or refusal_of(candidate, self.description.costs.cached_bytes)
 
     def takes_op(self, op: Operation, kind: Kind) -> Refusal | None:
         """Why the limits of a description leave out an op wherever it is."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
+from xdsl.dialects import linalg
+from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -17,6 +19,13 @@ from tests.unit.passes.fusion.programs import Program
 from tests.unit.passes.fusion.test_rule_answers import graph_of
 
 Results = Sequence[SSAValue]
+CACHED_BYTES = 64 << 10
+
+
+def _transposed(p: Program, value: SSAValue) -> SSAValue:
+    """The transposition of a matrix."""
+    init = p.empty(*p.shape(value)[::-1])
+    return p.emit.add(linalg.ops.TransposeOp(value, init, DenseArrayBase.from_list(i64, [1, 0]), init.type)).results[0]
 
 
 def _asked(
@@ -32,7 +41,7 @@ def _asked(
         return Group(members, (), {n: place[n] for n in members}, {nodes[i] for i in inlined if i in numbers})
 
     parts = tuple(together(arm) for arm in (arms or [range(len(nodes))]))
-    return refusal_of(GroupCandidate(parts, ShapeAnalysis()))
+    return refusal_of(GroupCandidate(parts, ShapeAnalysis()), CACHED_BYTES)
 
 
 def _code(found: Refusal | None) -> str | None:
@@ -62,6 +71,20 @@ def test_a_result_is_computed_where_it_is_written(
     move: Callable[[Program, SSAValue], SSAValue], code: str | None, normed: bool
 ):
     assert _with(move, normed=normed) == code
+
+
+@pytest.mark.parametrize(("columns", "code"), [(48, None), (256, None), (257, "result-moved")])
+@pytest.mark.parametrize("normed", [False, True])
+def test_what_is_made_may_leave_transposed_while_caches_hold_it(normed: bool, columns: int, code: str | None):
+    p = Program((64, 32), (32, columns))
+    made = p.matmul(p.x[0], p.x[1])
+    made = p.binary(made, p.reduce(made), dims_map(2, [0])) if normed else made
+    assert _code(_asked(p, [made, _transposed(p, made)])) == code
+
+
+def test_an_argument_is_transposed_apart_from_a_root():
+    p = Program((64, 32), (32, 48))
+    assert _code(_asked(p, [p.matmul(p.x[0], p.x[1]), _transposed(p, p.x[1])])) == "result-moved"
 
 
 @pytest.mark.parametrize(("normed", "code"), [(False, "result-moved"), (True, None)])

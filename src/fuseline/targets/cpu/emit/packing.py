@@ -115,15 +115,15 @@ def _strides_after(reshape: Sequence[int], order: Sequence[int]) -> tuple[dict[i
 
 
 def transpose(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
-    """A square of vectors transposed in registers: as many vectors as lanes, a power of two. Bits of row and lane
-    change places one by one."""
+    """Squares of vectors transposed in registers, one beside the other: as many vectors as a square has lanes, powers
+    of two. Bits of row and lane change places one by one."""
     out = list(rows)
-    lanes = len(out)
+    side, lanes = len(out), out[0].type.lanes
     step = 1
-    while step < lanes:
+    while step < side:
         low = [j if j & step == 0 else lanes + j - step for j in range(lanes)]
         high = [j + step if j & step == 0 else lanes + j for j in range(lanes)]
-        for i in range(lanes):
+        for i in range(side):
             if i & step == 0:
                 a, b = out[i], out[i + step]
                 out[i], out[i + step] = kernel.shuffle(a, b, low), kernel.shuffle(a, b, high)

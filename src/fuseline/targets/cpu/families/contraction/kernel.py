@@ -33,7 +33,8 @@ class ContractionKernel(RootKernel):
     """Builds the kernel of a plan."""
 
     def __init__(self, plan: ContractionPlan, kernel: KernelBuilder) -> None:
-        super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes)
+        rows = plan.tiled.loops if plan.tiled is not None else ()
+        super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes, rows=rows)
         self.plan = plan
         self.rows = RowReader(plan, self.emitter)
         self.columns = ColumnReader(plan, self.emitter)

@@ -29,18 +29,26 @@ from fuseline.targets.cpu.kernel_ir.types import Operand
 
 
 class RootKernel(ABC):
-    """Builds the kernel of a plan; `lanes` elements of the root's result are a vector, and leave by `paths`."""
+    """Builds the kernel of a plan; `lanes` elements of the root's result are a vector, and leave by `paths`. `rows`:
+    the loops of the root along which the rows of a tile follow each other."""
 
     shared_by: int | None = None
     """How many neighbouring workgroups, a run, share what `enter` makes; None: each is by itself."""
 
     def __init__(
-        self, plan: Plan, kernel: KernelBuilder, root: StructuredOp, paths: Sequence[ResultPath], lanes: int
+        self,
+        plan: Plan,
+        kernel: KernelBuilder,
+        root: StructuredOp,
+        paths: Sequence[ResultPath],
+        lanes: int,
+        *,
+        rows: Sequence[int] = (),
     ) -> None:
         self.kernel, self.root = kernel, root
         self.emitter = BodyEmitter(kernel, plan.view)
         self.buffers = self.emitter.buffers
-        self.results = RootResults(self.emitter, root, paths, lanes)
+        self.results = RootResults(self.emitter, root, paths, lanes, rows=rows)
 
     def emit(self) -> None:
         """Run the workgroups."""

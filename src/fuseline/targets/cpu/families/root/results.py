@@ -16,6 +16,7 @@ from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.results import ResultPath
+from fuseline.targets.cpu.families.root.turned_stores import TurnedStores, lies_along
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
 At = Callable[[Operand, Operand], list[AnyIndex]]
@@ -27,11 +28,21 @@ Actives = Sequence["Operand | None"]
 
 class RootResults:
     """The results of `root`, `lanes` elements at a time, and whatever follows from them by `paths`. Vectors run along
-    the last loop of the lanes."""
+    the last loop of the lanes; `rows`: the loops along which the rows of a tile follow each other."""
 
-    def __init__(self, emitter: BodyEmitter, root: StructuredOp, paths: Sequence[ResultPath], lanes: int) -> None:
+    def __init__(
+        self,
+        emitter: BodyEmitter,
+        root: StructuredOp,
+        paths: Sequence[ResultPath],
+        lanes: int,
+        *,
+        rows: Sequence[int] = (),
+    ) -> None:
         self.emitter, self.kernel, self.buffers = emitter, emitter.kernel, emitter.buffers
         self.root, self.paths, self.lanes = root, paths, lanes
+        self._turned = [path for path in paths if lanes > 1 and lies_along(path, rows)]
+        self._others = [path for path in paths if path not in self._turned]
         self._values: Sequence[Value] = ()
         for number, result in enumerate(root.op.results):
             emitter.known[result] = partial(self._held, number)
@@ -56,6 +67,10 @@ class RootResults:
     def store(self, values: Sequence[Value], actives: Actives, at: At, *, first: Operand = 0) -> None:
         """Finish and store the rows of a tile from `first` on, each written out."""
         width = len(actives)
+        if self._turned and first == 0 and len(values) > width:
+            for v, active in enumerate(actives):
+                self._store_turned(values[v::width], active, [at(row, v) for row in range(len(values) // width)])
+            return
         for row in range(len(values) // width):
             held = values[row * width : (row + 1) * width]
             self.kernel.when(self.kernel.compare("ge", row, first), partial(self._store_row, held, actives, at, row))
@@ -65,6 +80,9 @@ class RootResults:
         once for each vector of a row, in compact kernels once."""
         kernel, lanes, width = self.kernel, self.lanes, len(actives) * self.lanes
         put_aside(kernel, stage, values)
+        if self._turned_in(stage) and rows[0] == 0 and len(values) > len(actives):
+            self._store_turned_stage(stage, len(values) // len(actives), actives, at, rows)
+            return
 
         def row(r: Operand) -> tuple[()]:
             first = kernel.mul(r, width)
@@ -84,9 +102,57 @@ class RootResults:
             self.finish(at(row, v), active, values[v])
         return ()
 
+    def _store_turned(self, values: Sequence[Value], active: Operand | None, at: Sequence[Sequence[AnyIndex]]) -> None:
+        """The epilogue on one vector of each row, where the root's loops are `at`; what lies along the rows is stored
+        for all of them at once."""
+        made: list[list[Value]] = [[] for _ in self._turned]
+        for row, value in enumerate(values):
+            self._finish_by(self._others, at[row], active, value)
+            for path, rows in zip(self._turned, made, strict=True):
+                rows.append(self._evaluated(path, at[row], active)[1])
+        for path, rows in zip(self._turned, made, strict=True):
+            TurnedStores(self.buffers, path).store(rows, at, active, len(values))
+
+    def _turned_in(self, stage: MemRef) -> bool:
+        """Whether what lies along the rows of a tile is one value, of the type of `stage`."""
+        values = {path.value for path in self._turned}
+        return len(values) == 1 and not self.kernel.compact and {dtype_of(one.type) for one in values} == {stage.dtype}
+
+    def _store_turned_stage(self, stage: MemRef, height: int, actives: Actives, at: At, rows: Range) -> None:
+        """The epilogue of `rows` in a loop, which leaves in `stage` what lies along them; that is stored behind it."""
+        kernel, lanes, width = self.kernel, self.lanes, len(actives) * self.lanes
+        align = kernel.machine.vector_bytes
+
+        def row(r: Operand) -> tuple[()]:
+            for v, active in enumerate(actives):
+                place = kernel.add(kernel.mul(r, width), v * lanes)
+                self._finish_by(self._others, at(r, v), active, kernel.load(stage, place, lanes, align=align))
+                _, found = self._evaluated(self._turned[0], at(r, v), active)
+                kernel.store(stage, place, found, align=align)
+            return ()
+
+        kernel.loop(*rows, 1, row)
+        for v, active in enumerate(actives):
+            held = [kernel.load(stage, r * width + v * lanes, lanes, align=align) for r in range(height)]
+            for path in self._turned:
+                TurnedStores(self.buffers, path).store(held, [at(r, v) for r in range(height)], active, rows[1])
+
     def finish(self, loops: Sequence[AnyIndex], active: Operand | None, *values: Value) -> None:
         """The epilogue of one vector of each of the root's results, and its stores."""
-        self._values, lanes = values, values[0].type.lanes
-        for path in self.paths:
-            index = path.index(self.buffers, loops, lanes)
-            path.store(self.buffers, index, self.emitter.value_at(path.value, index, lanes, active), active)
+        self._finish_by(self.paths, loops, active, *values)
+
+    def _finish_by(
+        self, paths: Sequence[ResultPath], loops: Sequence[AnyIndex], active: Operand | None, *values: Value
+    ) -> None:
+        self._values = values
+        for path in paths:
+            index, found = self._evaluated(path, loops, active)
+            path.store(self.buffers, index, found, active)
+
+    def _evaluated(
+        self, path: ResultPath, loops: Sequence[AnyIndex], active: Operand | None
+    ) -> tuple[list[AnyIndex], Value]:
+        """Where a vector of a result is, and the vector."""
+        lanes = self._values[0].type.lanes
+        index = path.index(self.buffers, loops, lanes)
+        return index, self.emitter.value_at(path.value, index, lanes, active)

@@ -41,7 +41,8 @@ class WindowKernel(RootKernel):
     """Builds the kernel of a plan."""
 
     def __init__(self, plan: WindowPlan, kernel: KernelBuilder) -> None:
-        super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes)
+        rows = plan.loops.pixel.loops if plan.loops.pixel is not None else ()
+        super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes, rows=rows)
         self.plan, self.loops = plan, plan.loops
         self.reader = ImageReader(plan, self.buffers, self.image_memory)
         self.filters = FilterReader(plan, self.emitter)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from fuseline.buffers import Operand
 from fuseline.ir.dim import Dim
@@ -24,8 +25,9 @@ class DispatchStep(NamedTuple):
     nodes: tuple[str, ...] = ()
 
 
-class CopyStep(NamedTuple):
-    """`target` becomes the bytes of `source`: an output that is an input, a constant or another output."""
+@dataclass(frozen=True, slots=True)
+class MoveStep:
+    """`target` is made of the bytes of `source`, of which nothing is computed."""
 
     source: Operand
     target: Operand
@@ -42,47 +44,36 @@ class CopyStep(NamedTuple):
         """What it writes."""
         return (self.target,)
 
+    def mapped(self, change: Callable[[Any], Any]) -> Self:
+        """The step with every field changed."""
+        return replace(self, **{one.name: change(getattr(self, one.name)) for one in fields(self)})
 
-class FillStep(NamedTuple):
+
+@dataclass(frozen=True, slots=True)
+class CopyStep(MoveStep):
+    """`target` becomes the bytes of `source`: an output that is an input, a constant or another output."""
+
+
+@dataclass(frozen=True, slots=True)
+class FillStep(MoveStep):
     """Every element of `target` becomes the one element of `source`, bit by bit."""
 
-    source: Operand
-    target: Operand
-    wave: int
     label: str = "fill"
 
-    @property
-    def operands(self) -> tuple[Operand, ...]:
-        """What it reads."""
-        return (self.source,)
 
-    @property
-    def results(self) -> tuple[Operand, ...]:
-        """What it writes."""
-        return (self.target,)
-
-
-class InsertStep(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class InsertStep(MoveStep):
     """The box of `target` that begins at `offsets` (an element each dimension) becomes `source`; the rest of it stays.
 
     So it reads what it leaves.
     """
 
-    source: Operand
-    target: Operand
-    offsets: tuple[Dim, ...]
-    wave: int
-    label: str = "copy"
+    offsets: tuple[Dim, ...] = field(kw_only=True)
 
     @property
     def operands(self) -> tuple[Operand, ...]:
         """What it reads, and what must be there before."""
         return (self.source, self.target)
-
-    @property
-    def results(self) -> tuple[Operand, ...]:
-        """What it writes to."""
-        return (self.target,)
 
 
 class HostStep(NamedTuple):
@@ -157,6 +148,14 @@ class PoisonStep(NamedTuple):
 
 
 Step: TypeAlias = DispatchStep | CopyStep | FillStep | InsertStep | HostStep | SizesStep | LoopStep | PoisonStep
+
+
+AnyStep = TypeVar("AnyStep", bound=Step | MoveStep)
+
+
+def changed(step: AnyStep, **changes: Any) -> AnyStep:
+    """The step with other fields."""
+    return replace(step, **changes) if isinstance(step, MoveStep) else step._replace(**changes)
 
 
 def extents_of(step: Step) -> Sequence[Dim]:

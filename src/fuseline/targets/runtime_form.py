@@ -9,7 +9,7 @@ from fuseline.buffers import BufferRef
 from fuseline.ir.dim import Dim, Expr
 from fuseline.ir.dim_json import to_json
 from fuseline.program.schedule import Schedule
-from fuseline.program.steps import HostStep
+from fuseline.program.steps import HostStep, MoveStep
 from fuseline.runtime.program import HostCall, Program, Step
 from fuseline.runtime.sizes import Size, size_from_json
 
@@ -24,6 +24,8 @@ def runtime_form(value: Any, place: Callable[[BufferRef], BufferRef] | None = No
     program."""
     if isinstance(value, Expr):
         return runtime_size(value)
+    if isinstance(value, MoveStep):
+        return value.mapped(lambda part: runtime_form(part, place))
     if not isinstance(value, tuple):
         return value
     kind: Any = type(value)  # pyright: ignore[reportUnknownArgumentType]

@@ -18,7 +18,7 @@ from fuseline.passes.schedule.read_main import read_main
 from fuseline.passes.schedule.results_in_place import InPlace, results_in_place
 from fuseline.passes.schedule.scratch_strides import ScratchOf, scratch_strides
 from fuseline.program.schedule import Schedule, ScratchPlace, moved_ref
-from fuseline.program.steps import HostStep, Step
+from fuseline.program.steps import HostStep, MoveStep, Step, changed
 
 
 def build_schedule(
@@ -58,7 +58,7 @@ def build_schedule(
 
 def _ordered(schedule: Schedule) -> Schedule:
     """The steps by wave."""
-    steps = [step._replace(wave=wave) for step, wave in zip(schedule.steps, waves_of(schedule), strict=True)]
+    steps = [changed(step, wave=wave) for step, wave in zip(schedule.steps, waves_of(schedule), strict=True)]
     return replace(schedule, steps=tuple(sorted(steps, key=lambda step: step.wave)))
 
 
@@ -100,6 +100,8 @@ def _with_refs(value: Any, place: Callable[[BufferRef], BufferRef]) -> Any:
     """A step, or a part of one, with every buffer reference replaced."""
     if isinstance(value, BufferRef):
         return place(value)
+    if isinstance(value, MoveStep):
+        return value.mapped(lambda part: _with_refs(part, place))
     if not isinstance(value, tuple):
         return value
     entries = [_with_refs(entry, place) for entry in value]  # pyright: ignore[reportUnknownVariableType]

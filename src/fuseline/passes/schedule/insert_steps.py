@@ -23,7 +23,7 @@ def insert_steps(source: Operand, element: Operand, target: Operand, offsets: Se
     is last."""
     if box_rows(source.dims, target.dims, 1).loops:
         yield FillStep(element, target, 0)
-        yield InsertStep(source, target, tuple(offsets), 0)
+        yield InsertStep(source, target, 0, offsets=tuple(offsets))
         return
     begin = box_distance(offsets, target.dims, 1)
     end = d.add(begin, d.product(source.dims))

@@ -16,7 +16,17 @@ from fuseline.passes.schedule.dependencies import earliest_waves, needs_of
 from fuseline.passes.schedule.main_buffers import Storage
 from fuseline.passes.schedule.read_loops import LoopShape, Position, Source
 from fuseline.program.schedule import ARENA_ALIGNMENT, element_bytes, moved, moved_ref
-from fuseline.program.steps import CopyStep, DispatchStep, FillStep, InsertStep, LoopStep, SizesStep, Step
+from fuseline.program.steps import (
+    CopyStep,
+    DispatchStep,
+    FillStep,
+    InsertStep,
+    LoopStep,
+    MoveStep,
+    SizesStep,
+    Step,
+    changed,
+)
 
 BodyStep = DispatchStep | CopyStep | FillStep | InsertStep | SizesStep
 
@@ -96,15 +106,15 @@ class LoopPlacer:
         for number in sorted(range(len(waves)), key=lambda i: (waves[i], i)):
             step = self.body.steps[number]
             assert isinstance(step, BodyStep)
-            yield step._replace(wave=waves[number])
+            yield changed(step, wave=waves[number])
 
     def _placed(self, step: BodyStep) -> BodyStep:
         if isinstance(step, DispatchStep):
             return step._replace(
                 operands=tuple(map(self._routed, step.operands)), results=tuple(map(self._routed, step.results))
             )
-        if isinstance(step, CopyStep | FillStep | InsertStep):
-            return step._replace(source=self._routed(step.source), target=self._routed(step.target))
+        if isinstance(step, MoveStep):
+            return changed(step, source=self._routed(step.source), target=self._routed(step.target))
         return step._replace(target=self._routed(step.target))
 
     def _routed(self, operand: Operand) -> Operand:

@@ -40,7 +40,7 @@ from fuseline.passes.schedule.read_loops import read_loop
 from fuseline.program.concat_in_place import ConcatsInPlace
 from fuseline.program.fills import is_fill_step, is_insert_step, is_needed
 from fuseline.program.schedule import Schedule
-from fuseline.program.steps import CopyStep, DispatchStep, FillStep, HostStep, SizesStep, Step, extents_of
+from fuseline.program.steps import CopyStep, DispatchStep, FillStep, HostStep, SizesStep, Step, changed, extents_of
 from fuseline.scalar_code import ScalarCode
 from fuseline.size_requirement import SizeRequirement
 
@@ -64,7 +64,7 @@ def read_main(ctx: CompilerContext, module: ModuleOp) -> MainRead:
     schedule = Schedule(
         inputs=tuple(reader.inputs),
         outputs=tuple(reader.outputs),
-        steps=tuple(step._replace(wave=number) for number, step in enumerate(reader.steps)),
+        steps=tuple(changed(step, wave=number) for number, step in enumerate(reader.steps)),
         constants=tuple(storage.constants),
         arena_bytes=0,
         symbols={symbol.name: (symbol.lo, symbol.hi) for symbol in reader.symbols_used()},

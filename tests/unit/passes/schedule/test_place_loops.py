@@ -158,7 +158,7 @@ def test_steps_run_by_what_they_need_and_the_bodys_own_buffers_stand():
 
 
 @pytest.mark.parametrize(
-    "step", [CopyStep(_in(0), _out(0), 0), FillStep(_in(0), _out(0), 0), InsertStep(_in(0), _out(0), (0, 1), 0)]
+    "step", [CopyStep(_in(0), _out(0), 0), FillStep(_in(0), _out(0), 0), InsertStep(_in(0), _out(0), 0, offsets=(0, 1))]
 )
 def test_what_moves_bytes_in_a_body_is_placed_at_both_ends(step: CopyStep | FillStep | InsertStep):
     made = _Loop(last={1: State(0, 1)}, steps=[step])

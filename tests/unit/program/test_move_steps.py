@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fuseline.buffers import BufferRef, Operand
@@ -34,5 +36,5 @@ def test_a_launch_is_changed_likewise():
     assert changed(launch, wave=2) == DispatchStep("e", "f", (A,), (B,), (), 2)
 
 
-def _fields(step: MoveStep) -> dict[str, object]:
+def _fields(step: MoveStep) -> dict[str, Any]:
     return {name: getattr(step, name) for name in ("source", "target", "label", "offsets") if hasattr(step, name)}

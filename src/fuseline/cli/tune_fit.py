@@ -96,7 +96,6 @@ def tune_fit(
         hint = "use --target cpu, or a description of one (cpu:FILE)"
         raise FuselineError("E0501", f"nothing can be measured for {target}: it has no code of ours", hint=hint)
     known = made.description
-    target = known.name if target == "cpu" else target
     with progress("tune --fit") as report:
         counts = [count or 1 for count in parse_threads(threads_text)]
         collection = Collection(compile_model, target, counts, rounds=rounds, progress=report)

@@ -29,6 +29,10 @@ from fuseline.ir.dim import Dim, product
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.work_costs import USUAL_POINTS
 
+CONSTANTS_NEAR = 1 / 2
+"""The share of a core's caches that constants count on: what is read and written meanwhile takes the rest (weights of
+2.1 MB beside 2 MB of cache came from beyond it)."""
+
 _PRODUCTS = (Kind.CONTRACTION, Kind.CONVOLUTION)
 
 
@@ -41,19 +45,27 @@ def work_of(view: DispatchView, target: TargetDescription) -> dict[str, float]:
     return {name: float(round(amount)) for name, amount in count.found.items() if round(amount) > 0}
 
 
-def as_made(work: dict[str, float], filtered: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def as_made(
+    work: dict[str, float], filtered: Sequence[Mapping[str, float]], made: Sequence[Mapping[str, float]] = ()
+) -> dict[str, float]:
     """The work of a dispatch whose kernels are known; `filtered`: of each that minimal filtering makes, as
-    `ir.work_costs.filtered_work` has it.
+    `ir.work_costs.filtered_work` has it; `made`: what each does beside what is counted (`ir.work_costs.MADE`).
 
     >>> as_made({"filtered": 10.0, "transformed": 2.0, "product": 1.0}, [])
     {'product': 11.0}
     >>> as_made({"filtered": 10.0, "transformed": 2.0}, [{"filtered": 15.0, "transformed": 3.0}])
     {'filtered': 15.0, 'transformed': 3.0}
+    >>> as_made({"product": 10.0}, [], [{"product": -2.0, "panels": 4.0}])
+    {'product': 8.0, 'panels': 4.0}
     """
     rest = {name: amount for name, amount in work.items() if name not in ("filtered", "transformed")}
     if filtered:
-        return rest | {name: sum(one[name] for one in filtered) for name in ("filtered", "transformed")}
-    return rest | ({"product": rest.get("product", 0.0) + work["filtered"]} if "filtered" in work else {})
+        rest |= {name: sum(one[name] for one in filtered) for name in ("filtered", "transformed")}
+    elif "filtered" in work:
+        rest["product"] = rest.get("product", 0.0) + work["filtered"]
+    for name in dict.fromkeys(name for one in made for name in one):
+        rest[name] = max(0.0, rest.get(name, 0.0) + sum(one.get(name, 0.0) for one in made))
+    return {name: float(round(amount)) for name, amount in rest.items() if round(amount) > 0}
 
 
 @dataclass
@@ -143,10 +155,13 @@ class _Count:
         results = (box_of(self.view.shapes, result).value for result in self.view.results)
         other += sum(assumed_size(num_bytes(value, self.view.shapes)) for value in results)
         total = constant + other
-        far = max(0.0, 1 - self.target.costs.cached_bytes / total) if total else 0.0
+        far, constant_far = (
+            max(0.0, 1 - share * self.target.costs.cached_bytes / total) if total else 0.0
+            for share in (1.0, CONSTANTS_NEAR)
+        )
         self.found["constant_bytes"] += constant
         self.found["bytes"] += other
-        self.found["constant_far"] += constant * far
+        self.found["constant_far"] += constant * constant_far
         self.found["far"] += other * far
         self.found["vector_bytes"] += self.vectors
         self.found["vector_far"] += self.vectors * far

@@ -41,29 +41,33 @@ class WorkCosts:
         concat or transpose. gathered: an element that is read, or combined by a scatter, where an index says.
         constant_bytes: of constants that are read; bytes: of what else is read or written. constant_far, far: those of
         them that a core's own caches do not hold, beyond that. vector_bytes: of the constants that a product multiplies
-        few rows with, per row; vector_far: those of them beyond a core's own caches.
+        few rows with, per row; vector_far: those of them beyond a core's own caches. panels: bytes of columns that the
+        register tiles of a product read, each tile all of its panel. again: bytes of rows that it reads again for a
+        further panel of columns, and that a core's own caches did not keep.
     """
 
-    launch: float = 43.1
+    launch: float = 53.5
     barrier: float = 300.0
-    product: float = 0.00787
-    product_int: float = 0.00584
-    filtered: float = 0.00214
-    transformed: float = 0.0892
-    depthwise: float = 0.00489
-    pooled: float = 0.0402
-    reduced: float = 0.00778
-    operations: float = 0.0185
-    functions: float = 0.23
-    points: float = 0.0462
-    moved: float = 0.0551
-    gathered: float = 0.916
-    constant_bytes: float = 0.00242
-    bytes: float = 0.0075
-    constant_far: float = 0.0385
-    far: float = 0.0776
-    vector_bytes: float = 0.00065
-    vector_far: float = 0.00506
+    product: float = 0.00931
+    product_int: float = 0.00785
+    filtered: float = 0.00285
+    transformed: float = 0.0149
+    depthwise: float = 0.00705
+    pooled: float = 0.0292
+    reduced: float = 0.0304
+    operations: float = 0.0189
+    functions: float = 0.309
+    points: float = 0.0284
+    moved: float = 0.124
+    gathered: float = 1.39
+    constant_bytes: float = 0.000212
+    bytes: float = 0.00192
+    constant_far: float = 0.0351
+    far: float = 0.0935
+    vector_bytes: float = 0.000151
+    vector_far: float = 0.00223
+    panels: float = 0.00366
+    again: float = 0.0187
 
 
 OVERLAP = 4.0
@@ -123,16 +127,20 @@ USUAL_GAIN, USUAL_POINTS = 4.0, 2.25
 FILTERED = "filtered"
 """The note of a kernel that minimal filtering makes: what `filtered_work` answers."""
 
+MADE = "made"
+"""The note of a kernel that says what it does beside what its dispatch counts, by kind; less where it is negative."""
 
-def filtered_work(tiles: Dim, points: int, channels: int, columns: int) -> dict[str, float]:
+
+def filtered_work(tiles: Dim, points: int, channels: int, columns: int, longer: float = 1.0) -> dict[str, float]:
     """The work of a convolution by minimal filtering: for each of `points` elements of each of `tiles` a product of
-    `channels` by `columns`; and the elements that are transformed, of the image and of the products.
+    `channels` by `columns`, which take `longer` than their operations; and the elements that are transformed, of the
+    image and of the products.
 
     >>> filtered_work(2, 36, 8, 16) == {"filtered": 2 * (2 * 16) * 9 * 8 * 16, "transformed": 2 * 36 * (8 + 16)}
     True
     """
     count = assumed_size(tiles) * points
     return {
-        "filtered": 2.0 * count * USUAL_GAIN * channels * columns,
+        "filtered": 2.0 * count * USUAL_GAIN * channels * columns * longer,
         "transformed": float(count * (channels + columns)),
     }

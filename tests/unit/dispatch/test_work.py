@@ -131,3 +131,32 @@ def test_convolutions_that_are_made_directly_are_products():
     made = {"filtered": 5.0, "transformed": 3.0}
     assert as_made({"filtered": 4.0, "transformed": 2.0}, [made, made]) == {"filtered": 10.0, "transformed": 6.0}
     assert as_made({"product": 4.0}, []) == {"product": 4.0}
+    assert as_made({"product": 4.0, "bytes": 1.0}, [], [{"product": -9.0}]) == {"bytes": 1.0}
+
+
+def test_taps_that_meet_the_image_nowhere_are_left_out():
+    text = (
+        "(float[1, 32, 12, 12] x) => (float[1, 64, 12, 12] y)"
+        " { y = Conv <dilations = [11, 11], pads = [11, 11, 11, 11]> (x, w) }"
+    )
+    model = onnx_model(text, w=_normal(64, 32, 3, 3))
+    made, counted = (_dispatches(model, target)[0].work["product"] for target in ("cpu", "null"))
+    assert made < 0.7 * counted
+
+
+def test_every_tile_reads_its_columns_and_long_rows_are_read_again_for_each_panel():
+    def work(rows: int, steps: int) -> dict[str, float]:
+        text = f"(float[{rows}, {steps}] x) => (float[{rows}, 128] y) {{ y = MatMul(x, w) }}"
+        return _work(text, "cpu", w=_normal(steps, 128))
+
+    few, many = work(2, 64), work(96, 64)
+    assert few["panels"] == 64 * 128 * 4 and many["panels"] > few["panels"]
+    assert "again" not in many and work(96, ASSUMED_COSTS.cached_bytes // 256)["again"] > 0
+
+
+def test_products_in_blocks_count_as_often_as_blocks_run():
+    text = "(float[1, 32, 40, 40] x) => (float[1, 32, 40, 40] y) { t = Conv(x, w)  r = Relu(t)  y = Conv(r, v) }"
+    model = onnx_model(text, w=_normal(64, 32, 1, 1), v=_normal(32, 64, 1, 1))
+    found = _dispatches(model, "cpu")
+    expected = sum(dispatch.work["product"] for dispatch in _dispatches(model))
+    assert expected < sum(dispatch.work["product"] for dispatch in found) < 2 * expected

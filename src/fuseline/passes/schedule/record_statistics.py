@@ -12,7 +12,7 @@ import msgspec
 from fuseline.dispatch.work import as_made
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
-from fuseline.ir.work_costs import ASSUMED_WORK_COSTS, FILTERED, WorkCosts, predicted_ns, share_of
+from fuseline.ir.work_costs import ASSUMED_WORK_COSTS, FILTERED, MADE, WorkCosts, predicted_ns, share_of
 from fuseline.passes.schedule.quantization_left import complete_quantization
 from fuseline.passes.schedule.record_lives import transient_records
 from fuseline.program.schedule import PackedConstants, Schedule, bytes_of
@@ -148,7 +148,8 @@ def _complete(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledK
 def _predict(record: CompileRecord, dispatch: DispatchRecord, kernel: CompiledKernel, costs: WorkCosts) -> None:
     """What the kernel is expected to take, with the algorithm that it has and the workgroups that it is cut into."""
     filtered = [body.notes[FILTERED] for body in kernel.bodies if FILTERED in body.notes]
-    dispatch.work = as_made(dispatch.work, filtered)
+    made = [body.notes[MADE] for body in kernel.bodies if MADE in body.notes]
+    dispatch.work = as_made(dispatch.work, filtered, made)
     dispatch.share = share_of(record.threads, d.upper_bound(kernel.workgroups))
     dispatch.predicted_ns = round(predicted_ns(dispatch.work, costs, dispatch.share))
 

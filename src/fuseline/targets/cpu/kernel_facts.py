@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from fuseline.ir.work_costs import MADE
 from fuseline.targets.compiled_kernel import CompiledKernel
 from fuseline.targets.cpu.families.asked import asked_notes
 from fuseline.targets.cpu.families.estimates import bytes_read, bytes_written, flops
+from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.link.signature import signature_of, with_numbers
 from fuseline.targets.cpu.results_in_place import results_in_place
 from fuseline.targets.cpu.shared_kernels import Built
 
 
-def compiled_kernel(one: Built, symbol: str, code: bytes) -> CompiledKernel:
+def compiled_kernel(one: Built, symbol: str, code: bytes, machine: Machine) -> CompiledKernel:
     """The kernel of a dispatch as object code under a symbol, with what reports and the schedule need of it."""
     plan, view = one.plan, one.plan.view
     places = results_in_place(view, one.code, plan.workgroups, one.numbers)
@@ -28,6 +30,7 @@ def compiled_kernel(one: Built, symbol: str, code: bytes) -> CompiledKernel:
         notes={
             **plan.notes,
             **asked_notes(plan, one.family.policy),
+            MADE: plan.work_made(machine),
             "refused": one.refusals,
             "form": one.form,
             "unshared": one.unshared,

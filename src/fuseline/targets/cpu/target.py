@@ -224,7 +224,9 @@ class CpuTarget(Target):
             zip(symbols, compile_texts(named, self.machine, use_cache=self.use_cache, processes=processes), strict=True)
         )
         return [
-            _TOO_LONG if one is None else compiled_kernel(one, symbols[texts[id(one.code)]], codes[texts[id(one.code)]])
+            _TOO_LONG
+            if one is None
+            else compiled_kernel(one, symbols[texts[id(one.code)]], codes[texts[id(one.code)]], self.machine)
             for one in built
         ]
 

@@ -47,6 +47,11 @@ class Plan:
         """The plans of the kernels that it puts together, or only itself."""
         return (self,)
 
+    def work_made(self, machine: Machine) -> Mapping[str, float]:
+        """What the kernel does beside what is counted of its dispatch, by the kinds of `ir.work_costs`."""
+        del machine
+        return {}
+
 
 @dataclass(frozen=True, slots=True)
 class Unfollowed:

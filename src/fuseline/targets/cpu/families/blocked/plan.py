@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import tensor
 from xdsl.ir import BlockArgument, OpResult, SSAValue
@@ -12,6 +13,7 @@ from fuseline.analysis.structured import tensor_operands
 from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
+from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
@@ -23,6 +25,7 @@ from fuseline.targets.cpu.families.blocked.streaming import Carried
 from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange, SubKernel, peak_live, readers
 from fuseline.targets.cpu.families.blocked.tiles import Tile, Tiling
 from fuseline.targets.cpu.families.family import Family, Plan
+from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import Refusal
 from fuseline.weight_layouts import PackedLayout
@@ -66,6 +69,22 @@ class BlockedPlan(Plan):
     def kernel_plans(self) -> Sequence[Plan]:
         """Itself and the plans of its sub-kernels."""
         return (self, *(kernel_plan for one in self.sub_kernels for kernel_plan in one.plan.kernel_plans))
+
+    def work_made(self, machine: Machine) -> Mapping[str, float]:
+        """That of the sub-kernels, as often as they run."""
+        blocks = prod(assumed_size(tile.full) / tile.size for tile in self.tiles)
+        found: dict[str, float] = {}
+        for number, sub_kernel in enumerate(self.sub_kernels):
+            times = blocks * self._times_in_block(number)
+            for kind, amount in sub_kernel.plan.work_made(machine).items():
+                found[kind] = found.get(kind, 0.0) + times * amount
+        return found
+
+    def _times_in_block(self, number: int) -> float:
+        streamed = self.streamed
+        if streamed is None or not streamed.first <= number < streamed.end:
+            return 1.0
+        return assumed_size(streamed.tile.full) / streamed.tile.size
 
 
 @dataclass(frozen=True)

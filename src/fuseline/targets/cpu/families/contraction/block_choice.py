@@ -46,7 +46,7 @@ def choose_contraction_blocks(
     blocks = asked or choose_blocks(
         BlockedWork(
             outer=outer, lines=lines, tiles=tiles, panels=panels, tile_flops=2 * tile.rows * width * steps,
-            lhs_bytes=_lhs_elements(loops, lines * row_extent, steps, modes[0]) * lhs_size,
+            lhs_bytes=lhs_elements(loops, lines * row_extent, steps, modes[0]) * lhs_size,
             rhs_bytes=columns * steps * rhs_size,
             repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear", serial=loops.view.serial,
         ),
@@ -60,7 +60,7 @@ def choose_contraction_blocks(
     return blocks if cut is None else with_sums_in_scratch(blocks, tile, width * BYTES[loops.dtype])
 
 
-def _lhs_elements(loops: ContractionLoops, rows: int, steps: int, mode: LhsMode) -> int:
+def lhs_elements(loops: ContractionLoops, rows: int, steps: int, mode: LhsMode) -> int:
     """Elements of the left operand behind `rows` rows: overlapping windows count once."""
     if mode == "boxed":
         return estimated(d.product(loops.view.shapes.dims(loops.lhs.value)))

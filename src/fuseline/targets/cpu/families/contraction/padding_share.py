@@ -9,9 +9,10 @@ filter's columns for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from math import prod
 
 import numpy as np
@@ -50,6 +51,27 @@ def share_of_tiles(loops: ContractionLoops) -> Callable[[int, int], float] | Non
         return sum(prod(window.share(first, rows) for window in found) for found in windows) / len(windows)
 
     return share
+
+
+def share_of_steps(loops: ContractionLoops, heights: Sequence[int]) -> float:
+    """The share of the steps of all tiles that is made where rows are read where they lie, in tiles of these `heights`
+    along the last row axis: a tap is left out on the lines, and in the tiles, at which it meets the image nowhere."""
+    if not loops.segments or not all(segment.access.pad == 0 for segment in loops.segments):
+        return 1.0
+    return float(np.mean([
+        prod(_made(loops, segment, bound, heights) for bound in segment.access.padding) for segment in loops.segments
+    ]))  # fmt: skip
+
+
+def _made(loops: ContractionLoops, segment: RowSegment, bound: Bound, heights: Sequence[int]) -> float:
+    tiled = loops.rows[-1] if loops.rows else None
+    if tiled is None or not {*bound.coordinate.terms} & {*tiled.loops}:
+        return _share(loops, segment, bound)
+    window = _window(bound, tiled, segment)
+    if window is None:
+        return 1.0
+    firsts = accumulate(heights, initial=0)
+    return float(np.mean([window.share(first, rows) for first, rows in zip(firsts, heights, strict=False)]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from fuseline.targets.cpu.families.contraction.reduction_blocks import (
 )
 from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
+from fuseline.targets.cpu.families.contraction.work import contraction_work
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
@@ -116,6 +117,10 @@ class ContractionPlan(Plan):
         loaded = {value for op in others if is_generic(op) for value in StructuredOp(op).inputs if value not in made}
         inside = [op for other in others for op in other.walk() if type(op) not in _NO_OPERATION]
         return LOAD * len(loaded) + sum(_EPILOGUE_COST.get(type(op), 1) for op in inside)
+
+    def work_made(self, machine: Machine) -> dict[str, float]:
+        """Steps that are left out, columns that each tile reads, rows that are read again for each panel."""
+        return contraction_work(self, machine)
 
     @property
     def width(self) -> int:
@@ -229,18 +234,12 @@ def plan_contraction(
 
 
 def _tile(loops: ContractionLoops, lanes: int, machine: Machine) -> Tile:
-    rows, columns = loops.rows[-1].extent if loops.rows else 1, loops.column.extent
-    known = [extent if isinstance(extent, int) else None for extent in (rows, columns)]
+    extents = loops.rows[-1].extent if loops.rows else 1, loops.column.extent
+    rows, columns = (extent if isinstance(extent, int) else None for extent in extents)
     return choose_tile(
-        known[0],
-        known[1],
-        lanes,
-        machine,
-        most_rows=_most_rows(loops, machine),
-        most_vectors=_most_vectors(loops, lanes, machine),
-        temporaries=temporaries_of(loops),
-        share=steps_taken(loops),
-    )
+        rows, columns, lanes, machine, most_rows=_most_rows(loops, machine),
+        most_vectors=_most_vectors(loops, lanes, machine), temporaries=temporaries_of(loops), share=steps_taken(loops),
+    )  # fmt: skip
 
 
 def steps_taken(loops: ContractionLoops) -> Share | None:

@@ -12,7 +12,7 @@ from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.families.winograd.loops import WinogradLoops
 from fuseline.targets.cpu.families.winograd.matrices import error_ratio, filtering, has_filtering
-from fuseline.targets.cpu.families.winograd.plan import Blocking, WinogradPlan, winograd_plan
+from fuseline.targets.cpu.families.winograd.plan import TILE_CYCLES, Blocking, WinogradPlan, winograd_plan
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.tiles import Tile, choose_tile, split_rows, step_cycles
 from fuseline.targets.target import Refusal
@@ -49,9 +49,6 @@ PIXEL_CYCLES, RESULT_CYCLES = 1.0, 0.45
 
 EPILOGUE_CYCLES = 2.5
 """Per pixel and vector."""
-
-TILE_CYCLES = 40
-"""To begin and end a register tile."""
 
 DIRECT_OVERHEAD = 1.06
 """What a direct convolution takes beyond its multiply-adds: edges, window rows, addresses."""

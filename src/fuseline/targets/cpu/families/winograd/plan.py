@@ -17,6 +17,7 @@ from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WinogradLoops
 from fuseline.targets.cpu.families.winograd.matrices import Filtering
 from fuseline.targets.cpu.families.winograd.shared_form import SharedForm
+from fuseline.targets.cpu.isa.core_rates import FMA_PER_CYCLE
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import RowSplit, Tile, split_in_tiles, split_rows
@@ -24,6 +25,9 @@ from fuseline.weight_layouts import PackedLayout
 
 PATCH_VECTORS = 8
 """Vectors of channels that are read and transformed together: a patch of them then fits the first-level cache."""
+
+TILE_CYCLES = 40
+"""To begin and end a register tile."""
 
 CONFLICTING_LINES = 8
 """Streams a multiple of so many lines apart meet in an eighth of the sets or less."""
@@ -191,10 +195,19 @@ def winograd_plan(loops: WinogradLoops, blocking: Blocking, machine: Machine) ->
         "filtering": f"F({sizes},{taps})", "tile": f"{plan.rows.height}x{plan.width}",
         "block": f"{blocking.tiles}x{plan.pass_width}",
         "image": f"{len(plan.segments)} segments" if plan.segments else "evaluated",
-        FILTERED: filtered_work(plan.tile_count, blocking.points, loops.channels, loops.columns),
+        FILTERED: filtered_work(
+            plan.tile_count, blocking.points, loops.channels, loops.columns, _with_tiles_begun(plan)
+        ),
     }  # fmt: skip
     workgroups = d.mul(d.ceil_div(plan.tile_count, blocking.tiles), plan.group_count)
     return replace(plan, workgroups=workgroups, constant_layouts={position: filter_layout(plan)}, notes=notes)
+
+
+def _with_tiles_begun(plan: WinogradPlan) -> float:
+    """How many times as long its products take with the register tiles that begin and end."""
+    blocking, rows = plan.blocking, plan.rows
+    cycles = plan.loops.channels * blocking.tiles * blocking.tile.vectors / FMA_PER_CYCLE
+    return 1 + rows.count * TILE_CYCLES / cycles
 
 
 def filter_layout(plan: WinogradPlan) -> PackedLayout:

@@ -18,6 +18,7 @@ from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.printed_after import START
 from fuseline.ir.target_description import TargetDescription
+from fuseline.ir.verify_definitions import verify_definitions
 from fuseline.passes.options import Step, pass_options
 from fuseline.passes.registry import load_pass
 from fuseline.pipeline import OF_A_LEVEL, OPTIONAL, PHASES, steps_left
@@ -57,6 +58,7 @@ def _run_pass(
         pass_of(step, options, ctx.target).apply(ctx, module)
         if watch is not None:
             module.verify()
+            verify_definitions(module)
             verify_loops(module, ctx)
             watch.check(module)
     _observe(options, f"{phase}/{step.name}", module, ctx)

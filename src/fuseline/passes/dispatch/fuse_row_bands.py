@@ -64,8 +64,9 @@ class FuseRowBandsPass(ModulePass):
         shapes = ShapeAnalysis(ctx.symbols)
         pairs = [pair for pair in banded_pairs(block, shapes) if _edges(ctx, pair) and not _is_in(pair, forbidden)]
         pairs = [pair for pair in pairs if self.code_limits.keys().isdisjoint(chain(*_members(pair)))]
-        for one in _at_peaks(ctx, LiveResults(block, shapes), pairs, shapes) if pairs else ():
-            _fuse(ctx, one, shapes)
+        chosen = _at_peaks(ctx, LiveResults(block, shapes), pairs, shapes) if pairs else []
+        for one in sorted(chosen, key=lambda one: pairs.index(one.pair), reverse=True):
+            _fuse(ctx, one, shapes)  # the last first: a pair knows what it reads, and that may be another one's result
 
 
 class Banded(NamedTuple):

@@ -32,6 +32,7 @@ from fuseline.ir.fast import attributes
 from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.flow import HostType
 from fuseline.ir.provenance import node_names
+from fuseline.ir.verify_definitions import is_detached
 from fuseline.program.fills import is_small_constant
 from fuseline.program.schedule import element_bytes, moved_ref
 
@@ -150,6 +151,8 @@ class MainBuffers:
             return self._constant(root.owner)
         if isinstance(root.owner, linalg.ops.FillOp) and is_small_constant(root.owner):
             return self._filled(root.owner)
+        if is_detached(root):
+            raise FuselineError("E0901", "a dispatch reads what no op of the program makes")
         return self.storage.transient(self._bytes(root))
 
     def _bytes(self, value: SSAValue) -> Dim:

@@ -326,6 +326,19 @@ def test_of_three_in_a_row_two_are_one(tmp_path: Path):
     np.testing.assert_allclose(banded.run(feeds)["y"], expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("rows", [36, 48, 60])
+def test_a_pair_that_reads_what_another_pair_makes(rows: int, tmp_path: Path):
+    names = ["x", "p", "q", "r", "y"]
+    lines = [f"{_conv(f'w{i}', names[i], f'c{i}', pads=[1] * 4)} {names[i + 1]} = Tanh(c{i})" for i in range(4)]
+    weights = _weights(**{f"w{i}": (24, 24 if i else 4, 3, 3) for i in range(4)})
+    model = onnx_model(f"(float[1, 4, {rows}, 40] x) => (y) {{ {' '.join(lines)} }}", weights)
+    banded = fuseline.compile(model, target=_target(tmp_path), threads=1)
+    assert _is_banded(banded) and banded.stats["dispatches"] == 2
+    feeds = _feeds(1, 4, rows, 40)
+    expected = fuseline.compile(model, target="interpreter", fusion="none").run(feeds)["y"]
+    np.testing.assert_allclose(banded.run(feeds)["y"], expected, rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("fusion", ["none", "default"])
 @pytest.mark.parametrize("channels", [1, 5])
 @pytest.mark.parametrize(

@@ -120,6 +120,10 @@ def test_row_20_an_image_is_a_result_and_read_on_and_turned(window: str, perm: l
         t = Transpose<perm = {perm}>(r)  u = MaxPool<kernel_shape = [2, 2]>(r) }}"""
     program = compiled(onnx_model(text, weights), {"h": 14})
     assert program.stats["standalone_transposes"] == 0 and program.stats["dispatches"] <= 2, missed(program)
+    unread = text.replace("(r, t, u)", "(r, t)").replace("u = MaxPool<kernel_shape = [2, 2]>(r)", "")
+    program = compiled(onnx_model(unread, weights), {"h": 14})
+    assert program.stats["dispatches"] == 1, missed(program)
+    assert program.stats["fallbacks"] == 0 or window != "depthwise" or height != "17"
 
 
 @pytest.mark.parametrize("depthwise", [False, True])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from fuseline.analysis.operand_access import Segment
 from fuseline.dispatch.view import DispatchView
-from fuseline.targets.cpu.families.contraction.results import Coordinates, result_paths
+from fuseline.targets.cpu.families.contraction.results import result_paths
 from fuseline.targets.target import Refusal
 
 MOST_LANE_STEP = 4
@@ -33,9 +33,12 @@ def pixel_lane(found: Sequence[Segment], moving: Sequence[int]) -> int | None:
     return moving[-1] if isinstance(stride, int) and 0 < stride <= MOST_LANE_STEP else None
 
 
-def as_written(view: DispatchView, moving: Sequence[int]) -> list[int]:
-    """The loops in the order of the results, where an epilogue turns all in the same way on their way out."""
+def as_written(view: DispatchView, moving: Sequence[int], found: Sequence[Segment]) -> list[int]:
+    """The loops in the order of the first result along which lanes step over the image, where an epilogue turns it on
+    its way out."""
     paths = result_paths(view)
-    orders = {path.coordinates for path in paths} if not isinstance(paths, Refusal) else set[Coordinates]()
-    written = [loop for loop in next(iter(orders)) if loop in moving] if len(orders) == 1 else []
-    return [loop for loop in written if isinstance(loop, int)] if len(written) == len(moving) else list(moving)
+    for path in () if isinstance(paths, Refusal) else paths:
+        written = [loop for loop in path.coordinates if isinstance(loop, int) and loop in moving]
+        if len(written) == len(moving) and pixel_lane(found, written) is not None:
+            return written
+    return list(moving)

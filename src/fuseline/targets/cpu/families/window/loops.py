@@ -174,7 +174,7 @@ def _with_operands(
     if not moving or set(written) != set(root.parallel):
         return Refusal("no-channels", "nothing runs along the lanes")
     if planes and pixel_lane(found, moving) is None:
-        moving = as_written(view, moving)
+        moving = as_written(view, moving, found)
     channel = pixel_lane(found, moving) if planes else channel_lane(found, moving)
     if channel is None:
         return Refusal("channels-not-contiguous", "no loop of the result walks the image element by element")

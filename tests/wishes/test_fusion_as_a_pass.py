@@ -94,8 +94,8 @@ EXPORT = Veto
         [
             ("math.tanh", "a = MatMul(x, w)  b = Tanh(a)  y = Exp(b)"),
             ("math.exp", "a = MatMul(x, w)  y = Softmax(a)"),
-            ("math.sqrt", "a = Abs(x)  b = Sqrt(a)  c = Neg(b)  d = Add(b, c)  y = MatMul(d, w)"),
-            ("arith.divf", "e = Exp(x)  f = Add(e, x)  g = Div(x, f)  h = Mul(g, e)  y = Add(h, g)"),
+            ("math.sqrt", "a = Abs(x)  b = Sqrt(a)  c = Neg(b)  d = Add(a, c)  y = MatMul(d, w)"),
+            ("arith.divf", "e = Exp(x)  a = Abs(x)  f = Add(e, a)  g = Div(x, f)  h = Mul(g, e)  y = Add(h, g)"),
         ],
         2,
     ),

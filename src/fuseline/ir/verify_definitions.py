@@ -21,9 +21,14 @@ def is_detached(value: SSAValue) -> bool:
 
 
 def _visit_blocks(op: Operation, defined: set[SSAValue]) -> None:
+    """What a block defines is taken out of `defined` at its end: one set for the whole program."""
     for region in op.regions:
         for block in region.blocks:
-            _visit(block, defined | set(block.args))
+            defined.update(block.args)
+            _visit(block, defined)
+            defined.difference_update(block.args)
+            for inner in block.ops:
+                defined.difference_update(inner.results)
 
 
 def _visit(block: Block, defined: set[SSAValue]) -> None:

@@ -16,16 +16,13 @@ from fuseline.analysis.stored_integers import Range, StoredIntegers, stored_inte
 from fuseline.analysis.structured import Kind, StructuredOp, is_constant, is_generic, kind, producer_of, splat_value
 from fuseline.evaluation.nest import needed_ops
 from fuseline.evaluation.program import Array, Program, Scope, run_op
-from fuseline.ir.build import Body, Emitter, shape_of
+from fuseline.ir.build import Body, Emitter, element_of, shape_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.fast.attributes import tensor_type
 from fuseline.ir.fast.direct import erase, is_unused, operands_of, replace_uses, result_of
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting import repeats
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, pad, uniform_value
 from fuseline.passes.layout.rewriting.repeats import moved_by
-
-_RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
 
 @dataclass(frozen=True)
@@ -223,14 +220,7 @@ def _integers(stored: StoredIntegers, element: Attribute) -> linalg.ops.GenericO
 def moved_again(emit: Emitter, move: Operation, value: SSAValue, padding: float = 0) -> SSAValue:
     """`move`, a pad or what `repeats.py` knows, applied to `value`, which has another element type than what it was
     applied to; pads are of `padding`."""
-    element = value.type.get_element_type()  # pyright: ignore[reportAttributeAccessIssue]
-    if isinstance(move, tensor.PadOp):
-        filling = emit.scalar(padding, element)
-        return pad(emit, value, low_of(move), high_of(move), filling, shape_of(move.result)).result
-    if isinstance(move, _RESHAPES):
-        type_ = tensor_type(element, shape_of(move.result))
-        operands = [value, *operands_of(move)[1:]]
-        return result_of(
-            emit.add(type(move).create(operands=operands, result_types=[type_], properties=dict(move.properties)))
-        )
-    return repeats.moved_again(emit, move, value)
+    if not isinstance(move, tensor.PadOp):
+        return repeats.moved_again(emit, move, value)
+    filling = emit.scalar(padding, element_of(value))
+    return pad(emit, value, low_of(move), high_of(move), filling, shape_of(move.result)).result

@@ -65,8 +65,10 @@ class FuseRowBandsPass(ModulePass):
         pairs = [pair for pair in banded_pairs(block, shapes) if _edges(ctx, pair) and not _is_in(pair, forbidden)]
         pairs = [pair for pair in pairs if self.code_limits.keys().isdisjoint(chain(*_members(pair)))]
         chosen = _at_peaks(ctx, LiveResults(block, shapes), pairs, shapes) if pairs else []
-        for one in sorted(chosen, key=lambda one: pairs.index(one.pair), reverse=True):
-            _fuse(ctx, one, shapes)  # the last first: a pair knows what it reads, and that may be another one's result
+        chosen_for = {one.pair.image: one for one in chosen}
+        for pair in reversed(pairs):  # the last first: a pair knows what it reads, and that may be another one's result
+            if pair.image in chosen_for:
+                _fuse(ctx, chosen_for[pair.image], shapes)
 
 
 class Banded(NamedTuple):

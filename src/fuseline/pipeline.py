@@ -57,6 +57,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "refine-dims",
         "widen-below-reshapes",
         "fold-broadcasts-into-readers",
+        "split-transposed-writers",
         "propagate-transposes",
         "fold-unit-dims",
         "sink-concats",

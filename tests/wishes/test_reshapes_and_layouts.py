@@ -62,6 +62,48 @@ def test_row_20_a_result_beside_one_that_is_turned(op: str, perm: list[int], tmp
     assert (program.stats["dispatches"], program.stats["standalone_transposes"]) == (1, 0), missed(program)
 
 
+@pytest.mark.parametrize(
+    ("element", "back", "grid", "shifted"),
+    by_default(
+        [
+            (e, b, g, s)
+            for e in ("float", "float16")
+            for b in ("Add", "MatMul")
+            for g in (False, True)
+            for s in (1, 0, 3)
+        ],
+        4,
+    ),
+)
+def test_row_20_windows_are_put_back_by_what_computes_them(element: str, back: str, grid: bool, shifted: int):
+    """Windows, or a grid, of an image (Swin, MaxViT), which is rolled behind them."""
+    rng = generator(f"windows {element} {back} {grid} {shifted}")
+    rows, columns, window, width = (int(n) for n in rng.integers(2, 5, 4))
+    counts, inner = ([window, window], [rows, columns]) if grid else ([rows, columns], [window, window])
+    height, length = rows * window, columns * window
+    parts, perm = [*counts, *inner], [2, 0, 3, 1, 4] if grid else [0, 2, 1, 3, 4]
+    x = [counts[0] * counts[1], inner[0] * inner[1], 2, 7]
+    text = f"""({element}{x} x, {element}[{height}, {length}, {width}] y) => (z) {{
+        p = MatMul(x, values)  heads = Reshape(p, joined)  m = MatMul(heads, w)  b = Add(m, bias)
+        v = Reshape(b, parts)  t = Transpose<perm = {perm}>(v)  i = Reshape(t, image)
+        head = Slice(i, zero, cut, zero)  tail = Slice(i, cut, end, zero)  r = Concat<axis = 0>(tail, head)
+        z = {"Add(r, y)" if back == "Add" else "MatMul(r, last)"} }}"""
+    weights = {
+        "values": _weights(7, 3, element=element),
+        "joined": np.array([0, 0, 6]),
+        "w": _weights(6, width, element=element),
+        "bias": _weights(width, element=element),
+        "last": _weights(width, 5, element=element),
+        "parts": np.array([*parts, width]),
+        "image": np.array([height, length, width]),
+        "zero": np.array([0]),
+        "cut": np.array([shifted]),
+        "end": np.array([height]),
+    }
+    program = compiled(onnx_model(text, weights))
+    assert program.stats["standalone_transposes"] == 0, missed(program)
+
+
 MAKERS = {
     "product": "c = MatMul(x, w)",
     "epilogue": "m = MatMul(x, w)  c = Sigmoid(m)",

@@ -142,3 +142,21 @@ func.func @two_branches(%x: tensor<6x8xf32>, %z: tensor<6x2x4xf32>) -> (tensor<6
   %y = linalg.add ins(%c, %r : tensor<6x8xf32>, tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
   return %y, %r : tensor<6x8xf32>, tensor<6x8xf32>
 }
+
+// -----
+
+// 4 x 6 as 8 x 3: a transpose runs over 4 x 2 x 3, of which both are made.
+// CHECK-LABEL: func.func @regrouped_and_turned
+// CHECK-NOT: tensor.collapse_shape
+// CHECK: tensor.expand_shape %{{.*}} {{\[\[}}0 : i64], [1 : i64, 2 : i64], [3 : i64]] output_shape [4, 2, 3, 5]
+// CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d3, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>]
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0 : i64, 1 : i64], [2 : i64], [3 : i64]]
+func.func @regrouped_and_turned(%x: tensor<4x6x5xf32>) -> tensor<8x5x3xf32> {
+  %e = tensor.empty() : tensor<4x6x5xf32>
+  %a = linalg.exp ins(%x : tensor<4x6x5xf32>) outs(%e : tensor<4x6x5xf32>) -> tensor<4x6x5xf32>
+  %c = tensor.collapse_shape %a [[0, 1], [2]] : tensor<4x6x5xf32> into tensor<24x5xf32>
+  %r = tensor.expand_shape %c [[0, 1], [2]] output_shape [8, 3, 5] : tensor<24x5xf32> into tensor<8x3x5xf32>
+  %et = tensor.empty() : tensor<8x5x3xf32>
+  %t = linalg.transpose ins(%r : tensor<8x3x5xf32>) outs(%et : tensor<8x5x3xf32>) permutation = [0, 2, 1]
+  return %t : tensor<8x5x3xf32>
+}

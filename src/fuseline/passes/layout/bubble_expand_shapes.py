@@ -16,16 +16,12 @@ from dataclasses import dataclass
 from xdsl.dialects import tensor
 from xdsl.ir import OpResult
 
-from fuseline.analysis.structured import StructuredOp, is_generic, producer_of
-from fuseline.ir.build import Emitter
-from fuseline.ir.fast.direct import operands_of, ops_of, replace_uses
+from fuseline.ir.fast.direct import ops_of
 from fuseline.passes.layout.rewriting.interleaved import interleave
-from fuseline.passes.layout.rewriting.loops import can_expand, expand_loops
 from fuseline.passes.layout.rewriting.padded_reshapes import expand_above_pad
-from fuseline.passes.layout.rewriting.reshapes import reshape
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
-from fuseline.passes.layout.rewriting.upward import climbs, splits_of
+from fuseline.passes.layout.rewriting.upward import climb, climbs
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,6 @@ class BubbleExpandShapesPass(ScopedPass):
 
 
 def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:
-    """Climb step by step: each step leaves new expands on the operands, which climb in turn."""
     if interleave(scope, op):
         return
     if type(op.src) is OpResult and type(op.src.op) is tensor.PadOp:
@@ -56,24 +51,7 @@ def _bubble(scope: Scope, op: tensor.ExpandShapeOp) -> None:
     fits, meets = climbs(scope, op.src, scope.dims(op.result))
     if not (fits and meets):
         return
-    work = [op]
-    while work:
-        current = work.pop()
-        value = current.src
-        if type(value) is not OpResult or not is_generic(value.op):
-            continue
-        splits = splits_of(scope, value, scope.dims(current.result))
-        if not splits or not can_expand(
-            scope, StructuredOp(value.op), splits
-        ):  # a reshape that cancels may leave one on a window
-            continue
-        new = expand_loops(scope, value.op, splits)
-        replace_uses(current.result, reshape(scope, Emitter.before(current), current.src, scope.dims(current.result)))
-        work.extend(
-            made
-            for made in map(producer_of, operands_of(new))
-            if type(made) is tensor.ExpandShapeOp and made not in work
-        )
+    climb(scope, op)
 
 
 EXPORT = BubbleExpandShapesPass

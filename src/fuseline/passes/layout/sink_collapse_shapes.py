@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg, tensor
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.moves import groups_of
@@ -21,9 +22,10 @@ from fuseline.ir.dim import Dim
 from fuseline.ir.fast.direct import ops_of
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.collapsed_parts import sink_below_concat
+from fuseline.passes.layout.rewriting.common_refinement import common_refinement
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
-from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain, root_of
+from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain, root_of, segments
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.stored_values import is_stored_before
@@ -70,18 +72,37 @@ def _wanted(scope: Scope, view: StructuredOp) -> Splits:
     if what not in _ANY_LOOP and what not in _PARALLEL_LOOPS:
         return found
     for value, map_ in zip(view.inputs, view.input_maps, strict=True):
-        op = producer_of(value)
-        if type(op) is not tensor.CollapseShapeOp or is_free(value):
-            continue
-        sizes = scope.dims(op.src)
-        for expr, group in zip(map_.results, groups_of(op), strict=True):
+        for expr, sizes in zip(map_.results, _collapsed(scope, value, what), strict=False):
             if (
-                sum(sizes[axis] != 1 for axis in group) > 1
+                sum(size != 1 for size in sizes) > 1
                 and type(expr) is AffineDimExpr
                 and (what in _ANY_LOOP or view.iterators[expr.position] == "parallel")
             ):
-                found.setdefault(expr.position, [sizes[axis] for axis in group])
+                found.setdefault(expr.position, list(sizes))
     return found
+
+
+def _collapsed(scope: Scope, value: SSAValue, reader: Kind) -> Sequence[Sequence[Dim]]:
+    """For each dimension of `value` the sizes it was collapsed from; empty where it was not. One that was expanded as
+    well, 64 x 16 to 512 x 2, is so for a transpose alone, which has no rows that would become short."""
+    op = producer_of(value)
+    if is_free(value):
+        return ()
+    if type(op) is tensor.CollapseShapeOp:
+        dims = scope.dims(op.src)
+        return [[dims[axis] for axis in group] for group in groups_of(op)]
+    return _regrouped(scope, value) if reader is Kind.TRANSPOSE and type(op) is tensor.ExpandShapeOp else ()
+
+
+def _regrouped(scope: Scope, value: SSAValue) -> Sequence[Sequence[Dim]]:
+    """The sizes that fit `value` and what it is a reshape of, for its dimensions among several that were made of
+    several."""
+    before, after = scope.dims(root_of(value)), scope.dims(value)
+    refined = common_refinement(before, after)
+    if refined is None:
+        return ()
+    mixed = [min(left, right) > 1 for left, right in segments(before, after) for _ in range(right)]
+    return [sizes if apart else [size] for size, sizes, apart in zip(after, refined[1], mixed, strict=True)]
 
 
 def _pays(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[Dim]]) -> bool:

@@ -65,6 +65,30 @@ def test_row_37_a_pad_before_other_windows(reader: str, mode: str):
     assert (program.stats["dispatches"], moves(program)) == (1, {}), missed(program)
 
 
+STRIDED = {
+    "depthwise": "Conv<group = 20, strides = [2, 2]>(p, w)",
+    "max": "MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(p)",
+    "mean": "AveragePool<kernel_shape = [2, 2], strides = [2, 2]>(p)",
+    "gaps": "MaxPool<kernel_shape = [3, 3], strides = [3, 3], dilations = [2, 2]>(p)",
+}
+
+
+@pytest.mark.parametrize(
+    ("element", "batch", "reader", "mode"),
+    by_default(product(ELEMENTS, ("n", "2"), STRIDED, ("wrap", "edge", "reflect", "constant")), 7),
+)
+def test_row_37_a_pad_before_a_window_with_steps(element: str, batch: str, reader: str, mode: str):
+    """Of an argument, whose channels come first: lanes are several pixels apart."""
+    pad, weights = _pad(mode, 2)
+    if mode == "constant":
+        weights["v"] = np.asarray(-0.5, ELEMENTS[element])
+    if reader == "depthwise":
+        weights["w"] = _weights(20, 1, 3, 3, element=element)
+    text = f"({element}[{batch}, 20, 27, 18] x) => (y) {{ p = {pad} y = {STRIDED[reader]} }}"
+    program = compiled(onnx_model(text, weights, opset=19), {"n": 3})
+    assert (program.stats["dispatches"], moves(program)) == (1, {}), missed(program)
+
+
 @pytest.mark.parametrize("mode", by_default(KINDS, 2))
 def test_row_37_a_pad_of_an_image_of_any_size(mode: str):
     pad, weights = _pad(mode, 2)

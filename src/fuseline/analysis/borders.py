@@ -4,7 +4,7 @@ one loop per dimension says.
     extract x[n, min(max(i - 1, 0), 19)]       =>      dimension 1: border "edge" around i - 1
 
 They are found by what their indices are everywhere, not by how those are spelled: each is computed for all iterations
-of its loop and compared with the three modes. Sizes must be known for that.
+of its loop and compared with the three modes. Sizes must be known for that, but not of what is traversed as it is.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fuseline.analysis.border_modes import BORDER_MODES, BorderMode, folded, rea
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, yielded
 from fuseline.evaluation.program import Program, Scope, run_op
+from fuseline.ir.dim import Dim
 from fuseline.ir.fast.direct import ops_of
 
 MOST_POSITIONS = 1 << 16
@@ -68,11 +69,8 @@ def _border_read(op: Operation, shapes: ShapeAnalysis) -> BorderRead | None:
     extracted = _extracted(op)
     if extracted is None or not is_generic(op):
         return None
-    view = StructuredOp(op)
-    extents = [extent for extent in view.loops(shapes) if isinstance(extent, int)]
-    sizes = [size for size in shapes.dims(extracted.tensor) if isinstance(size, int)]
-    known = len(extents) == view.rank and len(sizes) == len(extracted.indices)
-    if not known or not extents or not 0 < min(extents) <= max(extents) <= MOST_POSITIONS or min(sizes, default=1) < 1:
+    extents, sizes = StructuredOp(op).loops(shapes), shapes.dims(extracted.tensor)
+    if not extents or any(isinstance(size, int) and size < 1 for size in (*extents, *sizes)):
         return None
     found = [_axis(index, extents, size) for index, size in zip(extracted.indices, sizes, strict=True)]
     axes = tuple(axis for axis in found if axis is not None)
@@ -97,14 +95,25 @@ def _extracted(op: Operation) -> tensor.ExtractOp | None:
     return last.op if outside and all(type(inner) in _ARITHMETIC for inner in others) else None
 
 
-def _axis(index: SSAValue, extents: Sequence[int], size: int) -> BorderedAxis | None:
-    """How an index traverses a dimension of `size`; None where it is no border of one loop."""
+def _axis(index: SSAValue, extents: Sequence[Dim], size: Dim) -> BorderedAxis | None:
+    """How an index traverses a dimension of `size`; None where it is no border of one loop, or that is not known."""
+    loop = index.op.dim.value.data if isinstance(index, OpResult) and isinstance(index.op, linalg.ops.IndexOp) else None
+    if loop is not None and extents[loop] == size:
+        return BorderedAxis(loop, 0, None)
+    return _computed_axis(index, extents, size)
+
+
+def _computed_axis(index: SSAValue, extents: Sequence[Dim], size: Dim) -> BorderedAxis | None:
+    """The same, by what the index is in each iteration."""
     ops: dict[Operation, None] = {}
     loops: set[int] = set()
     if not _collect(index, ops, loops) or len(loops) != 1:
         return None
     (loop,) = loops
-    positions = np.arange(extents[loop])
+    extent = extents[loop]
+    if not isinstance(extent, int) or not isinstance(size, int) or extent > MOST_POSITIONS:
+        return None
+    positions = np.arange(extent)
     scope = Scope(Program(), indices=[positions if i == loop else np.zeros(1, np.int64) for i in range(len(extents))])
     for op in ops:
         run_op(op, scope)

@@ -116,7 +116,7 @@ def prologue(
             side = _in_blocks(root, position, chain, shapes, costs)
         return side or _packed(root, position, chain, shapes, costs.block_uses)
     if kind(root.op) in (Kind.DEPTHWISE, Kind.POOLING):
-        return _of_window(root, found or (), shapes)
+        return _of_window(root, position, found or (), shapes)
     return Prologue(None, reason="the root reads each element in a way of its own")
 
 
@@ -265,14 +265,14 @@ def _reads_across_memory(root: StructuredOp, position: int, shapes: ShapeAnalysi
 # windows --------------------------------------------------------------------------------------------------------------
 
 
-def _of_window(root: StructuredOp, found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue:
+def _of_window(root: StructuredOp, position: int, found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue:
     if not found:
         return Prologue(None, reason="a window reads its image from stored tensors")
     extents = root.loops(shapes)
     channels = [
         loop for loop in root.parallel if extents[loop] != 1 and all(_is_lane(segment, loop) for segment in found)
     ]
-    if not channels and len(found) == 1 and found[0].access.borders and runs_along_lines(root, found[0], shapes):
+    if not channels and len(found) == 1 and runs_along_lines(root, position, found[0], shapes):
         return Prologue("addressed")
     if not channels or any(segment.access.floordiv_terms for segment in found):
         return Prologue(None, reason="no loop walks the image element by element")

@@ -111,3 +111,71 @@ func.func @main(%x: tensor<8x16xbf16>, %f: tensor<3x16xf32>) -> tensor<6x16xf32>
   } -> tensor<6x16xf32>
   return %y : tensor<6x16xf32>
 }
+
+// -----
+
+// A gather that widens what it picks of an argument (a border) picks it as it is stored; one that others read stays.
+
+// CHECK-LABEL: func.func @main
+// CHECK: %[[G:.*]] = linalg.generic
+// CHECK: tensor.extract {{.*}} : tensor<8x16xf16>
+// CHECK-NEXT: linalg.yield {{.*}} : f16
+// CHECK-NEXT: -> tensor<10x16xf16>
+// CHECK-NOT: tensor<10x16xf32>
+// CHECK: ins(%[[G]], %{{.*}} : tensor<10x16xf16>, tensor<3x16xf32>)
+// CHECK-NEXT: ^bb0(%[[A:.*]]: f16,
+// CHECK-NEXT: arith.extf %[[A]] : f16 to f32
+// CHECK-LABEL: func.func @shared
+// CHECK: ins(%{{.*}}, %{{.*}} : tensor<10x16xf32>, tensor<3x16xf32>)
+func.func @main(%x: tensor<8x16xf16>, %f: tensor<3x16xf32>) -> tensor<8x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %o = tensor.empty() : tensor<10x16xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      outs(%o : tensor<10x16xf32>) {
+  ^bb0(%unused: f32):
+    %last = arith.constant 7 : index
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.minsi %i, %last : index
+    %e = tensor.extract %x[%k, %j] : tensor<8x16xf16>
+    %w = arith.extf %e : f16 to f32
+    linalg.yield %w : f32
+  } -> tensor<10x16xf32>
+  %s = tensor.empty() : tensor<8x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%s : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, c, k) -> (i + k, c)>, affine_map<(i, c, k) -> (k, c)>,
+      affine_map<(i, c, k) -> (i, c)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%p, %f : tensor<10x16xf32>, tensor<3x16xf32>) outs(%init : tensor<8x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %q: f32):
+    %m = arith.mulf %a, %b : f32
+    %r = arith.addf %q, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<8x16xf32>
+  return %y : tensor<8x16xf32>
+}
+func.func @shared(%x: tensor<8x16xf16>, %f: tensor<3x16xf32>) -> (tensor<8x16xf32>, tensor<10x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %o = tensor.empty() : tensor<10x16xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      outs(%o : tensor<10x16xf32>) {
+  ^bb0(%unused: f32):
+    %last = arith.constant 7 : index
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.minsi %i, %last : index
+    %e = tensor.extract %x[%k, %j] : tensor<8x16xf16>
+    %w = arith.extf %e : f16 to f32
+    linalg.yield %w : f32
+  } -> tensor<10x16xf32>
+  %s = tensor.empty() : tensor<8x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%s : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, c, k) -> (i + k, c)>, affine_map<(i, c, k) -> (k, c)>,
+      affine_map<(i, c, k) -> (i, c)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%p, %f : tensor<10x16xf32>, tensor<3x16xf32>) outs(%init : tensor<8x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %q: f32):
+    %m = arith.mulf %a, %b : f32
+    %r = arith.addf %q, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<8x16xf32>
+  return %y, %p : tensor<8x16xf32>, tensor<10x16xf32>
+}

@@ -94,22 +94,37 @@ def test_places_that_are_fed_are_no_border():
     assert border_read(gather(index, arguments=", %k: index").op, ShapeAnalysis()) is None
 
 
-def test_sizes_that_are_not_known_are_no_border():
-    text = """func.func @main(%x: tensor<?xf32>) {
+def _of_any_size(index: str) -> OpResult:
+    """A gather of `tensor<?x7xf32>`, its rows at `%i`, its columns at `index`, of 9."""
+    text = f"""func.func @main(%x: tensor<?x7xf32>) {{
       %zero = arith.constant 0 : index
-      %n = tensor.dim %x, %zero : tensor<?xf32>
-      %o = tensor.empty(%n) : tensor<?xf32>
-      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
-        outs(%o : tensor<?xf32>) {
+      %last = arith.constant 6 : index
+      %n = tensor.dim %x, %zero : tensor<?x7xf32>
+      %o = tensor.empty(%n) : tensor<?x9xf32>
+      %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+        outs(%o : tensor<?x9xf32>) {{
       ^bb0(%unused: f32):
         %i = linalg.index 0 : index
-        %e = tensor.extract %x[%i] : tensor<?xf32>
+        %j = linalg.index 1 : index
+        %p = arith.minsi %j, %last : index
+        %q = arith.minsi %i, %last : index
+        %e = tensor.extract %x[{index}, %p] : tensor<?x7xf32>
         linalg.yield %e : f32
-      } -> tensor<?xf32>
+      }} -> tensor<?x9xf32>
       return
-    }"""
+    }}"""
     value = last_value(text)
-    assert isinstance(value, OpResult) and border_read(value.op, ShapeAnalysis()) is None
+    assert isinstance(value, OpResult)
+    return value
+
+
+def test_what_is_computed_of_a_size_that_is_not_known_is_no_border():
+    assert border_read(_of_any_size("%q").op, ShapeAnalysis()) is None
+
+
+def test_a_size_that_is_not_known_may_be_traversed_as_it_is():
+    found = border_read(_of_any_size("%i").op, ShapeAnalysis())
+    assert found is not None and found.axes == (BorderedAxis(0, 0, None), BorderedAxis(1, 0, "edge"))
 
 
 @pytest.mark.parametrize("mode", BORDER_MODES)

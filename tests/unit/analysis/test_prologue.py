@@ -278,6 +278,46 @@ def test_pooling_reads_a_slice_where_it_lies():
     )
 
 
+def _pooling_of_planes(step: int, apart: int) -> str:
+    return f"""
+    %pw = tensor.empty() : tensor<3x3xf32>
+    %po = tensor.empty() : tensor<9x4x4xf32>
+    %r = linalg.generic {{indexing_maps = [affine_map<(c, h, w, k, l) -> (c, h + k, w * {step} + l * {apart})>,
+        affine_map<(c, h, w, k, l) -> (k, l)>, affine_map<(c, h, w, k, l) -> (c, h, w)>],
+        iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}}
+        ins(%s, %pw : tensor<9x6x40xf32>, tensor<3x3xf32>) outs(%po : tensor<9x4x4xf32>) {{
+    ^bb0(%bv: f32, %bx: f32, %bo: f32):
+      %bs = arith.maximumf %bo, %bv : f32
+      linalg.yield %bs : f32
+    }} -> tensor<9x4x4xf32>
+    return %r : tensor<9x4x4xf32>"""
+
+
+@pytest.mark.parametrize(("step", "apart", "taken"), [
+    (1, 2, True), (2, 1, True), (4, 3, True), (5, 1, False), (2, 2, False), (4, 2, False),
+])  # fmt: skip
+def test_lanes_are_few_pixels_apart_and_windows_meet_all_of_a_line(step: int, apart: int, taken: bool):
+    """A border around planes; the first step beyond `MOST_LANE_STEP` is refused, as are gaps that no window meets."""
+    cut = "%s = tensor.extract_slice %a[0, 1, 2] [9, 6, 40] [1, 1, 1] : tensor<9x8x44xf32> to tensor<9x6x40xf32>"
+    clamped = """%so = tensor.empty() : tensor<9x6x40xf32>
+    %s = linalg.generic {indexing_maps = [affine_map<(c, h, w) -> (c, h, w)>],
+        iterator_types = ["parallel", "parallel", "parallel"]} outs(%so : tensor<9x6x40xf32>) {
+    ^bb0(%unused: f32):
+      %two = arith.constant 2 : index
+      %first = arith.constant 0 : index
+      %c = linalg.index 0 : index
+      %h = linalg.index 1 : index
+      %w = linalg.index 2 : index
+      %at = arith.subi %w, %two : index
+      %p = arith.maxsi %at, %first : index
+      %e = tensor.extract %a[%c, %h, %p] : tensor<9x8x44xf32>
+      linalg.yield %e : f32
+    } -> tensor<9x6x40xf32>"""
+    for image in (clamped, cut) if step > 1 else (clamped,):
+        found = judged(image + _pooling_of_planes(step, apart), "tensor<9x4x4xf32>", "a: tensor<9x8x44xf32>")
+        assert found.kind == ("addressed" if taken else None)
+
+
 def test_pooling_reads_no_computed_image():
     double = """
     %me = tensor.empty() : tensor<1x6x7x9xf32>

@@ -193,6 +193,23 @@ def test_windows_read_borders_in_place(mode: BorderMode, then: str, before: str)
     assert window.check(tolerance=AVERAGE) == (2 if before else 1)
 
 
+STEPS = [((3, 3), (2, 2), (1, 1)), ((2, 2), (2, 2), (1, 1)), ((5, 3), (1, 4), (2, 1)), ((3, 5), (2, 3), (3, 2))]
+"""Taps, steps and what lies between taps, so that windows along a line meet all of its pixels."""
+
+
+@pytest.mark.parametrize("mode", BORDER_MODES)
+@pytest.mark.parametrize("then", ["Conv", "MaxPool", "AveragePool"])
+@pytest.mark.parametrize(("taps", "steps", "apart"), STEPS)
+def test_windows_that_step_along_lines_read_borders_in_place(
+    mode: BorderMode, then: str, taps: tuple[int, ...], steps: tuple[int, ...], apart: tuple[int, ...]
+) -> None:
+    """Lanes are several pixels apart, of an image whose channels come first."""
+    low, high = list(PADS.values())[RNG.integers(len(PADS))]
+    apart = apart if then != "AveragePool" else (1, 1)
+    window = Window(then, mode, (2, 17, 15, 22), low, high, taps, steps, apart, 17, 17)
+    assert window.check(tolerance=AVERAGE) == 1
+
+
 @pytest.mark.parametrize("mode", BORDER_MODES)
 @pytest.mark.parametrize("then", ["Conv", "MaxPool"])
 def test_windows_with_steps(mode: BorderMode, then: str) -> None:

@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseline.analysis.operand_access import Segment
+from fuseline.analysis.pixel_lines import MOST_LANE_STEP
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.contraction.results import result_paths
 from fuseline.targets.target import Refusal
-
-MOST_LANE_STEP = 4
-"""Elements of the image between two lanes: up to so many, vectors that hold them all are loaded and picked from."""
 
 
 def channel_lane(found: Sequence[Segment], moving: Sequence[int]) -> int | None:

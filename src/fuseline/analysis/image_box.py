@@ -38,6 +38,10 @@ EVALUATION_SHARE = 0.02
 LEAST_BLOCKS = 16
 """Blocks that are left for threads to share, at least: higher ones are not made."""
 
+LEAST_ROWS = 512
+"""Rows of a block beside columns that the run packs, anew for each block: with fewer, packing would take a share of the
+arithmetic that counts. One block packs them once, as any kernel does."""
+
 LONG_RUN_LINES = 4
 """Cache lines of a run from which on it begins with one."""
 
@@ -237,13 +241,14 @@ class BoxBlock:
 
 
 def choose_box_block(
-    box: ImageBox, extents: Sequence[int], elements: int, element_ns: float, root_ns: float
+    box: ImageBox, extents: Sequence[int], elements: int, element_ns: float, root_ns: float, *, highest: bool = False
 ) -> BoxBlock:
     """The lowest block whose rows are not evaluated again for too long; else the highest that there may be.
 
     Args:
         extents: of the root's loops, assumed where they are not known. elements: of the image. element_ns: to evaluate
-        one. root_ns: the convolution's arithmetic.
+        one. root_ns: the convolution's arithmetic. highest: always the highest, where columns are packed for each
+        block.
     """
     lines, pixels = ((1, 1, *(extents[loop] for loop in box.rows[-2:])))[-2:]
     outer = prod(extents[loop] for loop in box.rows[:-2])
@@ -251,12 +256,22 @@ def choose_box_block(
     found = _block(box, (lines, pixels), (1, room), outer)
     for high in range(2, lines + 1) if room == pixels else ():
         again = (found.evaluated - elements) * element_ns
-        if again <= EVALUATION_SHARE * root_ns or not box.fits(box.counts(high, pixels)):
+        if (again <= EVALUATION_SHARE * root_ns and not highest) or not box.fits(box.counts(high, pixels)):
             break
         if -(-lines // high) * outer < LEAST_BLOCKS:
             break
         found = _block(box, (lines, pixels), (high, pixels), outer)
     return found
+
+
+def packs_columns_seldom(box: ImageBox, extents: Sequence[Dim]) -> bool:
+    """Whether columns that are packed anew for each block of the box are packed for many rows, or once."""
+    known = [extent for extent in extents if isinstance(extent, int)]
+    if len(known) < len(extents):
+        return False
+    block = choose_box_block(box, known, 1, 0.0, 0.0, highest=True)
+    rows = prod(known[loop] for loop in box.rows)
+    return block.lines * block.pixels >= min(LEAST_ROWS, rows)
 
 
 def _block(box: ImageBox, whole: tuple[int, int], size: tuple[int, int], outer: int) -> BoxBlock:

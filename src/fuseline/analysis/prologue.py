@@ -33,7 +33,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.cost import operations
 from fuseline.analysis.filtered_convolutions import filtered_dims, tile_overlap
-from fuseline.analysis.image_box import ImageBox, choose_box_block, image_box, root_ns
+from fuseline.analysis.image_box import ImageBox, choose_box_block, image_box, packs_columns_seldom, root_ns
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
@@ -112,8 +112,9 @@ def prologue(
         if sides is None or position not in sides:
             return Prologue(None, reason="the operand is no side of the product")
         side = _of_product(root, position, found or (), shapes)
-        if side is None and all(is_constant(value) for i, value in enumerate(root.inputs) if i != position):
-            side = _in_blocks(root, position, chain, shapes, costs)
+        if side is None:
+            others = [value for i, value in enumerate(root.inputs) if i != position]
+            side = _in_blocks(root, position, chain, shapes, costs, packs=not all(map(is_constant, others)))
         return side or _packed(root, position, chain, shapes, costs.block_uses)
     if kind(root.op) in (Kind.DEPTHWISE, Kind.POOLING):
         return _of_window(root, position, found or (), shapes)
@@ -193,14 +194,24 @@ def _runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis
 
 
 def _in_blocks(
-    root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, costs: MachineCosts
+    root: StructuredOp,
+    position: int,
+    chain: Sequence[Operation],
+    shapes: ShapeAnalysis,
+    costs: MachineCosts,
+    *,
+    packs: bool,
 ) -> Prologue | None:
-    """Of an image beside a constant filter: evaluated tile by tile, or in boxes."""
+    """Of an image beside a constant filter: evaluated tile by tile, or in boxes. `packs`: the filter is no constant, and
+    packed for each box, where those are few."""
     members = set(chain)
     box = image_box(root, position, shapes, lambda value: _is_stored(value, members)) if not _reduces(chain) else None
     if box is None:
         return None
     extents = root.loops(shapes)
+    if packs:
+        seldom = packs_columns_seldom(box, extents)
+        return _boxed(root, position, chain, shapes, costs, box, highest=True) if seldom else None
     if filtered_dims(root, extents, costs) is None:
         return _boxed(root, position, chain, shapes, costs, box)
     often = tile_overlap([extents[loop] for loop in box.window if _slides(root, position, loop)])
@@ -219,11 +230,13 @@ def _boxed(
     shapes: ShapeAnalysis,
     costs: MachineCosts,
     box: ImageBox,
+    *,
+    highest: bool = False,
 ) -> Prologue:
     extents, total = [assumed_size(extent) for extent in root.loops(shapes)], sum(operations(op) for op in chain)
     elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
     element_ns = costs.packing_ns + total * costs.operation_ns
-    block = choose_box_block(box, extents, elements, element_ns, root_ns(extents, costs))
+    block = choose_box_block(box, extents, elements, element_ns, root_ns(extents, costs), highest=highest)
     columns = extent_of(root, used_dims(root.output_maps[0]) - used_dims(root.input_maps[position]), shapes)
     lines = max(1, prod(extents[loop] for loop in box.rows[:-1]))
     groups = min(-(-assumed_size(columns) // block_of(root, costs.block_uses)), -(-MOST_BLOCKS // lines))
@@ -252,14 +265,14 @@ def _reduces(chain: Sequence[Operation]) -> bool:
 
 
 def _reads_across_memory(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
-    """Whether rows lie along another loop than the innermost of the reduction, which they are packed along: panels of
-    columns are turned in registers, rows are not."""
+    """Whether rows lie along none of the loops of the reduction, which they are packed along, the one that they lie along
+    innermost: panels of columns are turned in registers, rows are not."""
     if _runs_along_columns(root, position, shapes):
         return False
     extents, sizes = root.loops(shapes), shapes.dims(root.inputs[position])
     reduction = [loop for loop in root.reduction if extents[loop] != 1]
     stored = [expr for expr, size in zip(root.input_maps[position].results, sizes, strict=True) if size != 1]
-    return bool(reduction and stored) and reduction[-1] not in dims_of(stored[-1])
+    return bool(reduction and stored) and dims_of(stored[-1]).isdisjoint(reduction)
 
 
 # windows --------------------------------------------------------------------------------------------------------------

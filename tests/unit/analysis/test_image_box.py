@@ -11,9 +11,11 @@ from fuseline.analysis.image_box import (
     BOX_BYTES,
     EVALUATION_SHARE,
     LEAST_BLOCKS,
+    LEAST_ROWS,
     ImageBox,
     choose_box_block,
     image_box,
+    packs_columns_seldom,
 )
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic
@@ -140,3 +142,28 @@ def test_blocks_are_as_high_as_makes_evaluation_cheap(image: tuple[int, int], wi
     if block.lines > 1:
         lower = choose_box_block(box, extents, elements, element_ns / 10, root)
         assert lower.lines <= block.lines
+
+
+@pytest.mark.parametrize("image", [(224, 224), (40, 300), (600, 24), (20, 20)])
+def test_columns_are_packed_seldom_in_blocks_of_many_rows(image: tuple[int, int]):
+    """The highest blocks are asked, whatever evaluation takes."""
+    for channels in (1, 3, 40):
+        box, view = box_of(image, (3, 3), 1, 1, channels=channels)
+        assert box is not None and view.root_view is not None
+        extents = [n for n in view.root_view.loops(view.shapes) if isinstance(n, int)]
+        block = choose_box_block(box, extents, 1, 0.0, 0.0, highest=True)
+        lines, pixels = (n - 2 for n in image)
+        higher = block.lines + 1
+        assert (
+            block.lines == lines
+            or not box.fits(box.counts(higher, pixels))
+            or 2 * -(-lines // higher) < LEAST_BLOCKS
+            or block.pixels < pixels
+        )
+        assert packs_columns_seldom(box, extents) == (block.lines * block.pixels >= LEAST_ROWS)
+
+
+def test_columns_for_rows_of_unknown_number_are_not_packed_seldom():
+    box, view = box_of(("h", 40), (3, 3), 1, 1)
+    assert box is not None and view.root_view is not None
+    assert not packs_columns_seldom(box, view.root_view.loops(view.shapes))

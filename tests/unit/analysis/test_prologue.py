@@ -133,17 +133,44 @@ def test_a_block_of_64_bits_has_half_as_many_columns():
     assert found.recompute == 7.0
 
 
-def test_rows_that_lie_across_the_reduction_are_gathered():
-    product = matmul("%q", "%b", 8, 32, 200)
-    turned = product.replace("(i, j, l) -> (i, l)", "(i, j, l) -> (l, i)").replace("tensor<8x32", "tensor<32x8")
-    straight = judged(
-        unary("%q", "%a", "8x32", EXP) + product, "tensor<8x200xf32>", "a: tensor<8x32xf32>", "b: tensor<32x200xf32>"
-    )
-    across = judged(
-        unary("%q", "%a", "32x8", EXP) + turned, "tensor<8x200xf32>", "a: tensor<32x8xf32>", "b: tensor<32x200xf32>"
-    )
+def _straight_and_across(steps: int) -> tuple[Prologue, Prologue]:
+    """Eight rows of exponentials that lie along the reduction, and across it."""
+    product, sides = matmul("%q", "%b", 8, steps, 200), (f"8x{steps}", f"{steps}x8")
+    turned = product.replace("(i, j, l) -> (i, l)", "(i, j, l) -> (l, i)").replace(*(f"tensor<{n}" for n in sides))
+    straight, across = (
+        judged(
+            unary("%q", "%a", shape, EXP) + root,
+            "tensor<8x200xf32>", f"a: tensor<{shape}xf32>", f"b: tensor<{steps}x200xf32>",
+        )
+        for shape, root in zip(sides, (product, turned), strict=True)
+    )  # fmt: skip
+    return straight, across
+
+
+def test_rows_that_lie_across_the_reduction_have_a_box_or_are_gathered():
+    straight, across = _straight_and_across(32)
+    assert (straight.kind, across.kind) == ("packed", "boxed") and not across.gathered
+    assert across.recompute == straight.recompute
+    straight, across = _straight_and_across(4000)
+    assert (straight.kind, across.kind) == ("packed", "packed")
     assert not straight.gathered and across.gathered
     assert across.recompute == straight.recompute
+
+
+@pytest.mark.parametrize("stored", ["(i, l, k)", "(l, i, k)", "(k, l, i)"])
+def test_rows_that_lie_along_one_of_several_summed_loops_are_not_gathered(stored: str):
+    """Whichever of them is written last."""
+    for loops in ("(i, j, l, k)", "(i, j, k, l)"):
+        sizes = {"i": 300, "l": 3, "k": 700}
+        shape = "x".join(str(sizes[name]) for name in stored if name in sizes)
+        product = matmul("%q", "%b", 300, 2100, 200).replace("300x2100", shape).replace("2100x200", "3x700x200")
+        for map_, more in (("(i, l)", stored), ("(l, j)", "(l, k, j)"), ("(i, j)", "(i, j)")):
+            product = product.replace(f"(i, j, l) -> {map_}", f"{loops} -> {more}")
+        product = product.replace('"reduction"]', '"reduction", "reduction"]')
+        made = unary("%q", "%a", shape, EXP).replace("(i, j) -> (i, j)", "(i, j, k) -> (i, j, k)")
+        made = made.replace('"parallel"]', '"parallel", "parallel"]')
+        found = judged(made + product, "tensor<300x200xf32>", f"a: tensor<{shape}xf32>", "b: tensor<3x700x200xf32>")
+        assert (found.kind, found.gathered) == ("packed", stored == "(k, l, i)")
 
 
 def test_columns_that_lie_along_the_reduction_are_turned_not_gathered():

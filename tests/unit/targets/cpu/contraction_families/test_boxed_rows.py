@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.image_box import BOX_BYTES
+from fuseline.analysis.image_box import BOX_BYTES, LEAST_ROWS
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 @dataclass(frozen=True)
 class Case:
     """A convolution of the relu of an image, padded with `value`; `first`: channels are outermost, `around`: relu
-    behind the pad."""
+    behind the pad, `fed`: the filter is no constant."""
 
     image: tuple[int, ...]
     window: tuple[int, ...]
@@ -47,6 +47,7 @@ class Case:
     around: bool = False
     element: Attribute = f32
     named: Sequence[int] = ()
+    fed: bool = False
 
     @property
     def out(self) -> list[int]:
@@ -62,7 +63,8 @@ class Case:
         pixels: list[Size] = [f"s{axis}" if axis in self.named else n for axis, n in enumerate(self.image)]
         out: list[Size] = [pixels[axis] if axis in self.named else n for axis, n in enumerate(self.out)]
         shape: list[Size] = [self.batch, ic, *pixels] if self.first else [self.batch, *pixels, ic]
-        p = Program(shape, (*self.window, ic, oc), (self.batch, *out, oc), constants=[1], element=self.element)
+        constants = [] if self.fed else [1]
+        p = Program(shape, (*self.window, ic, oc), (self.batch, *out, oc), constants=constants, element=self.element)
         maps = maps_of(rank, [self.stride] * rank, [self.dilation] * rank, first=self.first)
         x = p.relu(self._padded(p, p.x[0])) if self.around else self._padded(p, p.relu(p.x[0]))
         y = p.multiply_add(x, p.x[1], p.zeros(self.batch, *out, oc), maps, "p" * (rank + 2) + "r" * (rank + 1))
@@ -115,6 +117,34 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_an_image_that_is_computed(name: str):
     CASES[name].run(evaluated=prod(CASES[name].image) * CASES[name].channels[0] < 4000)
+
+
+FED = {
+    "all rows at once": Case((130,), (5,), (5, 20), pad=(2, 2), fed=True),
+    "images of 900 rows": Case((32, 32), (3, 3), (3, 32), batch=17, first=True, fed=True),
+    "lines of 40 pixels": Case((60, 40), (3, 3), (6, 9), batch=9, pad=(1, 1), fed=True),
+    "stride 2": Case((64, 64), (5, 5), (3, 8), stride=2, batch=16, pad=(2, 2), first=True, fed=True),
+    "64 bits": Case((30, 29), (3, 3), (3, 12), pad=(1, 1), batch=16, first=True, element=f64, fed=True),
+}
+
+
+@pytest.mark.parametrize("name", FED)
+def test_beside_a_filter_that_is_fed(name: str):
+    FED[name].run(evaluated=prod(FED[name].image) * FED[name].channels[0] * FED[name].batch < 4000)
+
+
+@pytest.mark.parametrize("element", [f32, f64])
+def test_columns_are_packed_for_many_rows_or_once(element: Attribute):
+    """A box of so few rows would have a filter that is fed packed again and again."""
+    for _ in range(8):
+        side, channels, batch = int(RNG.integers(20, 70)), int(RNG.integers(3, 65)), int(RNG.integers(1, 20))
+        p = Program((batch, side, side, channels), (3, 3, channels, 16), element=element)
+        out = p.zeros(batch, side - 2, side - 2, 16)
+        y = p.multiply_add(p.relu(p.x[0]), p.x[1], out, maps_of(2, [1, 1], [1, 1]), "pppprrr")
+        plan = plan_of(FAMILY, p.dispatch(y), machine())
+        assert isinstance(plan, ContractionPlan)
+        if plan.lhs_mode == "boxed":
+            assert plan.blocks.lines * (side - 2) >= LEAST_ROWS and plan.blocks.tiles == plan.tile_count
 
 
 @pytest.mark.parametrize("named", [(0,), (1,), (0, 1)])

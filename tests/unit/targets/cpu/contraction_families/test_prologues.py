@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -52,6 +53,20 @@ def test_channels_scaled_before_a_convolution_by_3x3():
     expected = convolve(np.pad(a * s, [(0, 0), (1, 1), (1, 1), (0, 0)]), w, (1, 1), (1, 1))
     y = p.multiply_add(x, p.x[2], p.zeros(1, 6, 7, 18), maps_of(2, (1, 1), (1, 1)), "pppprrr")
     check(CONVOLUTION, p, y, [a, s, w], expected, "boxed")
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_rows_of_several_loops_are_packed_as_they_lie(order: tuple[int, ...]):
+    """Whatever the order of the summed loops: the one that the operand lies along is the innermost."""
+    p = Program((23, 3, 5, 18), (3, 5, 18, 40))
+    at = [2 + order.index(axis) for axis in range(3)]
+    maps = [dims_map(5, [0, *at]), dims_map(5, [*at, 1]), dims_map(5, [0, 1])]
+    y = p.multiply_add(p.relu(p.x[0]), p.x[1], p.zeros(23, 40), maps, "pprrr")
+    a, w = random((23, 3, 5, 18), 1), random((3, 5, 18, 40), 2)
+    expected = np.maximum(a, 0).reshape(23, -1).astype(np.float64) @ w.reshape(-1, 40)
+    run = check(CONTRACTION, p, y, [a, w], expected, "packed")
+    assert isinstance(run.plan, ContractionPlan)
+    assert [loop for axis in run.plan.loops.reduction for loop in axis.loops] == at
 
 
 def rotated(p: Program, x: SSAValue, tables: tuple[SSAValue, SSAValue], heads: int, rows: int, size: int) -> SSAValue:

@@ -53,7 +53,7 @@ def choose_contraction_blocks(
         machine,
     )  # fmt: skip
     if loops.box is not None and modes[0] == "boxed":
-        blocks = _around_box(blocks, loops, loops.box, (tiles, tile), machine if asked is None else None)
+        blocks = _around_box(blocks, loops, loops.box, (tiles, tile), machine if asked is None else None, packs=modes[1] != "constant")
     if modes[0] == "packed":
         row_bytes = steps * lhs_size if cut is None else block_bytes(cut, loops, lhs_size)
         blocks = _within_scratch(blocks, tiles, tile, row_bytes)
@@ -71,16 +71,22 @@ def lhs_elements(loops: ContractionLoops, rows: int, steps: int, mode: LhsMode) 
 
 
 def _around_box(
-    blocks: Blocks, loops: ContractionLoops, box: ImageBox, cut: tuple[int, Tile], machine: Machine | None
+    blocks: Blocks,
+    loops: ContractionLoops,
+    box: ImageBox,
+    cut: tuple[int, Tile],
+    machine: Machine | None,
+    *,
+    packs: bool,
 ) -> Blocks:
     """Lines enough that few rows of the image are evaluated twice, as far as the box fits its scratch; `cut`: the tiles
-    of a line. Without a machine: no more lines."""
+    of a line. Without a machine: no more lines. `packs`: columns are packed for each block."""
     tiles, tile = cut
     extents = [estimated(extent) for extent in loops.run_extents]
     of_line, lines = blocks.tiles, blocks.lines
     if machine is not None:
         of_line = tiles if prod(extents[loop] for loop in box.rows[:-1]) >= LEAST_BLOCKS else blocks.tiles
-        lines = max(blocks.lines, _lines_of_box(loops, box, extents, machine)) if of_line >= tiles else 1
+        lines = max(blocks.lines, _lines_of_box(loops, box, extents, machine, packs=packs)) if of_line >= tiles else 1
     pixels = extents[box.rows[-1]] if box.rows else 1
     while lines > 1 and not box.fits(box.counts(lines, pixels)):
         lines -= 1
@@ -89,12 +95,14 @@ def _around_box(
     return Blocks(lines, shared_out(tiles, of_line), blocks.panels, blocks.columns_outer)
 
 
-def _lines_of_box(loops: ContractionLoops, box: ImageBox, extents: list[int], machine: Machine) -> int:
+def _lines_of_box(
+    loops: ContractionLoops, box: ImageBox, extents: list[int], machine: Machine, *, packs: bool
+) -> int:
     costs, image = machine.costs, loops.lhs.value
     made = producers_of(image, loops.view.members)
     element_ns = costs.packing_ns + costs.operation_ns * sum(operations(op) for op in made)
     elements = estimated(d.product(loops.view.shapes.dims(image)))
-    return choose_box_block(box, extents, elements, element_ns, root_ns(extents, costs)).lines
+    return choose_box_block(box, extents, elements, element_ns, root_ns(extents, costs), highest=packs).lines
 
 
 def _within_scratch(blocks: Blocks, of_line: int, tile: Tile, row_bytes: int) -> Blocks:

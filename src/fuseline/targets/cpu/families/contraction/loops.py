@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from xdsl.ir import BlockArgument, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fuseline.analysis.image_box import ImageBox, image_box
-from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
+from fuseline.analysis.image_box import ImageBox, image_box, packs_columns_seldom
+from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
 from fuseline.analysis.operand_access import LinearAccess, Segment
 from fuseline.analysis.structured import StructuredOp, multiply_add_operands
@@ -232,6 +232,8 @@ def _with_roles(
         )
     elif box is not None:
         reduction.sort(key=lambda axis: -box.stride(axis.inner, box.counts(1, 1)))
+    else:
+        reduction.sort(key=lambda axis: _last_place(lhs_map, axis.inner))
     return ContractionLoops(
         view, root, dtype, _elements(dtype, rhs), extents, Operand(lhs, lhs_map, plain_access(found)),
         Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows),
@@ -241,14 +243,20 @@ def _with_roles(
     )  # fmt: skip
 
 
+def _last_place(map_: AffineMap, loop: int) -> int:
+    """The last dimension of an operand that a loop goes along."""
+    return max((place for place, expr in enumerate(map_.results) if loop in dims_of(expr)), default=-1)
+
+
 def _box(
     view: DispatchView, root: StructuredOp, sides: tuple[int, int], filter_: Operand, extents: Sequence[Dim]
 ) -> ImageBox | None:
-    """The box of an image, where what is packed beside it is packed at compile time; `extents`: how far each loop runs
-    in the kernel."""
-    if not is_packable_constant(view, filter_):
-        return None
-    return image_box(root, sides[0], view.shapes, is_binding, extents)
+    """The box of an image, where what is packed beside it is packed at compile time, or of an image that is computed,
+    for few blocks; `extents`: how far each loop runs in the kernel."""
+    box = image_box(root, sides[0], view.shapes, is_binding, extents)
+    if box is None or is_packable_constant(view, filter_):
+        return box
+    return box if not is_binding(root.inputs[sides[0]]) and packs_columns_seldom(box, extents) else None
 
 
 def _elements(dtype: str, rhs: SSAValue) -> tuple[str, str]:

@@ -9,7 +9,7 @@ ways to read through producers keep that cheap, in this order:
                 pieces: likewise
     filtered    the image of a convolution by minimal filtering is evaluated tile by tile, where pixels are copied to be
                 transformed
-    boxed       the image of any other convolution is evaluated into scratch, once per block of lines (`image_box.py`)
+    boxed       that of any other convolution, and rows across memory, once per block of lines (`image_box.py`)
     packed      anything else is evaluated into scratch, once per block of rows or columns, and the register tiles read
                 the scratch
 
@@ -93,11 +93,10 @@ def prologue(
 
     Args:
         members: the producers to be read through; what they read is stored. Ops that cost nothing to repeat (reshapes,
-        fills, constants,
-            index arithmetic) are looked through whether they are in it or not.
+            fills, constants, index arithmetic) are looked through whether they are in it or not.
         shapes: of the function that holds them.
         costs: of the machine.
-        is_constant: whether a value is known at compile time.
+        is_constant: of a value, at compile time.
     """
     chain = list(producers_of(root.inputs[position], members))
     found = segments(
@@ -113,8 +112,8 @@ def prologue(
             return Prologue(None, reason="the operand is no side of the product")
         side = _of_product(root, position, found or (), shapes)
         if side is None:
-            others = [value for i, value in enumerate(root.inputs) if i != position]
-            side = _in_blocks(root, position, chain, shapes, costs, packs=not all(map(is_constant, others)))
+            packs = not all(is_constant(value) for i, value in enumerate(root.inputs) if i != position)
+            side = _in_blocks(root, position, chain, shapes, costs, packs=packs)
         return side or _packed(root, position, chain, shapes, costs.block_uses)
     if kind(root.op) in (Kind.DEPTHWISE, Kind.POOLING):
         return _of_window(root, position, found or (), shapes)
@@ -202,18 +201,17 @@ def _in_blocks(
     *,
     packs: bool,
 ) -> Prologue | None:
-    """Of an image beside a constant filter: evaluated tile by tile, or in boxes. `packs`: the filter is no constant, and
-    packed for each box, where those are few."""
+    """Of an image beside a constant filter: evaluated tile by tile, or in boxes. `packs`: the filter is no constant,
+    and packed for each box, where those are few."""
     members = set(chain)
     box = image_box(root, position, shapes, lambda value: _is_stored(value, members)) if not _reduces(chain) else None
     if box is None:
         return None
     extents = root.loops(shapes)
-    if packs:
-        seldom = packs_columns_seldom(box, extents)
-        return _boxed(root, position, chain, shapes, costs, box, highest=True) if seldom else None
-    if filtered_dims(root, extents, costs) is None:
-        return _boxed(root, position, chain, shapes, costs, box)
+    if packs and not packs_columns_seldom(box, extents):
+        return None
+    if packs or filtered_dims(root, extents, costs) is None:
+        return _boxed(root, position, chain, shapes, costs, box, highest=packs)
     often = tile_overlap([extents[loop] for loop in box.window if _slides(root, position, loop)])
     return Prologue("filtered", often, often, sum(operations(op) for op in chain))
 
@@ -265,8 +263,7 @@ def _reduces(chain: Sequence[Operation]) -> bool:
 
 
 def _reads_across_memory(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
-    """Whether rows lie along none of the loops of the reduction, which they are packed along, the one that they lie along
-    innermost: panels of columns are turned in registers, rows are not."""
+    """Whether rows lie along no loop of the reduction: panels of columns are turned in registers, rows are not."""
     if _runs_along_columns(root, position, shapes):
         return False
     extents, sizes = root.loops(shapes), shapes.dims(root.inputs[position])

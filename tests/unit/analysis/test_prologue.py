@@ -136,7 +136,7 @@ def test_a_block_of_64_bits_has_half_as_many_columns():
 def _straight_and_across(steps: int) -> tuple[Prologue, Prologue]:
     """Eight rows of exponentials that lie along the reduction, and across it."""
     product, sides = matmul("%q", "%b", 8, steps, 200), (f"8x{steps}", f"{steps}x8")
-    turned = product.replace("(i, j, l) -> (i, l)", "(i, j, l) -> (l, i)").replace(*(f"tensor<{n}" for n in sides))
+    turned = product.replace("(i, j, l) -> (i, l)", "(i, j, l) -> (l, i)").replace(sides[0] + "xf32", sides[1] + "xf32")
     straight, across = (
         judged(
             unary("%q", "%a", shape, EXP) + root,

@@ -53,7 +53,8 @@ def choose_contraction_blocks(
         machine,
     )  # fmt: skip
     if loops.box is not None and modes[0] == "boxed":
-        blocks = _around_box(blocks, loops, loops.box, (tiles, tile), machine if asked is None else None, packs=modes[1] != "constant")
+        chooser = machine if asked is None else None
+        blocks = _around_box(blocks, loops, loops.box, (tiles, tile), chooser, packs=modes[1] != "constant")
     if modes[0] == "packed":
         row_bytes = steps * lhs_size if cut is None else block_bytes(cut, loops, lhs_size)
         blocks = _within_scratch(blocks, tiles, tile, row_bytes)
@@ -95,9 +96,7 @@ def _around_box(
     return Blocks(lines, shared_out(tiles, of_line), blocks.panels, blocks.columns_outer)
 
 
-def _lines_of_box(
-    loops: ContractionLoops, box: ImageBox, extents: list[int], machine: Machine, *, packs: bool
-) -> int:
+def _lines_of_box(loops: ContractionLoops, box: ImageBox, extents: list[int], machine: Machine, *, packs: bool) -> int:
     costs, image = machine.costs, loops.lhs.value
     made = producers_of(image, loops.view.members)
     element_ns = costs.packing_ns + costs.operation_ns * sum(operations(op) for op in made)

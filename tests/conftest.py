@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +29,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The seed once more where something fails, since `-q` leaves out the header."""
     if terminalreporter.stats.keys() & {"failed", "error"}:
         terminalreporter.write_line(pytest_report_header())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of tests `sampled(n)` leave one n-th, which the session's seed draws; all of them where slow tests are asked for
+    as well, or the file or test by its name."""
+    by_name = any(not Path(config.invocation_params.dir, name.partition("::")[0]).is_dir() for name in config.args)
+    if by_name or "not slow" not in config.option.markexpr:
+        return
+    left_out = [item for item in items if _is_left_out(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("sampled")
+    return mark is not None and draws.generator(item.nodeid).integers(mark.args[0]) != 0
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,7 +13,7 @@ from tests.conformance.conformance_gaps import expected_kind
 from tests.conformance.node_cases import NodeCase, Target, interpreted, node_cases, on_the_cpu, run_case
 
 SHARES = 12
-SAMPLED = 4
+SAMPLED = 8
 """The default run takes every fourth test; `-m slow` takes all."""
 
 
@@ -40,7 +40,7 @@ def _run(names: list[str], target: Target = interpreted) -> None:
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_sampled_node_tests(share: int) -> None:
-    """A quarter of all node tests."""
+    """An eighth of all node tests."""
     _run(sorted(node_cases())[::SAMPLED][share::SHARES])
 
 

@@ -24,8 +24,8 @@ from .node_cases import NodeCase, node_cases
 
 Array = NDArray[Any]
 SHARES = 8
-SAMPLED = 40
-"""The default run takes every fortieth; `-m slow` takes all."""
+SAMPLED = 80
+"""The default run takes every eightieth; `-m slow` takes all."""
 TYPES = ("float16", "float", "double", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
 DTYPES: dict[str, str] = {
     f"tensor({name})": {"float": "float32", "double": "float64"}.get(name, name) for name in TYPES

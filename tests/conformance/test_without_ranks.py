@@ -18,7 +18,7 @@ from fuseline.interop import onnx_host
 from tests.conformance.conformance_gaps import expected_kind
 from tests.conformance.node_cases import NodeCase, Target, compare, interpreted, node_cases, on_the_cpu
 
-SHARES, SAMPLED = 8, 29
+SHARES, SAMPLED = 8, 61
 PACKAGES = ("onnxruntime", "onnx.reference")
 
 

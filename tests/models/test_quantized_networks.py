@@ -15,6 +15,8 @@ from tests.draws import RNG
 from tests.graphs.onnx_builder import Builder
 from tests.graphs.onnx_text import declared, onnx_model
 
+pytestmark = pytest.mark.sampled(2)
+
 SPREAD = 0.03
 """Scales are around this: 256 steps reach over what the networks compute."""
 

@@ -336,6 +336,35 @@ def test_row_28_symbolic_extents(before: list[Any], after: list[int], sizes: dic
     assert (program.stats["dispatches"], moves(program)) == (1, {}), missed(program)
 
 
+@pytest.mark.parametrize(
+    ("between", "behind", "strides"),
+    by_default(product(["", "Relu", "Tanh"], [False, True], [1, 2]), 3),
+)
+def test_row_28_rows_of_a_product_are_the_image_of_a_window(between: str, behind: bool, strides: int):
+    """An inverted bottleneck whose products know rows only: as many dispatches as over images, and no larger image is
+    stored."""
+    height, width, channels = int(RNG.integers(8, 30)), int(RNG.integers(8, 30)), int(RNG.choice([24, 48, 96]))
+    weights: dict[str, Any] = {
+        "w": _weights(16, channels),
+        "d": _weights(channels, 1, 3, 3),
+        "v": _weights(channels, 24),
+    }
+    pixels = [height, width], [height * width]
+    counts: list[int] = []
+    for rows in pixels:
+        shape = np.array([1, height, width, channels])
+        last = "z = Transpose<perm = [0, 2, 3, 1]>(y)  q = MatMul(z, v)" if behind else "q = Identity(y)"
+        text = f"""(float[{", ".join(map(str, rows))}, 16] x) => (q) {{
+            m = MatMul(x, w)  r = {between or "Identity"}(m)  i = Reshape(r, image)
+            t = Transpose<perm = [0, 3, 1, 2]>(i)
+            y = Conv<group = {channels}, strides = [{strides}, {strides}]>(t, d)  {last} }}"""
+        used = {name: value for name, value in weights.items() if name != "v" or behind}
+        program = compiled(onnx_model(text, {**used, "image": shape}))
+        counts.append(program.stats["dispatches"])
+        assert all("between" not in code for code, *_ in missed(program)), missed(program)
+    assert counts[0] == counts[1]
+
+
 ROOTS = ["Conv<pads = [1, 1, 1, 1]>(x, w)", "Conv<group = 8>(x, d)", "MaxPool<kernel_shape = [3, 3]>(x)"]
 
 

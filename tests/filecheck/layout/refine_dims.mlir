@@ -47,3 +47,60 @@ func.func @short_rows(%x: tensor<400x600xf32>, %b: tensor<600xf32>, %c: tensor<2
   } -> tensor<120000x2xf32>
   return %y : tensor<120000x2xf32>
 }
+
+// -----
+
+// A product whose rows a depthwise window reads as an image makes that image.
+// CHECK-LABEL: func.func @image_of_a_window
+// CHECK: [[X:%.*]] = tensor.expand_shape %x {{.*}} into tensor<12x12x16xf32>
+// CHECK: linalg.generic {{.*}} ins([[X]], %w : tensor<12x12x16xf32>, tensor<16x32xf32>)
+// CHECK-NOT: tensor<12x12x32xf32> into
+// CHECK: return
+func.func @image_of_a_window(%x: tensor<144x16xf32>, %w: tensor<16x32xf32>, %f: tensor<3x3x32xf32>) -> tensor<10x10x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<144x32xf32>
+  %i0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<144x32xf32>) -> tensor<144x32xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<144x16xf32>, tensor<16x32xf32>) outs(%i0 : tensor<144x32xf32>) -> tensor<144x32xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%m : tensor<144x32xf32>) outs(%e0 : tensor<144x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.maximumf %in, %zero : f32
+    linalg.yield %v : f32
+  } -> tensor<144x32xf32>
+  %image = tensor.expand_shape %r [[0, 1], [2]] output_shape [12, 12, 32] : tensor<144x32xf32> into tensor<12x12x32xf32>
+  %e1 = tensor.empty() : tensor<10x10x32xf32>
+  %i1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<10x10x32xf32>) -> tensor<10x10x32xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(h, w, c, k, l) -> (h + k, w + l, c)>, affine_map<(h, w, c, k, l) -> (k, l, c)>, affine_map<(h, w, c, k, l) -> (h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%image, %f : tensor<12x12x32xf32>, tensor<3x3x32xf32>) outs(%i1 : tensor<10x10x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<10x10x32xf32>
+  return %y : tensor<10x10x32xf32>
+}
+
+// -----
+
+// 130x130 pixels of 16 channels do not lie between the two: the product keeps its long rows.
+// CHECK-LABEL: func.func @large_image_of_a_window
+// CHECK: linalg.generic {{.*}} ins(%x, %w : tensor<16900x16xf32>, tensor<16x32xf32>)
+func.func @large_image_of_a_window(%x: tensor<16900x16xf32>, %w: tensor<16x32xf32>, %f: tensor<3x3x32xf32>) -> tensor<128x128x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<16900x32xf32>
+  %i0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<16900x32xf32>) -> tensor<16900x32xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<16900x16xf32>, tensor<16x32xf32>) outs(%i0 : tensor<16900x32xf32>) -> tensor<16900x32xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%m : tensor<16900x32xf32>) outs(%e0 : tensor<16900x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.maximumf %in, %zero : f32
+    linalg.yield %v : f32
+  } -> tensor<16900x32xf32>
+  %image = tensor.expand_shape %r [[0, 1], [2]] output_shape [130, 130, 32] : tensor<16900x32xf32> into tensor<130x130x32xf32>
+  %e1 = tensor.empty() : tensor<128x128x32xf32>
+  %i1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<128x128x32xf32>) -> tensor<128x128x32xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(h, w, c, k, l) -> (h + k, w + l, c)>, affine_map<(h, w, c, k, l) -> (k, l, c)>, affine_map<(h, w, c, k, l) -> (h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%image, %f : tensor<130x130x32xf32>, tensor<3x3x32xf32>) outs(%i1 : tensor<128x128x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<128x128x32xf32>
+  return %y : tensor<128x128x32xf32>
+}

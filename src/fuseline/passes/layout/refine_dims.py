@@ -6,10 +6,14 @@ Each operand of either side keeps telling its dimensions apart, so neither can t
 split at the cuts of either (`rewriting/common_refinement.py`), and the reshape between them is gone. A group norm with
 a scale per channel is such a pair: groups x (channels of a group, height, width) and channels x height x width.
 
+A product whose rows a depthwise window reads as an image makes that image:
+
+    x · w over (900, 144) ── reshape ──> window over (30, 30, 144)      =>      the product over (30, 30, 144)
+
 A reshape stays where no sizes fit both (4 x 6 and 3 x 8), where a window or a summed loop of a contraction would be
 split, where an op beyond would get a reshape that it has not, where two contractions are on its two sides (they never
-share a dispatch, and the reshape is a free view of a buffer), or where one side has long rows of many elements and the
-other rows too short for vectors.
+share a dispatch, and the reshape is a free view of a buffer), where an image is larger than what a product and a window
+may keep between them, or where one side has long rows of many elements and the other rows too short for vectors.
 """
 
 from __future__ import annotations
@@ -17,10 +21,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from fuseline.analysis.structured import StructuredOp
-from fuseline.ir.costs import assumed_size
-from fuseline.passes.layout.rewriting.kept_apart import reshapes_between
+from fuseline.analysis.structured import Kind, StructuredOp, kind
+from fuseline.ir.costs import LINE_BYTES, assumed_size
+from fuseline.passes.layout.rewriting.kept_apart import images_between, reshapes_between
 from fuseline.passes.layout.rewriting.loops import can_collapse
+from fuseline.passes.layout.rewriting.reshapes import ReshapeOp
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.splits_together import SplitsTogether
@@ -39,13 +44,24 @@ class RefineDimsPass(ScopedPass):
     name = "refine-dims"
 
     def rewrite(self, scope: Scope) -> None:
-        """Refine on both sides of each reshape, in order."""
+        """Refine on both sides of each reshape, in order; then what makes images."""
         scope.lift_sizes()
         scope.sweep()
         for reshape in reshapes_between(scope):
             together = SplitsTogether(scope, reshape.result)
             if together.granted and not _slows(scope, together):
                 together.apply()
+        for reshape in images_between(scope):
+            if _fits(scope, reshape):
+                together = SplitsTogether(scope, reshape.result)
+                if together.granted and any(kind(op) is Kind.CONTRACTION for op in together.splits):
+                    together.apply()
+
+
+def _fits(scope: Scope, image: ReshapeOp) -> bool:
+    """Whether some channels of an image, which come last, may lie between what makes it and the window over it."""
+    pixels = prod(map(assumed_size, scope.dims(image.result)[:-1]))
+    return pixels * LINE_BYTES <= scope.ctx.target.image_bytes_limit
 
 
 def _slows(scope: Scope, together: SplitsTogether) -> bool:

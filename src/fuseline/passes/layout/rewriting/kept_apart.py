@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import OpResult
+from xdsl.ir import OpResult, SSAValue
 
 from fuseline.analysis.structured import Kind, is_generic, kind
 from fuseline.ir.fast.direct import ops_of
@@ -26,8 +26,18 @@ def reshapes_between(scope: Scope) -> Iterator[ReshapeOp]:
             yield op
 
 
+def images_between(scope: Scope) -> Iterator[ReshapeOp]:
+    """Every reshape of what a generic makes that a depthwise window alone reads. Reshapes may vanish while they are
+    traversed."""
+    for op in ops_of(scope.block):
+        if is_reshape(op) and op.parent is not None and _is_computed(root_of(op.src)):
+            if all(kind(user) is Kind.DEPTHWISE for user in users_of(op.result)):
+                yield op
+
+
+def _is_computed(root: SSAValue) -> bool:
+    return not is_free(root) and type(root) is OpResult and is_generic(root.op)
+
+
 def _keeps_apart(op: ReshapeOp) -> bool:
-    root = root_of(op.src)
-    if is_free(root) or type(root) is not OpResult or not is_generic(root.op):
-        return False
-    return any(kind(user) not in _APART_ANYWAY for user in users_of(op.result))
+    return _is_computed(root_of(op.src)) and any(kind(user) not in _APART_ANYWAY for user in users_of(op.result))

@@ -1,9 +1,10 @@
-"""Einstein sums of one or two operands; a letter twice in one operand is its diagonal."""
+"""Einstein sums: two operands at a time; a letter twice in one operand is its diagonal."""
 
 from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from xdsl.ir import SSAValue
 
@@ -21,10 +22,27 @@ from fuseline.ir.dim import Dim
 
 @onnx_op("Einsum")
 def einsum(node: OnnxNode) -> Tensor:
-    """One or two operands."""
+    """Of more than two operands the pair whose product has the fewest axes first, until two are left."""
     terms, output = _parse(node.text("equation"), node.present())
     operands = [_diagonal(node, term, t) for term, t in zip(terms, node.present(), strict=True)]
     terms = ["".join(dict.fromkeys(term)) for term in terms]
+    while len(terms) > 2:
+        pair = min(combinations(range(len(terms)), 2), key=lambda pair: len(_kept(terms, pair, output)))
+        kept = _kept(terms, pair, output)
+        product = _sum(node, [terms[i] for i in pair], [operands[i] for i in pair], kept)
+        rest = [i for i in range(len(terms)) if i not in pair]
+        terms, operands = [kept, *(terms[i] for i in rest)], [product, *(operands[i] for i in rest)]
+    return _sum(node, terms, operands, output)
+
+
+def _kept(terms: Sequence[str], pair: Sequence[int], output: str) -> str:
+    """The letters of two terms that another term or the result has."""
+    others = "".join(term for i, term in enumerate(terms) if i not in pair) + output
+    return "".join(letter for letter in dict.fromkeys("".join(terms[i] for i in pair)) if letter in others)
+
+
+def _sum(node: OnnxNode, terms: Sequence[str], operands: Sequence[Tensor], output: str) -> Tensor:
+    """The sum of one operand, or of the product of two, over the letters that `output` does not have."""
     sizes: dict[str, Dim] = {}
     for term, t in zip(terms, operands, strict=True):
         for letter, size in zip(term, t.dims, strict=True):
@@ -79,7 +97,7 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[str], str]:
     equation = equation.replace(" ", "")
     left, _, right = equation.partition("->")
     terms = left.split(",")
-    if len(terms) > 2 or len(terms) != len(operands):
+    if len(terms) != len(operands):
         raise NoNativeLowering("einsum-form", equation)
     spare = [c for c in string.ascii_letters if c not in equation]
     longest = (

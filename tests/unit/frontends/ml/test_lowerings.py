@@ -92,6 +92,7 @@ def test_features_filled_in() -> None:
 def test_features_picked_and_put_side_by_side() -> None:
     _agree("ArrayFeatureExtractor", [X, np.array([[2, 0]])], {})
     _agree("ArrayFeatureExtractor", [normal(5), np.array([[4, 1, 1]])], {})
+    _agree("ArrayFeatureExtractor", [normal(1, 5), np.array([4, 1, 1])], {}, free=(1,))  # classes of a batch
     parts, widths = [X, normal(6, 2)], {"inputdimensions": [2, 4]}
     wanted = np.concatenate([X[:, :2], parts[1], np.zeros((6, 2), F32)], 1)
     _agree("FeatureVectorizer", parts, widths, wanted=[wanted])

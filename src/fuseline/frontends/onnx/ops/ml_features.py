@@ -127,9 +127,7 @@ def imputer(node: OnnxNode) -> Tensor:
 def array_feature_extractor(node: OnnxNode) -> Tensor:
     """The features with the numbers given, along the last axis."""
     x, picked = node[0], node[1]
-    count = 1
-    for size in picked.dims:
-        count *= static_size(size)
+    count = product(picked.dims)
     flat = reshape(node, picked, (count,))
     dims = (*x.dims[:-1], count) if x.rank > 1 else (1, count)
 

@@ -23,6 +23,8 @@ INDEX_LIMIT = 1000
 vocabularies allow."""
 
 _FOLLOWED = frozenset({"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Transpose", "Flatten"})
+_ALIKE = frozenset({"Cast", "DequantizeLinear", "Identity", "QuantizeLinear"})
+"""Operators whose result has the extents of their first input."""
 
 
 class Input(Protocol):
@@ -95,6 +97,9 @@ def _stated_ranges(
 def _gather_limits(graph: onnx.GraphProto) -> dict[str, int]:
     """For each tensor that reaches a Gather as indices, the smallest dimension it is looked up in."""
     extents = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type in _ALIKE and node.input[0] in extents:
+            extents[node.output[0]] = extents[node.input[0]]
     limits: dict[str, int] = {}
     for node in reversed(graph.node):
         if node.op_type == "Gather" and node.input[0] in extents:

@@ -66,6 +66,13 @@ def test_indices_stay_below_the_table_they_are_looked_up_in(between: list[str]):
     assert _one("ids", "int64", 400, hints=hints_of(model)).max() == 4
 
 
+def test_a_table_may_be_stored_as_integers():
+    nodes = "t = DequantizeLinear(table, scale)  u = Identity(t)  y = Gather(u, ids)"
+    text = f"(int64[9] ids) => (y) {{ {nodes} }}"
+    model = onnx_model(text, table=np.zeros((7, 5), np.int8), scale=np.array(0.5, np.float32))
+    assert hints_of(model).ranges["ids"] == (0, 7)
+
+
 def test_metadata_overrides():
     model = onnx_model("() => () {}")
     oh.set_model_props(

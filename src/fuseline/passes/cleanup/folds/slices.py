@@ -12,6 +12,7 @@ from fuseline.ir.build import shape_of
 from fuseline.passes.cleanup.folds.adjacent_slices import fold_adjacent_slices
 from fuseline.passes.cleanup.folds.dims import asked, size_value
 from fuseline.passes.cleanup.folds.inserted_slices import fold_covering_inserts, fold_insert_into_fill
+from fuseline.passes.cleanup.folds.known_places import fold_known_places
 from fuseline.passes.cleanup.folds.transposing_slices import fold_transposing_slices
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -24,27 +25,20 @@ def _static(values: Sequence[int]) -> bool:
     return DYNAMIC_INDEX not in values
 
 
-def _covers(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, shape: Sequence[int]) -> bool:
-    """Whether the slice is all of a static tensor of `shape`."""
-    sizes = op.static_sizes.get_values()
-    zeros = not any(op.static_offsets.get_values())
-    return _static(shape) and tuple(sizes) == tuple(shape) and zeros and set(op.static_strides.get_values()) <= {1}
-
-
 def fold_whole_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
     """A slice that is the whole tensor."""
-    if op.source.type != op.result.type or not _takes_all(op):
+    if op.source.type != op.result.type or not _reaches_all(op, op.source):
         return False
     work.replace(op, [], [op.source])
     return True
 
 
-def _takes_all(op: tensor.ExtractSliceOp) -> bool:
-    """Whether the slice, of its source's type, starts at zero and ends where the source does, in unknown sizes too."""
-    if any(op.static_offsets.get_values()) or set(op.static_strides.get_values()) != {1}:
+def _reaches_all(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue) -> bool:
+    """Whether the slice, of the type of `whole`, starts at zero and ends where `whole` does, in unknown sizes too."""
+    if any(op.static_offsets.get_values()) or not set(op.static_strides.get_values()) <= {1}:
         return False
     unknown = [axis for axis, size in enumerate(op.static_sizes.get_values()) if size == DYNAMIC_INDEX]
-    return all(asked(size) == size_value(op.source, axis) for axis, size in zip(unknown, op.sizes, strict=True))
+    return all(asked(size) == size_value(whole, axis) for axis, size in zip(unknown, op.sizes, strict=True))
 
 
 def fold_extract_of_extract(op: tensor.ExtractSliceOp, work: Worklist) -> bool:
@@ -97,8 +91,8 @@ def _operand_at(concat: tensor.ConcatOp, axis: int, first: int, last: int) -> tu
 
 
 def fold_whole_insert(op: tensor.InsertSliceOp, work: Worklist) -> bool:
-    """A slice that replaces the whole destination."""
-    if op.source.type != op.dest.type or not _covers(op, shape_of(op.dest)):
+    """A slice that replaces the whole destination, of unknown sizes too."""
+    if op.source.type != op.dest.type or not _reaches_all(op, op.dest):
         return False
     work.replace(op, [], [op.source])
     return True
@@ -154,8 +148,8 @@ def fold_cast(op: tensor.CastOp, work: Worklist) -> bool:
     return True
 
 
-EXTRACT: tuple[Fold, ...] = (fold_whole_extract, fold_extract_of_extract, fold_extract_of_concat)
-INSERT: tuple[Fold, ...] = (fold_whole_insert, fold_covering_inserts, fold_insert_into_fill)
+EXTRACT: tuple[Fold, ...] = (fold_known_places, fold_whole_extract, fold_extract_of_extract, fold_extract_of_concat)
+INSERT: tuple[Fold, ...] = (fold_known_places, fold_whole_insert, fold_covering_inserts, fold_insert_into_fill)
 PAD: tuple[Fold, ...] = (fold_empty_pad,)
 CONCAT: tuple[Fold, ...] = (fold_concat, fold_adjacent_slices, fold_transposing_slices)
 CAST: tuple[Fold, ...] = (fold_cast,)

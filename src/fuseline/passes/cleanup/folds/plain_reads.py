@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.structured_op import input_count, iterators_in
@@ -26,6 +26,7 @@ from fuseline.ir.build import dims_map, element_of, shape_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_generic
 from fuseline.ir.fast.direct import body_of, erase, operands_of, ops_of, replace_uses
+from fuseline.passes.cleanup.folds.scalars import constant_value
 from fuseline.passes.cleanup.folds.worklist import Worklist
 
 Generic = linalg.ops.GenericOp
@@ -74,9 +75,8 @@ def _place_of(index: SSAValue) -> Place | None:
     loop = loop_of(index)
     if loop is not None:
         return loop, 0
-    maker = index.op if isinstance(index, OpResult) else None
-    known = isinstance(maker, arith.ConstantOp) and isinstance(maker.value, IntegerAttr)
-    return (None, maker.value.value.data) if known and maker.value.value.data >= 0 else None
+    number = constant_value(index)
+    return (None, int(number)) if number is not None and number >= 0 else None
 
 
 def _with_operand(

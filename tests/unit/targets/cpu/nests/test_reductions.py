@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
 from fuseline.ir.build import element_of
 from fuseline.ir.element_types import numpy_dtype
 from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.kernel_ir.types import Loop
 
 from .generics import empty, fill, function, generic, tensor
 from .texts import build, check, parse
@@ -211,6 +215,36 @@ def layernorm(rows: int, width: int) -> str:
 @pytest.mark.parametrize(("rows", "width"), [(1, 1), (3, 5), (7, 96), (2, 1000)])
 def test_layernorm(rows: int, width: int) -> None:
     check(layernorm(rows, width), family="rows" if width > 1 else "", bits=15)
+
+
+def test_a_sum_over_normed_rows_makes_each_statistic_once() -> None:
+    """One workgroup runs over all rows: what a row is divided by is made per row, not per element of it."""
+    x, r, t = tensor((5, 40)), tensor((5,)), tensor((40,))
+    squares = "%q = arith.mulf %i0, %i0 : f32\n%p = arith.addf %q, %o0 : f32"
+    lines = [
+        empty("e", (5, 40)),
+        fill("z", "0.0", (5,)),
+        fill("w", "0.0", (40,)),
+        generic("%s", [("%x", x)], [("%z", r)], ["d0, d1", "d0"], "pr", squares, [("%p", "f32")]),
+        generic(
+            "%m", [("%x", x), ("%s", r)], [("%z", r)], ["d0, d1", "d0", "d0"], "pr",
+            "%q = arith.divf %i0, %i1 : f32\n%p = arith.addf %q, %o0 : f32", [("%p", "f32")],
+        ),
+        generic(
+            "%y", [("%x", x), ("%s", r), ("%m", r)], [("%e", x)], ["d0, d1", "d0", "d0", "d0, d1"], "pp",
+            "%q = arith.divf %i0, %i1 : f32\n%p = arith.addf %q, %i2 : f32", [("%p", "f32")],
+        ),
+        generic("%c", [("%y", x)], [("%w", t)], ["d0, d1", "d1"], "rp", "%p = arith.addf %i0, %o0 : f32",
+                [("%p", "f32")]),
+    ]  # fmt: skip
+    text = function([("x", (5, 40), "f32")], [], "\n".join(lines), [("%c", t)])
+    assert _depth(build(parse(text), machine()).kernel.body.ops) == 3  # workgroups, rows, elements
+    check(text)
+
+
+def _depth(ops: Sequence[Any]) -> int:
+    """How deep loops are nested."""
+    return max((1 + _depth(op.body.ops) for op in ops if isinstance(op, Loop)), default=0)
 
 
 def test_norm_over_columns() -> None:

@@ -146,8 +146,9 @@ class GroupEmitter:
         self, stage: Stage, value: SSAValue, index: Sequence[AnyIndex], result: Value, active: Operand | None
     ) -> None:
         """Keep a value just made, and let the rest of the group (or, where nothing varies inside, of the workgroup)
-        have it at once."""
-        if not self.workgroup.inside(value):
+        have it at once. Where the lanes run along what is reduced, the rest of the group asks at this point only, by
+        any number of lanes."""
+        if not self.workgroup.inside(value) or self.group.lane_reduction is not None:
             self.e.known[value] = lambda *_, r=result: r
         self.kernel.remember(point_key(value, index, result.type.lanes, active), result)
         self.workgroup.keep(value, index, result, active, stage.destinations.get(value, []))

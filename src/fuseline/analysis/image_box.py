@@ -22,6 +22,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.narrow_products import multiplies_narrow
+from fuseline.analysis.packings import BLOCK_FLOPS, MOST_BLOCKS
 from fuseline.analysis.segment_boundaries import stored_strides
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.source_paths import coordinates_of
@@ -41,6 +42,9 @@ LEAST_BLOCKS = 16
 LEAST_ROWS = 512
 """Rows of a block beside columns that the run packs, anew for each block: with fewer, packing would take a share of the
 arithmetic that counts. One block packs them once, as any kernel does."""
+
+VECTOR = LINE_BYTES // 4
+"""Columns of f32 that are computed together, whether they are wanted or not."""
 
 LONG_RUN_LINES = 4
 """Cache lines of a run from which on it begins with one."""
@@ -241,14 +245,21 @@ class BoxBlock:
 
 
 def choose_box_block(
-    box: ImageBox, extents: Sequence[int], elements: int, element_ns: float, root_ns: float, *, highest: bool = False
+    box: ImageBox,
+    extents: Sequence[int],
+    elements: int,
+    element_ns: float,
+    root_ns: float,
+    *,
+    highest: bool = False,
+    least: int = 1,
 ) -> BoxBlock:
     """The lowest block whose rows are not evaluated again for too long; else the highest that there may be.
 
     Args:
         extents: of the root's loops, assumed where they are not known. elements: of the image. element_ns: to evaluate
         one. root_ns: the convolution's arithmetic. highest: always the highest, where columns are packed for each
-        block.
+        block. least: lines of a block in any case, as far as they fit.
     """
     lines, pixels = ((1, 1, *(extents[loop] for loop in box.rows[-2:])))[-2:]
     outer = prod(extents[loop] for loop in box.rows[:-2])
@@ -256,9 +267,8 @@ def choose_box_block(
     found = _block(box, (lines, pixels), (1, room), outer)
     for high in range(2, lines + 1) if room == pixels else ():
         again = (found.evaluated - elements) * element_ns
-        if (again <= EVALUATION_SHARE * root_ns and not highest) or not box.fits(box.counts(high, pixels)):
-            break
-        if -(-lines // high) * outer < LEAST_BLOCKS:
+        enough = (again <= EVALUATION_SHARE * root_ns and not highest) or -(-lines // high) * outer < LEAST_BLOCKS
+        if (enough and high > least) or not box.fits(box.counts(high, pixels)):
             break
         found = _block(box, (lines, pixels), (high, pixels), outer)
     return found
@@ -272,6 +282,20 @@ def packs_columns_seldom(box: ImageBox, extents: Sequence[Dim]) -> bool:
     block = choose_box_block(box, known, 1, 0.0, 0.0, highest=True)
     rows = prod(known[loop] for loop in box.rows)
     return block.lines * block.pixels >= min(LEAST_ROWS, rows)
+
+
+def blocks_of(box: ImageBox, extents: Sequence[int]) -> int:
+    """How many blocks a convolution over `extents` is divided into, none with less than `BLOCK_FLOPS`; columns count in
+    whole vectors."""
+    rows, steps = (prod(extents[loop] for loop in loops) for loops in (box.rows, box.window))
+    columns = prod(extents) // max(1, rows * steps)
+    return min(MOST_BLOCKS, max(1, 2 * rows * steps * -(-columns // VECTOR) * VECTOR // BLOCK_FLOPS))
+
+
+def lines_of_block(box: ImageBox, extents: Sequence[int]) -> int:
+    """Lines that each of `blocks_of` has."""
+    lines, outer = prod(extents[loop] for loop in box.rows[-2:-1]), prod(extents[loop] for loop in box.rows[:-2])
+    return -(-lines // min(lines, -(-blocks_of(box, extents) // outer)))
 
 
 def _block(box: ImageBox, whole: tuple[int, int], size: tuple[int, int], outer: int) -> BoxBlock:

@@ -16,6 +16,10 @@ from fuseline.ir.dim import Dim, product
 MOST_BLOCKS = 64
 """Blocks of rows or columns that a launch is divided into, at most: more balance no better."""
 
+BLOCK_FLOPS = 400_000
+"""The least arithmetic of such a block, about 4 us of one core: far above the cost of decoding its place in the
+grid."""
+
 PACKED_STEPS = 28 << 10
 """Elements of a block that is packed beside the other one: rows or columns times reduction steps."""
 

@@ -14,9 +14,9 @@ ways to read through producers keep that cheap, in this order:
                 the scratch
 
 A block spans `block_uses` rows or columns of the other operand where there are as many (a figure of the machine), so
-each evaluation is paid for by as many multiply-adds; more where there would be more than `MOST_BLOCKS`, since a launch
-has no more workgroups than that; fewer where the other operand is packed, too, and so many do not fit beside it. What
-overlapping windows share is evaluated once per window position.
+each evaluation is paid for by as many multiply-adds; more where there would be more than `MOST_BLOCKS`, or less than
+`BLOCK_FLOPS` in a block of lines, since a launch has no more workgroups than that; fewer where the other operand is
+packed, too, and so many do not fit beside it. What overlapping windows share is evaluated once per window position.
 """
 
 from __future__ import annotations
@@ -33,11 +33,19 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.cost import operations
 from fuseline.analysis.filtered_convolutions import filtered_dims, tile_overlap
-from fuseline.analysis.image_box import ImageBox, choose_box_block, image_box, packs_columns_seldom, root_ns
+from fuseline.analysis.image_box import (
+    ImageBox,
+    blocks_of,
+    choose_box_block,
+    image_box,
+    lines_of_block,
+    packs_columns_seldom,
+    root_ns,
+)
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
-from fuseline.analysis.packings import MOST_BLOCKS, block_of, block_steps, extent_of, packings
+from fuseline.analysis.packings import block_of, block_steps, extent_of, packings
 from fuseline.analysis.pixel_lines import runs_along_lines
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands
@@ -234,10 +242,11 @@ def _boxed(
     extents, total = [assumed_size(extent) for extent in root.loops(shapes)], sum(operations(op) for op in chain)
     elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
     element_ns = costs.packing_ns + total * costs.operation_ns
-    block = choose_box_block(box, extents, elements, element_ns, root_ns(extents, costs), highest=highest)
+    least, whole_ns = lines_of_block(box, extents), root_ns(extents, costs)
+    block = choose_box_block(box, extents, elements, element_ns, whole_ns, highest=highest, least=least)
     columns = extent_of(root, used_dims(root.output_maps[0]) - used_dims(root.input_maps[position]), shapes)
     lines = max(1, prod(extents[loop] for loop in box.rows[:-1]))
-    groups = min(-(-assumed_size(columns) // block_of(root, costs.block_uses)), -(-MOST_BLOCKS // lines))
+    groups = min(-(-assumed_size(columns) // block_of(root, costs.block_uses)), -(-blocks_of(box, extents) // lines))
     often = max(1.0, block.evaluated * groups / elements)
     return Prologue("boxed", often, often, total)
 

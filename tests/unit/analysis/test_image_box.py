@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from xdsl.dialects import arith
@@ -13,10 +15,13 @@ from fuseline.analysis.image_box import (
     LEAST_BLOCKS,
     LEAST_ROWS,
     ImageBox,
+    blocks_of,
     choose_box_block,
     image_box,
+    lines_of_block,
     packs_columns_seldom,
 )
+from fuseline.analysis.packings import BLOCK_FLOPS, MOST_BLOCKS
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.view import DispatchView
@@ -142,6 +147,33 @@ def test_blocks_are_as_high_as_makes_evaluation_cheap(image: tuple[int, int], wi
     if block.lines > 1:
         lower = choose_box_block(box, extents, elements, element_ns / 10, root)
         assert lower.lines <= block.lines
+
+
+@pytest.mark.parametrize("image", [(224, 224), (40, 300), (34, 34), (9, 11)])
+@pytest.mark.parametrize("window", [1, 3, 5])
+def test_a_block_has_the_least_arithmetic_of_one(image: tuple[int, int], window: int):
+    """There are no more blocks than that allows, and no more than a launch has."""
+    for channels in (1, 3, 40):
+        box, view = box_of(image, (window, window), 1, 1, channels=channels)
+        if box is None or view.root_view is None:
+            continue
+        extents = [n for n in view.root_view.loops(view.shapes) if isinstance(n, int)]
+        blocks, flops = blocks_of(box, extents), 2 * math.prod(extents)
+        assert 1 <= blocks <= MOST_BLOCKS and (blocks == 1 or flops / blocks >= BLOCK_FLOPS)
+        lines, images = extents[box.rows[-2]], 2
+        high = lines_of_block(box, extents)
+        assert high == lines or -(-lines // high) * images <= max(blocks, images) + images
+        block = choose_box_block(box, extents, 1, 0.0, 1.0, least=high)
+        assert block.lines == high or not box.fits(box.counts(block.lines + 1, block.pixels))
+
+
+def test_columns_count_in_whole_vectors():
+    """9 columns take as long as 16 do."""
+    box, view = box_of((66, 66), (3, 3), 1, 1)
+    assert box is not None and view.root_view is not None
+    extents = [n for n in view.root_view.loops(view.shapes) if isinstance(n, int)]
+    narrow = [9 if n == 16 else n for n in extents]
+    assert blocks_of(box, narrow) == blocks_of(box, extents) > 1
 
 
 @pytest.mark.parametrize("image", [(224, 224), (40, 300), (600, 24), (20, 20)])

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 
+from fuseline.analysis.packings import BLOCK_FLOPS, MOST_BLOCKS
 from fuseline.ir.costs import ASSUMED_SIZE, LINE_BYTES
 from fuseline.targets.cpu.isa.core_rates import (
     FMA_LATENCY,
@@ -20,9 +21,6 @@ from fuseline.targets.cpu.isa.core_rates import (
     SHARED_CACHE_BYTES,
 )
 from fuseline.targets.cpu.isa.description import Machine
-
-WORKGROUP_FLOPS = 400_000
-"""The least work of a workgroup, about 4 us of one core: far above the cost of decoding its place in the grid."""
 
 FLOPS_PER_BYTE = 2
 """Multiply-adds a core does in the time it takes to read a byte from the last-level cache: what a product of one row is
@@ -57,9 +55,6 @@ tile."""
 TILES_PER_PANEL = 8
 """Rows are blocked for the second-level cache in no smaller groups: reading panels anew for each would cost more
 (128x768x3072: 90 % of peak in groups of 4 tiles, 94 % in one of 22)."""
-
-MAX_WORKGROUPS = 64
-"""More groups than this do not balance better on the machines in view and cost locality."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +253,7 @@ def choose_blocks(work: BlockedWork, machine: Machine) -> Blocks:
     read once."""
     p = work
     total = max(p.outer * p.lines * p.tiles * p.panels * p.tile_flops, FLOPS_PER_BYTE * (p.lhs_bytes + p.rhs_bytes))
-    wanted = 1 if p.serial else -(-min(MAX_WORKGROUPS, max(1, total // WORKGROUP_FLOPS)) // p.outer)
+    wanted = 1 if p.serial else -(-min(MOST_BLOCKS, max(1, total // BLOCK_FLOPS)) // p.outer)
     columns_outer = p.panels > 1 and (p.repacks_rhs or (p.rhs_bytes > p.lhs_bytes and not p.repacks_lhs))
     line_tiles = p.lines * p.tiles
     cache_groups = _cache_groups(p, line_tiles, machine) if p.panels > 1 and not p.repacks_rhs else 1

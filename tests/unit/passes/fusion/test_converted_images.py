@@ -65,6 +65,27 @@ NETS = {
 }
 
 
+SMALL = {"digits": (Net(5, 1, 2, channels=1, filters=8), 28), "one block": (Net(3, 1, 1, filters=16), 20)}
+SMALL |= {"few blocks": (Net(3, 1, 1, filters=24), 33), "steps": (Net(7, 2, 3, filters=16), 24)}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_image_is_quantised_in_the_dispatch_of_its_convolution(name: str):
+    """It has few blocks, so that hardly a line is rounded twice."""
+    net, size = SMALL[name]
+    scale, filters = np.float32(0.05), RNG.integers(-9, 9, (net.filters, net.channels, net.window, net.window))
+    steps = f"strides=[{net.stride}, {net.stride}], pads=[{net.pads}, {net.pads}, {net.pads}, {net.pads}]"
+    text = f"""(float[1, {net.channels}, {size}, {size}] x) => (y) {{
+        q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)  f = DequantizeLinear(w, s)
+        c = Conv<{steps}>(d, f)  y = Relu(c) }}"""
+    model = onnx_model(text, {"s": scale, "z": np.uint8(128), "w": filters.astype(np.int8)}, opset=19)
+    x = RNG.standard_normal((1, net.channels, size, size)).astype(np.float32)
+    program = fuseline.compile(model, threads=int(RNG.integers(1, 3)))
+    (wanted,) = fuseline.compile(model, target="interpreter").run({"x": x}).values()
+    assert_close(program.run({"x": x})["y"], wanted, bits=20)
+    assert program.stats["dispatches"] == 1
+
+
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", NETS)
 def test_a_model_in_halves_has_as_many_dispatches(name: str, dtype: Any):

@@ -62,9 +62,14 @@ def operations(op: Operation) -> int:
 
 
 def _weight(op: Operation) -> int:
-    if op.name.startswith("tensor.") or op.name in ("linalg.index", "arith.index_cast"):
+    if not is_operation(op):
         return 0
     return TRANSCENDENTAL_OPS if is_function(op) else 1
+
+
+def is_operation(op: Operation) -> bool:
+    """Whether a scalar op computes, rather than reads or says where."""
+    return not op.name.startswith("tensor.") and op.name not in ("linalg.index", "arith.index_cast")
 
 
 def is_function(op: Operation) -> bool:

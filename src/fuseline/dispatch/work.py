@@ -22,6 +22,7 @@ from fuseline.analysis.idioms import idiom_of
 from fuseline.analysis.indexing_maps import dims_of, used_dims
 from fuseline.analysis.structured import Kind, StructuredOp, body_ops, captured_tensors, is_generic, kind
 from fuseline.analysis.walks import Scatter
+from fuseline.dispatch.chains import chain_of
 from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.costs import assumed_size
@@ -70,13 +71,15 @@ def as_made(
 
 @dataclass
 class _Count:
-    """Work by kind so far. `reads`: the most bytes that are read of an argument where that is not all of it."""
+    """Work by kind so far. `reads`: the most bytes that are read of an argument where that is not all of it; `chains`:
+    the operations behind what elementwise members make."""
 
     view: DispatchView
     target: TargetDescription
     found: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
     vectors: float = 0.0
     reads: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    chains: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def add(self, op: Operation) -> None:
         """Count one member."""
@@ -138,6 +141,9 @@ class _Count:
         self.found["points"] += points
         self.found["functions"] += points * functions
         self.found["operations"] += points * (operations(op.op) - TRANSCENDENTAL_OPS * functions)
+        followed, behind = chain_of(op.op, self.chains)
+        self.found["followed"] += points * followed
+        self.chains.update(zip(op.op.results, behind, strict=True))
         if any(isinstance(inner, tensor.ExtractOp) for inner in body_ops(op.op)):
             self.found["gathered"] += points
             for value in captured_tensors(op.op):

@@ -32,18 +32,19 @@ class WorkCosts:
 
     Attributes:
         product: an operation of a contraction or a convolution on floats (a multiply-add is two), its columns counted
-        in whole vectors. product_int: the same on integers. filtered: of a convolution
-        that is made by minimal filtering (Winograd), counted as if it were direct and all tiles were of 4x4 outputs and
-        a window of 3x3. transformed: an element of a tile that it transforms. depthwise: of a depthwise
-        convolution. pooled: an element of a window that is not multiplied. reduced: an operation of any other
-        reduction, scan, scatter or sort. operations: one of elementwise ops that a vector unit has; functions: an exp,
-        tanh, erf or the like. points: an element that an elementwise op makes. moved: an element of a pad, slice,
-        concat or transpose. gathered: an element that is read, or combined by a scatter, where an index says.
-        constant_bytes: of constants that are read; bytes: of what else is read or written. constant_far, far: those of
-        them that a core's own caches do not hold, beyond that. vector_bytes: of the constants that a product multiplies
-        few rows with, per row; vector_far: those of them beyond a core's own caches. panels: bytes of columns that the
-        register tiles of a product read, each tile all of its panel. again: bytes of rows that it reads again for a
-        further panel of columns, and that a core's own caches did not keep.
+        in whole vectors. product_int: the same on integers. filtered: of a convolution that is made by minimal
+        filtering (Winograd), counted as if it were direct and all tiles were of 4x4 outputs and a window of 3x3.
+        transformed: an element of a tile that it transforms. depthwise: of a depthwise convolution. pooled: an element
+        of a window that is not multiplied. reduced: an operation of any other reduction, scan, scatter or sort.
+        operations: one of elementwise ops that a vector unit has; functions: an exp, tanh, erf or the like. followed:
+        an operation of elementwise ops, once for each one before it in its chain (`dispatch/chains.py`). points: an
+        element that an elementwise op makes. moved: an element of a pad, slice, concat or transpose. gathered: an
+        element that is read, or combined by a scatter, where an index says. constant_bytes: of constants that are read;
+        bytes: of what else is read or written. constant_far, far: those of them that a core's own caches do not hold,
+        beyond that. vector_bytes: of the constants that a product multiplies few rows with, per row; vector_far: those
+        of them beyond a core's own caches. panels: bytes of columns that the register tiles of a product read, each
+        tile all of its panel. again: bytes of rows that it reads again for a further panel of columns, and that a
+        core's own caches did not keep.
     """
 
     launch: float = 53.5
@@ -57,6 +58,7 @@ class WorkCosts:
     reduced: float = 0.0304
     operations: float = 0.0189
     functions: float = 0.309
+    followed: float = 0.001
     points: float = 0.0284
     moved: float = 0.124
     gathered: float = 1.39

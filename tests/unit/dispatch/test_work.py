@@ -7,6 +7,8 @@ import onnx
 import pytest
 
 import fuseline
+from fuseline.analysis.cost import TRANSCENDENTAL_OPS
+from fuseline.dispatch.chains import DIVISION
 from fuseline.dispatch.work import as_made
 from fuseline.ir.costs import ASSUMED_COSTS, ASSUMED_SIZE
 from fuseline.ir.work_costs import KINDS, predicted_ns
@@ -160,3 +162,32 @@ def test_products_in_blocks_count_as_often_as_blocks_run():
     found = _dispatches(model, "cpu")
     expected = sum(dispatch.work["product"] for dispatch in _dispatches(model))
     assert expected < sum(dispatch.work["product"] for dispatch in found) < 2 * expected
+
+
+def test_an_operation_counts_for_each_one_before_it_in_its_chain_whichever_op_has_it():
+    def followed(body: str) -> float:
+        return _work(f"(float[6, 32] x, float[6, 32] z) => (float[6, 32] y) {{ {body} }}").get("followed", 0) / 192
+
+    assert followed("y = Add(x, z)") == 0
+    assert followed("t = Add(x, z)  u = Mul(t, z)  v = Max(u, x)  y = Sub(v, z)") == 1 + 2 + 3
+    assert followed("t = Add(x, z)  u = Mul(x, z)  y = Max(t, u)") == 1  # two that do not wait for each other
+    assert followed("t = Div(x, z)  y = Add(t, z)") == DIVISION
+    assert followed("t = Exp(x)  y = Add(t, z)") == TRANSCENDENTAL_OPS
+
+
+def test_a_chain_begins_anew_behind_a_product():
+    body = "t = MatMul(x, w)  u = Mul(t, z)  y = Add(u, z)"
+    text = f"(float[6, 16] x, float[6, 32] z) => (float[6, 32] y) {{ {body} }}"
+    assert _work(text, w=_normal(16, 32))["followed"] == 6 * 32
+
+
+def _integer_product(rows: int, steps: int, target: str) -> float:
+    text = f"(int8[{rows}, {steps}] x) => (int32[{rows}, 64] y) {{ y = MatMulInteger(x, w) }}"
+    return _work(text, target, w=RNG.integers(-90, 90, (steps, 64)).astype(np.int8))["product_int"]
+
+
+def test_integers_on_their_own_take_as_long_as_pairs_and_tiles_widen_their_columns():
+    few, many = (_integer_product(rows, 512, "cpu") / _integer_product(rows, 512, "null") for rows in (2, 52))
+    assert 1.2 < few < 1.4 and 1 < many < few - 0.05  # 2 rows: an instruction of five
+    odd = _integer_product(52, 3, "cpu") / _integer_product(52, 4, "cpu")
+    assert odd == pytest.approx(1, rel=0.01)

@@ -14,8 +14,8 @@ from fuseline.errors import FuselineError
 from fuseline.ir.work_costs import KINDS
 from fuseline.runtime.files import write_bytes
 
-RECORD_VERSION = 3
-"""Raised when kinds of work change meaning: before, steps of windows in the padding counted, and no panels."""
+RECORD_VERSION = 4
+"""Raised when kinds of work change meaning: before, chains of operations and columns that are widened did not count."""
 
 
 class DispatchSample(msgspec.Struct, frozen=True, kw_only=True):

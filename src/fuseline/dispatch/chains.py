@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects import arith, linalg, math
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.cost import TRANSCENDENTAL_OPS, is_function, is_operation
 from fuseline.analysis.stored_integers import constant_of

@@ -47,29 +47,29 @@ class WorkCosts:
         core's own caches did not keep.
     """
 
-    launch: float = 53.5
+    launch: float = 61.2
     barrier: float = 300.0
-    product: float = 0.00931
-    product_int: float = 0.00785
-    filtered: float = 0.00285
-    transformed: float = 0.0149
-    depthwise: float = 0.00705
-    pooled: float = 0.0292
-    reduced: float = 0.0304
-    operations: float = 0.0189
-    functions: float = 0.309
-    followed: float = 0.001
-    points: float = 0.0284
-    moved: float = 0.124
-    gathered: float = 1.39
-    constant_bytes: float = 0.000212
-    bytes: float = 0.00192
-    constant_far: float = 0.0351
-    far: float = 0.0935
-    vector_bytes: float = 0.000151
-    vector_far: float = 0.00223
-    panels: float = 0.00366
-    again: float = 0.0187
+    product: float = 0.00927
+    product_int: float = 0.00736
+    filtered: float = 0.00292
+    transformed: float = 0.057
+    depthwise: float = 0.00703
+    pooled: float = 0.0279
+    reduced: float = 0.0269
+    operations: float = 0.0144
+    functions: float = 0.285
+    followed: float = 0.000599
+    points: float = 0.0276
+    moved: float = 0.138
+    gathered: float = 1.42
+    constant_bytes: float = 9.19e-05
+    bytes: float = 0.00124
+    constant_far: float = 0.0331
+    far: float = 0.0955
+    vector_bytes: float = 8.33e-05
+    vector_far: float = 0.00214
+    panels: float = 0.00379
+    again: float = 0.0174
 
 
 OVERLAP = 4.0

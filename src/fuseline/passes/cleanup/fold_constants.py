@@ -99,7 +99,7 @@ class ConstantFolder:
         if _stays_splat(op):
             return True
         made = sum(_bytes(result.type) for result in op.results)
-        if made + sum(_bytes(value.type) for value in set(_inputs(op)) if not _is_stored(value)) > self.most_bytes:
+        if made + sum(_bytes(value.type) for value in set(_inputs(op)) if _is_filled(value)) > self.most_bytes:
             return False
         if sum(_bytes(result.type) for result in op.results) <= ALWAYS_BYTES:
             return True
@@ -204,6 +204,11 @@ def _is_stored(value: SSAValue) -> bool:
     if type(op) is not arith.ConstantOp:
         return False
     return not (isinstance(op.value, DenseIntOrFPElementsAttr) and one_element(op.value) is not None)
+
+
+def _is_filled(value: SSAValue) -> bool:
+    """Whether an evaluation fills an array for `value`: it is no weight, and no memory that nobody has written to."""
+    return not _is_stored(value) and not (type(value) is OpResult and type(value.op) is tensor.EmptyOp)
 
 
 def _resource_of(value: SSAValue) -> str | None:

@@ -111,7 +111,16 @@ def test_what_is_one_number_everywhere_is_made_whole_where_it_is_worked_with(spa
         p.at.empty(f32, [SOME]),
         lambda b: b.op(arith.AddfOp, b.op(arith.AddfOp, b.args[0], b.args[1]), b.args[2]),
     )
-    p.folded(y, most_bytes=3 * 4 * SOME + spare)
+    p.folded(y, most_bytes=2 * 4 * SOME + spare)
+    assert p.is_folded() == expected
+
+
+@pytest.mark.parametrize(("spare", "expected"), [(0, True), (-1, False)])
+def test_memory_that_nobody_has_written_to_is_not_worked_with(spare: int, expected: bool):
+    """The one weight of a model is turned, too."""
+    p = Program()
+    y = p.at.elementwise([p.w], p.at.empty(f32, [SOME]), lambda b: b.op(arith.NegfOp, b.args[0]))
+    p.folded(y, most_bytes=4 * SOME + spare)
     assert p.is_folded() == expected
 
 

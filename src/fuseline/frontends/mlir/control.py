@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, cf, func, scf, tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 
@@ -18,6 +18,8 @@ from fuseline.ir.reachable import reachable
 from fuseline.ir.rounds import rounds
 from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.ir.text import text_location
+
+_DECIDED = (scf.IfOp, scf.ForOp, scf.WhileOp)
 
 MAX_INLINED_CALLS = 10_000
 """Calls that are inlined at most: functions that call each other in turn would go on for ever."""
@@ -115,9 +117,18 @@ def flatten_branches(main: func.FuncOp) -> None:
 
     Raises FuselineError: E0306 for any other.
     """
-    while ifs := [op for op in ops_of(main.body.block) if isinstance(op, scf.IfOp)]:
+    while ifs := [op for block in straight_blocks(main) for op in ops_of(block) if isinstance(op, scf.IfOp)]:
         for op in ifs:
             _flatten(op)
+
+
+def straight_blocks(main: func.FuncOp) -> list[Block]:
+    """The block of a program and those of the bodies of its ops, but for what `scf` decides about."""
+    whole, found = main.body.block, [main.body.block]
+    for op in ops_of(whole):
+        if not isinstance(op, _DECIDED) and op.regions:
+            found += [block for region in op.regions for block in region.blocks]
+    return found
 
 
 def _flatten(op: scf.IfOp) -> None:

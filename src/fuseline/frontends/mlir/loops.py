@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from fuseline.frontends.mlir.control import flatten_branches
+from fuseline.frontends.mlir.control import flatten_branches, straight_blocks
 from fuseline.frontends.mlir.repeats import repeat_on_host
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.build import Emitter
@@ -23,6 +23,8 @@ from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
 from fuseline.ir.rounds import rounds
 
+_LOOPS = (scf.ForOp, scf.WhileOp)
+
 MOST_TRIPS = 1 << 40
 """Iterations of a loop that the host repeats: more end in no lifetime (a microsecond each: 13 days)."""
 
@@ -31,7 +33,8 @@ MOST_OPS = 20_000
 
 
 def straighten(module: ModuleOp, main: func.FuncOp, ctx: CompilerContext) -> None:
-    """Leave neither loops nor branches of `scf` in `main`. Raises FuselineError: E0306 for those that need be."""
+    """Leave neither loops nor branches of `scf` in `main`, nor in the bodies of its ops. Raises FuselineError: E0306
+    for those that need be."""
     for _ in rounds("branches in loops", most=len(ops_inside(main)) + 1):
         _write_out_loops(module, main, ctx)
         flatten_branches(main)
@@ -40,7 +43,7 @@ def straighten(module: ModuleOp, main: func.FuncOp, ctx: CompilerContext) -> Non
 
 
 def _first_loop(main: func.FuncOp) -> scf.ForOp | scf.WhileOp | None:
-    return next((op for op in ops_of(main.body.block) if isinstance(op, scf.ForOp | scf.WhileOp)), None)
+    return next((op for block in straight_blocks(main) for op in ops_of(block) if isinstance(op, _LOOPS)), None)
 
 
 def _write_out_loops(module: ModuleOp, main: func.FuncOp, ctx: CompilerContext) -> None:
@@ -51,6 +54,8 @@ def _write_out_loops(module: ModuleOp, main: func.FuncOp, ctx: CompilerContext) 
         if loop is None:
             return
         counts = _counts(loop)
+        if loop.parent is not main.body.block and (counts is None or _trips(counts) * len(ops_inside(loop)) > MOST_OPS):
+            raise unsupported(loop, "the body of an op has a loop that cannot be written out")
         if counts is None:
             repeat_on_host(module, loop, ctx, "how often it runs is computed")
             continue

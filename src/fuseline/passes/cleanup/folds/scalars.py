@@ -151,9 +151,24 @@ def fold_identity(op: Operation, work: Worklist) -> bool:
     return True
 
 
+_EQUAL_HOLDS = frozenset({0, 3, 5, 7, 9})
+"""Predicates of `arith.cmpi` that hold of equal integers: eq, sle, sge, ule, uge."""
+
+
+def fold_of_itself(op: Operation, work: Worklist) -> bool:
+    """What integers make of a number and itself: `x == x`, `x < x`, `x - x`, `x ^ x`."""
+    if operand_of(op, 0) is not operand_of(op, 1) or not _is_scalar(op):
+        return False
+    holds = isinstance(op, arith.CmpiOp) and op.predicate.value.data in _EQUAL_HOLDS
+    work.replace(op, [constant_op(int(holds), result_of(op).type)])
+    return True
+
+
 def scalar_folds() -> dict[type[Operation], tuple[Fold, ...]]:
     """The folds of every scalar op."""
     kinds = [kind for dialect in (Arith, Math) for kind in dialect.operations if kind is not arith.ConstantOp]
     folds: dict[type[Operation], tuple[Fold, ...]] = {kind: (fold_scalar_constants,) for kind in kinds}
     folds |= {kind: (fold_scalar_constants, fold_identity) for kind in _IDENTITIES}
+    for kind in (arith.CmpiOp, arith.SubiOp, arith.XOrIOp):
+        folds[kind] = (*folds[kind], fold_of_itself)
     return folds | {kind: (fold_scalar_constants, expansion) for kind, expansion in EXPANSIONS.items()}

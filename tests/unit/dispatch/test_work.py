@@ -9,7 +9,7 @@ import pytest
 import fuseline
 from fuseline.analysis.cost import TRANSCENDENTAL_OPS
 from fuseline.dispatch.chains import DIVISION
-from fuseline.dispatch.work import as_made
+from fuseline.dispatch.work import INDEX_OF_ROW, as_made
 from fuseline.ir.costs import ASSUMED_COSTS, ASSUMED_SIZE
 from fuseline.ir.work_costs import KINDS, predicted_ns
 from fuseline.report.records import DispatchRecord
@@ -59,9 +59,24 @@ def test_a_scatter_counts_the_updates_that_it_combines_one_by_one():
         "(float[40, 8] x, int64[10, 8] i, float[10, 8] u) => (float[40, 8] y)"
         ' { y = ScatterElements <axis = 0, reduction = "add"> (x, i, u) }'
     )
-    assert work["gathered"] == 10 * 8 and work["reduced"] < 40 * 10 * 8
+    assert work["gathered"] == 10 * 8 * (1 + INDEX_OF_ROW) and work["reduced"] < 40 * 10 * 8
     summed = _work("(float[40, 8] x) => (float[40] y) { y = ReduceSum <keepdims = 0> (x, a) }", a=np.array([1]))
     assert "gathered" not in summed
+
+
+@pytest.mark.parametrize("row", [1, 4, 100])
+def test_an_index_of_a_scatter_is_shared_by_its_row(row: int):
+    """Rows that are put where one index says, and elements that have one each."""
+    rows = _work(
+        f"(float[40, {row}] x, int64[10, 1] i, float[10, {row}] u) => (float[40, {row}] y)"
+        ' { y = ScatterND <reduction = "add"> (x, i, u) }'
+    )
+    assert rows["gathered"] == 10 * (row + INDEX_OF_ROW)
+    single = _work(
+        f"(float[40, {row}] x, int64[40, 10] i, float[40, 10] u) => (float[40, {row}] y)"
+        ' { y = ScatterElements <axis = 1, reduction = "add"> (x, i, u) }'
+    )
+    assert row == 1 or single["gathered"] == 40 * 10 * (1 + INDEX_OF_ROW)
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,12 @@ NETS = {
 }
 
 
-SMALL = {"digits": (Net(5, 1, 2, channels=1, filters=8), 28), "one block": (Net(3, 1, 1, filters=16), 20)}
-SMALL |= {"few blocks": (Net(3, 1, 1, filters=24), 33), "steps": (Net(7, 2, 3, filters=16), 24)}
+SMALL = {
+    "digits": (Net(5, 1, 2, channels=1, filters=8), 28),
+    "one block": (Net(3, 1, 1, filters=16), 20),
+    "few blocks": (Net(3, 1, 1, filters=24), 33),
+    "steps": (Net(7, 2, 3, filters=16), 24),
+}
 
 
 @pytest.mark.parametrize("name", SMALL)

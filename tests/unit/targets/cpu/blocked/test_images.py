@@ -103,11 +103,24 @@ def test_a_batch_of_constants_is_cut_by_block(groups: int):
 def test_channels_of_an_image_that_is_read_by_windows_are_cut_alike(channels: int):
     """The image has to be made in blocks of channels: none of them is shorter than the others, whose code would have to
     wait for the run to say by how much."""
-    h, inputs = 65, 8
+    for plan in _window_behind_a_product(65, 8, channels):
+        assert plan.tiles and [tile.rest for tile in plan.tiles if tile.full == channels] == [None]
+
+
+@pytest.mark.parametrize("channels", [328, 728])
+def test_channels_of_few_pixels_are_cut_so_that_the_product_finds_its_weights_packed(channels: int):
+    """Blocks of one length that end inside of a vector would have them packed in every run."""
+    for plan in _window_behind_a_product(6, channels, channels):
+        assert plan.sub_kernels[0].plan.notes["rhs"] == "constant"
+
+
+def _window_behind_a_product(h: int, inputs: int, channels: int) -> list[BlockedPlan]:
+    """A product of pixels, relu, and a 3x3 depthwise convolution."""
     p = Program((1, h, h, inputs), (inputs, channels), (3, 3, channels), constants=[1, 2])
     maps = [dims_map(5, [0, 1, 2, 4]), dims_map(5, [4, 3]), dims_map(5, [0, 1, 2, 3])]
     y = p.relu(p.multiply_add(p.x[0], p.x[1], p.zeros(1, h, h, channels), maps, "ppppr"))
     view = p.dispatch(depthwise(p, y, p.x[2], 1, h, h, channels))
-    for plan in check(view, lambda x, w, f: [expected_convolution(np.maximum(x @ w, 0), f)], threads=(1,)):
-        assert isinstance(plan, BlockedPlan) and plan.tiles
-        assert [tile.rest for tile in plan.tiles if tile.full == channels] == [None]
+    plans = check(view, lambda x, w, f: [expected_convolution(np.maximum(x @ w, 0), f)], threads=(1,))
+    found = [plan for plan in plans if isinstance(plan, BlockedPlan)]
+    assert found and len(found) == len(plans)
+    return found

@@ -65,6 +65,11 @@ RAGGED_LANES = 3.0
 """The same along the lanes of a window, where the last block is a smaller one (65x65 pixels of 72 channels, a product,
 relu and 3x3 window: 32 at a time 720 us, 36 at a time 204)."""
 
+PACKED_CYCLES = 0.2
+"""What an element of a constant takes that is packed in every run because blocks end inside of a vector of its columns,
+beside what else differs with them (36x728x728 before a window: 364 columns at a time 391 us, all at once 278;
+361x728x728: 3420 and 3800)."""
+
 AS_CHEAP = 1.02
 """Prices that are closer than this say nothing: of such blocks the one that keeps least in scratch is taken."""
 
@@ -203,6 +208,7 @@ class _Model:
         self.live_volumes = [(self._of_value(one.value), BYTES[dtype_of(one.value.type)]) for one in live]
         self.work: list[_Volume] = []
         self.read: list[tuple[_Volume, int]] = []
+        self.columns: list[tuple[_Volume, LoopRef]] = []
         self.contiguous: dict[LoopRef, int] = {}  # and how many vectors are a step along it
         for op in dispatch.placed:
             self._add(StructuredOp(op))
@@ -228,7 +234,10 @@ class _Model:
         for value, map_ in zip(op.inputs, op.input_maps, strict=True):
             if not dispatch.is_inside(value) and not starts_empty(value):
                 axes = [axis for loop in map_.used_dims() if (axis := loops[loop]) is not None]
-                self.read.append((self._volume(axes, dispatch.view.shapes.dims(value)), BYTES[dtype_of(value.type)]))
+                volume = self._volume(axes, dispatch.view.shapes.dims(value))
+                self.read.append((volume, BYTES[dtype_of(value.type)]))
+                if kind(op.op) is Kind.CONTRACTION and dispatch.view.is_constant(value):
+                    self.columns += [(volume, axis) for axis in volume.axes if axis in self.contiguous]
 
     @property
     def has_window(self) -> bool:
@@ -270,6 +279,7 @@ class _Model:
         )  # least recently used goes first: what does not fit is gone as a whole
         block = sum(volume.at(share) for volume in self.work) / (FMA_PER_CYCLE * self.machine.f32_lanes)
         block += sum(self._read_cycles(volume, size, share) for volume, size in self.read)
+        block += sum(PACKED_CYCLES * volume.at(share) for volume, axis in self.columns if self._cuts(axis, sizes[axis]))
         block += (
             2 * sum(moved) / (L2_VECTORS_PER_CYCLE * self.machine.vector_bytes)
             + 2 * far / SPILLED_BYTES_PER_CYCLE
@@ -284,6 +294,10 @@ class _Model:
         cache."""
         near = volume.full * size <= SHARED_CACHE_BYTES
         return volume.at(share) * size / (SHARED_BYTES_PER_CYCLE if near else MEMORY_BYTES_PER_CYCLE)
+
+    def _cuts(self, axis: LoopRef, size: int) -> bool:
+        """Whether blocks of this size along the lanes of a product end inside of a vector."""
+        return size < self.extents[axis] and size % self.machine.f32_lanes != 0
 
     def _raggedness(self, axis: LoopRef, size: int) -> float:
         """By how much code is slower because only the run tells how long a block is along a loop."""

@@ -47,25 +47,6 @@ def test_a_bias_keeps_its_axis() -> None:
     assert found.workgroups == 2000
 
 
-def test_lanes_run_along_parts_of_what_is_computed_where_it_is_read() -> None:
-    """The loop over all of it is nobody's, though most of what is read lies along it."""
-    whole, part = tensor((40, 32)), tensor((40, 16))
-    magnitude = ("%v = math.absf %i0 : f32", [("%v", "f32")])
-    lines = [
-        empty("e", (40, 32)),
-        empty("f", (40, 16)),
-        generic("%y", [("%a", whole)], [("%e", whole)], ["d0, d1"] * 2, "pp", *magnitude),
-        f"%l = tensor.extract_slice %y[0, 0] [40, 16] [1, 1] : {whole} to {part}",
-        f"%r = tensor.extract_slice %y[0, 16] [40, 16] [1, 1] : {whole} to {part}",
-        generic("%z", [("%l", part), ("%r", part)], [("%f", part)], ["d0, d1"] * 3, "pp", *ADD),
-    ]
-    text = function([("a", (40, 32), "f32")], [], "\n".join(lines), [("%z", part)])
-    found = schedule(text)
-    assert found.chunked is not None
-    assert found.lane_extent == 16
-    check(text)
-
-
 def test_small_work_is_one_workgroup() -> None:
     assert schedule(unary((10, 12), GELU, "%r")).workgroups == 1
 

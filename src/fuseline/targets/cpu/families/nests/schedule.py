@@ -83,9 +83,7 @@ def build_schedule(staging: Staging, machine: Machine) -> Schedule:
     """The schedule for `staging`, which may be told to store less on the way."""
     grid = _settled_grid(staging)
     weights = contiguous_traffic(staging)
-    # the loops of a value that is computed where a part of it is read are nobody's
-    run = {axis for stage in staging.stages for axis in (*stage.parallel, *stage.reduction)}
-    lane = max((axis for axis in weights if axis in run), key=lambda axis: weights[axis], default=None)
+    lane = max(weights, key=lambda axis: weights[axis], default=None)
     chunked = lane if lane in grid else None
     if chunked is not None:
         grid = [axis for axis in grid if axis != chunked]

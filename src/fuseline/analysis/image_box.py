@@ -295,7 +295,7 @@ def blocks_of(box: ImageBox, extents: Sequence[int]) -> int:
 def lines_of_block(box: ImageBox, extents: Sequence[int]) -> int:
     """Lines that each of `blocks_of` has."""
     lines, outer = prod(extents[loop] for loop in box.rows[-2:-1]), prod(extents[loop] for loop in box.rows[:-2])
-    return -(-lines // min(lines, -(-blocks_of(box, extents) // outer)))
+    return -(-lines // max(1, min(lines, -(-blocks_of(box, extents) // max(1, outer)))))
 
 
 def _block(box: ImageBox, whole: tuple[int, int], size: tuple[int, int], outer: int) -> BoxBlock:

@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from fuseline.analysis.structured import Kind, StructuredOp, body_ops, kind
 from fuseline.dispatch.loop_ref import LoopRef
@@ -236,7 +236,11 @@ class _Model:
                 axes = [axis for loop in map_.used_dims() if (axis := loops[loop]) is not None]
                 volume = self._volume(axes, dispatch.view.shapes.dims(value))
                 self.read.append((volume, BYTES[dtype_of(value.type)]))
-                if kind(op.op) is Kind.CONTRACTION and dispatch.view.is_constant(value):
+                if (
+                    kind(op.op) is Kind.CONTRACTION
+                    and isinstance(value, BlockArgument)
+                    and dispatch.view.is_constant(value)
+                ):
                     self.columns += [(volume, axis) for axis in volume.axes if axis in self.contiguous]
 
     @property

@@ -37,9 +37,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     by_name = any(not Path(config.invocation_params.dir, name.partition("::")[0]).is_dir() for name in config.args)
     if by_name or "not slow" not in config.option.markexpr:
         return
-    left_out = [item for item in items if _is_left_out(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    left_out = {item: _is_left_out(item) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if left_out[item]])
+    items[:] = [item for item in items if not left_out[item]]
 
 
 def _is_left_out(item: pytest.Item) -> bool:

@@ -20,7 +20,7 @@ from xdsl.ir.affine import (
 )
 
 from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
-from fuseline.analysis.structured import Kind, StructuredOp, kind
+from fuseline.analysis.structured import WINDOWS, StructuredOp, kind
 from fuseline.ir.fast.identity import by_identities
 
 
@@ -103,7 +103,7 @@ def window_expr(expr: AffineExpr, iterators: Sequence[str]) -> WindowExpr | None
 
 def convolution_dims(view: StructuredOp) -> ConvolutionDims | None:
     """The roles of the loops of a convolution, depthwise convolution or windowed pooling; None for any other op."""
-    if "reduction" not in view.iterators or kind(view.op) not in (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING):
+    if "reduction" not in view.iterators or kind(view.op) not in WINDOWS:
         return None
     return _dims((*view.maps, view.iterators, view.input_count))
 

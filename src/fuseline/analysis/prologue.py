@@ -48,7 +48,15 @@ from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.packings import block_of, block_steps, extent_of, packings
 from fuseline.analysis.pixel_lines import runs_along_lines
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind, multiply_add_operands
+from fuseline.analysis.structured import (
+    DENSE,
+    Kind,
+    StructuredOp,
+    captured_tensors,
+    is_generic,
+    kind,
+    multiply_add_operands,
+)
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts, assumed_size
 from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.reachable import reachable
@@ -114,7 +122,7 @@ def prologue(
         root.loops(shapes),
         lambda value: _is_stored(value, members),
     )
-    if kind(root.op) in (Kind.CONTRACTION, Kind.CONVOLUTION):
+    if kind(root.op) in DENSE:
         sides = multiply_add_operands(root.op)
         if sides is None or position not in sides:
             return Prologue(None, reason="the operand is no side of the product")

@@ -53,6 +53,21 @@ class Kind(Enum):
 FREE = frozenset({Kind.CONSTANT, Kind.EMPTY, Kind.FILL, Kind.SCALAR})
 """Kinds that cost nothing: cloned into every dispatch that uses them, and members of none."""
 
+DENSE = frozenset({Kind.CONTRACTION, Kind.CONVOLUTION})
+"""Kinds that sum over all channels: their operands are packed, and read again for every block of results."""
+
+PRODUCTS = DENSE | {Kind.DEPTHWISE}
+"""Kinds that multiply by weights and sum."""
+
+WINDOWS = frozenset({Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING})
+"""Kinds that slide a window over an image."""
+
+HEAVY = PRODUCTS | WINDOWS
+"""Kinds that read an element many times: a dispatch tiles the loops of one, and has at most one."""
+
+COMPUTING = HEAVY | {Kind.REDUCTION}
+"""Kinds that a dispatch is named after, where it has one."""
+
 
 def is_reduction(op: Operation) -> bool:
     """Whether `op` is a generic with reduction loops."""

@@ -8,9 +8,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, kind
-
-_COMPUTE = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION)
+from fuseline.analysis.structured import COMPUTING, Kind, kind
 
 _TELLING = (Kind.GATHER, Kind.ELEMENTWISE, Kind.CONCAT, Kind.TRANSPOSE, Kind.PAD, Kind.SLICE, Kind.BROADCAST)
 """The first of these that a dispatch has says most, where no root computes: arithmetic is no copy, and where several
@@ -20,7 +18,7 @@ ops move data, a concat or a transpose is more than what is cut off on the way."
 def what_it_does(members: Sequence[Operation], root: Operation | None) -> str:
     """The kind of `root` where it computes, else the kind among `members` that says most; `empty` without any."""
     kinds = {kind(op) for op in members}
-    if root is not None and kind(root) in _COMPUTE:
+    if root is not None and kind(root) in COMPUTING:
         return kind(root).value
     other = kind(root).value if root is not None else "empty"
     return next((one.value for one in _TELLING if one in kinds), other)

@@ -13,7 +13,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from fuseline.analysis.idioms import Idiom, idiom_of
 from fuseline.analysis.shapes import ShapeAnalysis, argument_attribute
 from fuseline.analysis.structural_key import structural_digest
-from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic, kind
+from fuseline.analysis.structured import COMPUTING, FREE, StructuredOp, is_generic, kind
 from fuseline.dispatch.body_classes import BodyClasses
 from fuseline.dispatch.derived_loops import derived_loops
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, require_match
@@ -41,8 +41,6 @@ share it. Nothing writes it, and `tensor.extract` outside all bodies reads it.""
 
 _SERIAL = "s"
 """Ends the id of a class whose kernels are parts of larger ones: those have blocks of their own."""
-
-_COMPUTE = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION)
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ def root_of(members: Sequence[Operation]) -> Operation | None:
     """The op whose loops are tiled: the marked one, else the last that reduces, else the last generic, else the last
     op."""
     marked = [op for op in members if ROOT_ATTRIBUTE in op.attributes]
-    computing = [op for op in members if kind(op) in _COMPUTE]
+    computing = [op for op in members if kind(op) in COMPUTING]
     generics = [op for op in members if is_generic(op)]
     for candidates in (marked, computing, generics, members):
         if candidates:

@@ -20,7 +20,7 @@ from fuseline.analysis.cost import TRANSCENDENTAL_OPS, flops, is_function, num_b
 from fuseline.analysis.filtered_convolutions import filtered_dims
 from fuseline.analysis.idioms import idiom_of
 from fuseline.analysis.indexing_maps import dims_of, used_dims
-from fuseline.analysis.structured import Kind, StructuredOp, body_ops, captured_tensors, is_generic, kind
+from fuseline.analysis.structured import DENSE, Kind, StructuredOp, body_ops, captured_tensors, is_generic, kind
 from fuseline.analysis.walks import Scatter, loops_behind
 from fuseline.dispatch.chains import chain_of
 from fuseline.dispatch.result_boxes import box_of
@@ -38,8 +38,6 @@ INDEX_OF_ROW = 2.0
 """What an index of a scatter takes beside the elements of its row, in elements that are gathered: it is checked, and
 what lies there is loaded, combined and stored before the next one (measured: rows of 1 element 1.5 to 1.7 ns, of 100
 .33 ns an element, where one that is gathered takes .5)."""
-
-_PRODUCTS = (Kind.CONTRACTION, Kind.CONVOLUTION)
 
 
 def work_of(view: DispatchView, target: TargetDescription) -> dict[str, float]:
@@ -92,7 +90,7 @@ class _Count:
             self.found["moved"] += sum(self._points(self.view.shapes.dims(value)) for value in op.results)
             return
         op_kind, structured = kind(op), StructuredOp(op)
-        if op_kind in _PRODUCTS:
+        if op_kind in DENSE:
             self._add_product(structured)
         elif op_kind is Kind.DEPTHWISE:
             self.found["depthwise"] += 2 * self._points(structured.loops(self.view.shapes))

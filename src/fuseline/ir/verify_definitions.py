@@ -24,14 +24,13 @@ def _visit_blocks(op: Operation, defined: set[SSAValue]) -> None:
     """What a block defines is taken out of `defined` at its end: one set for the whole program."""
     for region in op.regions:
         for block in region.blocks:
-            defined.update(block.args)
-            _visit(block, defined)
-            defined.difference_update(block.args)
-            for inner in block.ops:
-                defined.difference_update(inner.results)
+            defined.difference_update(_visit(block, defined))
 
 
-def _visit(block: Block, defined: set[SSAValue]) -> None:
+def _visit(block: Block, defined: set[SSAValue]) -> list[SSAValue]:
+    """What `block` defines, which is in `defined` then."""
+    mine: list[SSAValue] = [*block.args]
+    defined.update(mine)
     for op in block.ops:
         for number, value in enumerate(op.operands):
             if value not in defined:
@@ -40,3 +39,5 @@ def _visit(block: Block, defined: set[SSAValue]) -> None:
         if op.regions:
             _visit_blocks(op, defined)
         defined.update(op.results)
+        mine += op.results
+    return mine

@@ -22,8 +22,10 @@ INDEX_LIMIT = 1000
 """Upper end (exclusive) of generated indices where the model does not tell: what ImageNet classes and small
 vocabularies allow."""
 
-_FOLLOWED = frozenset({"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Transpose", "Flatten"})
-_ALIKE = frozenset({"Cast", "DequantizeLinear", "Identity", "QuantizeLinear"})
+_SAME_ELEMENTS = frozenset({"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Transpose", "Flatten"})
+"""Operators whose result has the elements of their first input: indices stay indices."""
+
+_SAME_EXTENTS = frozenset({"Cast", "DequantizeLinear", "Identity", "QuantizeLinear"})
 """Operators whose result has the extents of their first input."""
 
 
@@ -98,14 +100,14 @@ def _gather_limits(graph: onnx.GraphProto) -> dict[str, int]:
     """For each tensor that reaches a Gather as indices, the smallest dimension it is looked up in."""
     extents = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for node in graph.node:
-        if node.op_type in _ALIKE and node.input[0] in extents:
+        if node.op_type in _SAME_EXTENTS and node.input[0] in extents:
             extents[node.output[0]] = extents[node.input[0]]
     limits: dict[str, int] = {}
     for node in reversed(graph.node):
         if node.op_type == "Gather" and node.input[0] in extents:
             axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
             _lower(limits, node.input[1], extents[node.input[0]][axis])
-        elif node.op_type in _FOLLOWED and node.output[0] in limits:
+        elif node.op_type in _SAME_ELEMENTS and node.output[0] in limits:
             _lower(limits, node.input[0], limits[node.output[0]])
     return limits
 

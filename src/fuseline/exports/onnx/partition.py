@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from fuseline.analysis.structured import FREE, Kind, kind
+from fuseline.analysis.structured import COMPUTING, FREE, PRODUCTS, Kind, kind
 from fuseline.compile_options import CompileOptions
 from fuseline.frontends.onnx.model_file import OpenedModel
 from fuseline.gc_pause import gc_paused
@@ -23,8 +23,6 @@ from fuseline.source_program import prepare
 LAST_PHASE = "dedup"
 """The last phase before code: it names the dispatches."""
 
-_PRODUCTS = frozenset({Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE})
-_ROOTS = frozenset({*_PRODUCTS, Kind.POOLING, Kind.REDUCTION})
 _NOT_COUNTED = FREE | {Kind.RESHAPE, Kind.OTHER}
 
 
@@ -55,14 +53,14 @@ class Partition:
     def is_repeatable(self, name: str) -> bool:
         """Whether a node in several dispatches is computed in each of them: it is one op, and no root."""
         op_kinds = self.op_kinds.get(name, Counter())
-        return op_kinds.total() <= 1 and not _ROOTS & op_kinds.keys()
+        return op_kinds.total() <= 1 and not COMPUTING & op_kinds.keys()
 
 
 def _fits(member: Kind, op_kinds: Mapping[Kind, int]) -> bool:
-    heavy = _ROOTS & op_kinds.keys()
+    heavy = COMPUTING & op_kinds.keys()
     if not heavy or member in op_kinds:
         return True
-    return member in _PRODUCTS and bool(_PRODUCTS & heavy)
+    return member in PRODUCTS and bool(PRODUCTS & heavy)
 
 
 def _chosen(places: Mapping[int, tuple[bool, bool]]) -> list[int]:

@@ -19,7 +19,7 @@ from fuseline.ir.rounds import rounds
 from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.ir.text import text_location
 
-_DECIDED = (scf.IfOp, scf.ForOp, scf.WhileOp)
+LOOPS = (scf.ForOp, scf.WhileOp)
 
 MAX_INLINED_CALLS = 10_000
 """Calls that are inlined at most: functions that call each other in turn would go on for ever."""
@@ -126,7 +126,7 @@ def straight_blocks(main: func.FuncOp) -> list[Block]:
     """The block of a program and those of the bodies of its ops, but for what `scf` decides about."""
     whole, found = main.body.block, [main.body.block]
     for op in ops_of(whole):
-        if not isinstance(op, _DECIDED) and op.regions:
+        if not isinstance(op, (scf.IfOp, *LOOPS)) and op.regions:
             found += [block for region in op.regions for block in region.blocks]
     return found
 

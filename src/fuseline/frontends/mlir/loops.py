@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from fuseline.frontends.mlir.control import flatten_branches, straight_blocks
+from fuseline.frontends.mlir.control import LOOPS, flatten_branches, straight_blocks
 from fuseline.frontends.mlir.repeats import repeat_on_host
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.build import Emitter
@@ -22,8 +22,6 @@ from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.provenance import carry
 from fuseline.ir.rounds import rounds
-
-_LOOPS = (scf.ForOp, scf.WhileOp)
 
 MOST_TRIPS = 1 << 40
 """Iterations of a loop that the host repeats: more end in no lifetime (a microsecond each: 13 days)."""
@@ -43,7 +41,7 @@ def straighten(module: ModuleOp, main: func.FuncOp, ctx: CompilerContext) -> Non
 
 
 def _first_loop(main: func.FuncOp) -> scf.ForOp | scf.WhileOp | None:
-    return next((op for block in straight_blocks(main) for op in ops_of(block) if isinstance(op, _LOOPS)), None)
+    return next((op for block in straight_blocks(main) for op in ops_of(block) if isinstance(op, LOOPS)), None)
 
 
 def _write_out_loops(module: ModuleOp, main: func.FuncOp, ctx: CompilerContext) -> None:

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.stored_integers import refused_integers, stored_integers
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, multiply_add_operands
+from fuseline.analysis.structured import PRODUCTS, StructuredOp, is_generic, kind, multiply_add_operands
 from fuseline.ir.build import element_of
 from fuseline.ir.fast.direct import result_of
 from fuseline.ir.provenance import provenance
@@ -36,7 +36,7 @@ def record_refused(record: CompileRecord, root: linalg.ops.GenericOp, refused: R
 
 def record_float_product(record: CompileRecord, root: linalg.ops.GenericOp) -> None:
     """Record what keeps the operands of the product `root` in float, where a DequantizeLinear makes one of them."""
-    if kind(root) not in (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE) or element_of(result_of(root)) != f32:
+    if kind(root) not in PRODUCTS or element_of(result_of(root)) != f32:
         return
     for value in _factors(root):
         nodes, refused = _quantize_nodes(record, value), _refusal(value)

@@ -31,6 +31,7 @@ from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.stored_integers import STORED_BITS
 from fuseline.analysis.structured import (
+    PRODUCTS,
     Kind,
     StructuredOp,
     is_constant,
@@ -117,7 +118,7 @@ def _product(shapes: ShapeAnalysis, root: linalg.ops.GenericOp) -> _Product | No
     sides = multiply_add_operands(root) if view.reduction else None
     if sides is None or sides[0] == sides[1] or view.input_count != 2 or len(ops_of(body_of(root))) != _BODY_OPS:
         return None
-    if kind(root) not in (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE):
+    if kind(root) not in PRODUCTS:
         return None
     first, second = (quantized_operand(view.inputs[side]) for side in sides)
     if first is None or second is None:

@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.convolution_dims import convolution_dims
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, is_reduction, kind
+from fuseline.analysis.structured import DENSE, Kind, StructuredOp, is_generic, is_reduction, kind
 from fuseline.dispatch.fused_loops import Role, members_of
 from fuseline.ir.build import shape_of
 from fuseline.ir.fast import attributes
@@ -22,8 +22,6 @@ from fuseline.ir.flow import DispatchRegionOp
 from fuseline.passes.dispatch.region_rows import RegionRows, RowRead, region_loops, rows_of_region
 from fuseline.passes.dispatch.row_bands import Bands
 from fuseline.targets.target import Refusal
-
-_PRODUCTS = (Kind.CONTRACTION, Kind.CONVOLUTION)
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def _paired(maker: RegionRows, reader: RegionRows, image: SSAValue, axis: int) -
 
 def _only_root(rows: RegionRows) -> Operation | None:
     reducing = [op for op in rows.loops if is_reduction(op)]
-    return reducing[0] if len(reducing) == 1 and kind(reducing[0]) in _PRODUCTS else None
+    return reducing[0] if len(reducing) == 1 and kind(reducing[0]) in DENSE else None
 
 
 def _only_reader(image: SSAValue) -> DispatchRegionOp | None:

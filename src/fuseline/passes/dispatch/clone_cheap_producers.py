@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import DenseResourceAttr, IndexType, ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.structured import Kind, captured, kind, splat_value
+from fuseline.analysis.structured import PRODUCTS, Kind, captured, kind, splat_value
 from fuseline.ir.fast.build import create_op
 from fuseline.ir.fast.create import create_fill
 from fuseline.ir.fast.direct import erase, operand_of, operands_of, result_of, set_operand
@@ -24,7 +24,6 @@ from fuseline.ir.fast.nesting import ops_inside, replace_inside
 from fuseline.ir.flow import DispatchRegionOp
 
 _RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
-_PACKING = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE)
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def _is_cheap_splat(value: OpResult) -> bool:
 def _is_packed(value: SSAValue) -> bool:
     """Whether a contraction or convolution reads `value`, be it under another shape."""
     return any(
-        kind(op) in _PACKING or (type(op) in _RESHAPES and _is_packed(op.results[0]))
+        kind(op) in PRODUCTS or (type(op) in _RESHAPES and _is_packed(op.results[0]))
         for op in (use.operation for use in value.uses)
     )
 

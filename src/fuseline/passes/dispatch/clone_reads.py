@@ -28,7 +28,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.borders import border_read
 from fuseline.analysis.filtered_convolutions import filtered_dims
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.analysis.structured import HEAVY, Kind, StructuredOp, is_generic, kind
 from fuseline.analysis.views import base_of, is_view
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.costs import MachineCosts, assumed_size
@@ -36,7 +36,6 @@ from fuseline.ir.dim import product
 from fuseline.ir.fast.direct import insert_before, ops_of, result_of, set_operand, users_of_value
 from fuseline.ir.functions import functions
 from fuseline.passes.fusion.conversions import WIDENINGS, converts
-from fuseline.passes.fusion.node import HEAVY
 
 _MOVES = (tensor.ConcatOp, tensor.PadOp, tensor.ExtractSliceOp)
 

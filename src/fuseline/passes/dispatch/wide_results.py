@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DictionaryAttr, TensorType, i8, i16
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic, kind, used_dims
+from fuseline.analysis.structured import DENSE, Kind, StructuredOp, captured, is_generic, kind, used_dims
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
 from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.region_names import member_ids, region_name
@@ -20,8 +20,6 @@ from fuseline.ir.fast.direct import ops_of, result_of, users_of_value
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.target_description import TargetDescription
 from fuseline.targets.target import Refusal
-
-_PRODUCTS = (Kind.CONTRACTION, Kind.CONVOLUTION)
 
 
 class WideResult(NamedTuple):
@@ -106,7 +104,7 @@ def _can_widen(home: DispatchRegionOp) -> bool:
 def _reads_once(reader: Operation, value: SSAValue, shapes: ShapeAnalysis) -> bool:
     if kind(reader) is Kind.ELEMENTWISE:
         return True
-    if not is_generic(reader) or kind(reader) not in _PRODUCTS:
+    if not is_generic(reader) or kind(reader) not in DENSE:
         return False
     view = StructuredOp(reader)
     maps = [map_ for one, map_ in zip(view.inputs, view.input_maps, strict=True) if one is value]
@@ -120,7 +118,7 @@ def _too_dear(one: WideResult, readers: Sequence[Operation], target: TargetDescr
     """Each product packs what it widens, in scratch, where the dispatch itself keeps what it reads wide, too; it and
     each reader move a byte less per element."""
     elements, costs = prod(one.result.type.get_shape()), target.costs  # pyright: ignore[reportAttributeAccessIssue]
-    products = sum(kind(reader) in _PRODUCTS for reader in readers)
+    products = sum(kind(reader) in DENSE for reader in readers)
     scratch = target.threads * costs.packed_bytes if products or _is_needed_wide(one) else 0
     if elements <= scratch:
         return Refusal("too-small", f"it would save {elements} bytes, packing may take {scratch}")

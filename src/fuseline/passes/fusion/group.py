@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.structured import Kind
+from fuseline.analysis.structured import HEAVY, Kind
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim, add, minimum, mul, product, upper_bound
 from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.graph import element_bytes
 from fuseline.passes.fusion.group_body import GroupBody
 from fuseline.passes.fusion.loop_classes import Loop
-from fuseline.passes.fusion.node import HEAVY, Node, Read, node_operations
+from fuseline.passes.fusion.node import Node, Read, node_operations
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes, streamed_loops
 
 BLOCK_POINTS = 8

@@ -19,16 +19,13 @@ from fuseline.analysis.moves import Coordinate
 from fuseline.analysis.operand_reads import operand_reads
 from fuseline.analysis.operations import body_operations
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic
+from fuseline.analysis.structured import HEAVY, Kind, StructuredOp, captured, is_generic
 from fuseline.analysis.walks import Rank, Scatter
 from fuseline.dispatch.fused_loops import member_loops
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.provenance import provenance
 from fuseline.passes.fusion.cached import cached
-
-HEAVY = frozenset({Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING})
-"""Ops whose loops a dispatch tiles; a dispatch has at most one."""
 
 MOVEMENT = frozenset({Kind.PAD, Kind.SLICE, Kind.CONCAT, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST})
 """Ops that compute nothing: reading through them costs no arithmetic."""

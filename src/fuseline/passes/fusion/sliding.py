@@ -9,10 +9,10 @@ A block of points of such a root needs more of the image than a block of it, so 
 from __future__ import annotations
 
 from fuseline.analysis.indexing_maps import dims_of
-from fuseline.analysis.structured import Kind
+from fuseline.analysis.structured import HEAVY, Kind
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.node import HEAVY, Node, plain_coordinate
+from fuseline.passes.fusion.node import Node, plain_coordinate
 from fuseline.passes.fusion.tile_cost import compute_ns
 
 WINDOWS = frozenset({Kind.DEPTHWISE, Kind.POOLING})

@@ -11,13 +11,13 @@ predicted to take longer than its parts is `unprofitable`, with the numbers.
 from __future__ import annotations
 
 from fuseline.analysis.filtered_convolutions import filtered_dims
-from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.analysis.structured import HEAVY, StructuredOp, is_generic
 from fuseline.ir.costs import MachineCosts, assumed_size
 from fuseline.ir.dim import product
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
-from fuseline.passes.fusion.node import HEAVY, Node, Read
+from fuseline.passes.fusion.node import Node, Read
 
 
 def reread_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> float:

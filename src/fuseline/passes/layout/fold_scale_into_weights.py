@@ -21,7 +21,7 @@ from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.indexing_maps import is_identity
 from fuseline.analysis.structured import (
-    Kind,
+    PRODUCTS,
     StructuredOp,
     is_constant,
     is_generic,
@@ -41,8 +41,6 @@ from fuseline.passes.layout.rewriting.generics import plain_loops, set_input
 from fuseline.passes.layout.rewriting.permutation import users_of
 from fuseline.passes.layout.rewriting.scope import Ledger, sweep
 
-_KINDS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE)
-
 
 @dataclass(frozen=True)
 class FoldScaleIntoWeightsPass(ModulePass):
@@ -57,7 +55,7 @@ class FoldScaleIntoWeightsPass(ModulePass):
             block = body_of(function)
             sweep(block)
             for inner in ops_of(block):
-                if is_generic(inner) and inner.parent is not None and _may_scale(inner) and kind(inner) in _KINDS:
+                if is_generic(inner) and inner.parent is not None and _may_scale(inner) and kind(inner) in PRODUCTS:
                     _fold(ctx, inner)
             sweep(block)
         ledger.close(ctx, self.name)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from xdsl.dialects import linalg, tensor
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.analysis.structured import Kind, is_constant, is_generic, kind
+from fuseline.analysis.structured import HEAVY, Kind, is_constant, is_generic, kind
 from fuseline.ir.build import Emitter
 from fuseline.ir.fast.direct import erase, operand_of, operands_of, ops_of, replace_uses, result_of, set_operands
 from fuseline.passes.layout.rewriting.absorb import absorb_operands, follow_operands, raised_transpose, write_results
@@ -38,7 +38,6 @@ from fuseline.passes.layout.rewriting.transposes_down import sink_below
 from fuseline.passes.layout.rewriting.transposes_up import bubble_above
 
 # Ops that read windows or long rows: they are not made to read across memory so that a border transpose disappears.
-_SENSITIVE_READERS = (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.CONTRACTION)
 # What hands a transpose of its result on to its source.
 _PASSED = frozenset((tensor.PadOp, tensor.ExtractSliceOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp))
 # How many ops a stuck transpose may climb to reach a writer.
@@ -148,7 +147,7 @@ def _can_take(value: SSAValue, reader: Operation, budget: int) -> bool:
 
 
 def _reads_any_layout(user: Operation) -> bool:
-    return is_generic(user) and kind(user) not in _SENSITIVE_READERS
+    return is_generic(user) and kind(user) not in HEAVY
 
 
 def _write_transposed(scope: Scope, writer: linalg.ops.GenericOp, index: int, top: linalg.ops.TransposeOp) -> None:

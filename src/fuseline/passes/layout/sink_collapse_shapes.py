@@ -72,7 +72,10 @@ def _wanted(scope: Scope, view: StructuredOp) -> Splits:
     if what not in _ANY_LOOP and what not in _PARALLEL_LOOPS:
         return found
     for value, map_ in zip(view.inputs, view.input_maps, strict=True):
-        for expr, sizes in zip(map_.results, _collapsed(scope, value, what), strict=False):
+        collapsed = _collapsed(scope, value, what)
+        if collapsed is None:
+            continue
+        for expr, sizes in zip(map_.results, collapsed, strict=True):
             if (
                 sum(size != 1 for size in sizes) > 1
                 and type(expr) is AffineDimExpr
@@ -82,25 +85,25 @@ def _wanted(scope: Scope, view: StructuredOp) -> Splits:
     return found
 
 
-def _collapsed(scope: Scope, value: SSAValue, reader: Kind) -> Sequence[Sequence[Dim]]:
-    """For each dimension of `value` the sizes it was collapsed from; empty where it was not. One that was expanded as
+def _collapsed(scope: Scope, value: SSAValue, reader: Kind) -> Sequence[Sequence[Dim]] | None:
+    """For each dimension of `value` the sizes it was collapsed from; None where it was not. One that was expanded as
     well, 64 x 16 to 512 x 2, is so for a transpose alone, which has no rows that would become short."""
     op = producer_of(value)
     if is_free(value):
-        return ()
+        return None
     if type(op) is tensor.CollapseShapeOp:
         dims = scope.dims(op.src)
         return [[dims[axis] for axis in group] for group in groups_of(op)]
-    return _regrouped(scope, value) if reader is Kind.TRANSPOSE and type(op) is tensor.ExpandShapeOp else ()
+    return _regrouped(scope, value) if reader is Kind.TRANSPOSE and type(op) is tensor.ExpandShapeOp else None
 
 
-def _regrouped(scope: Scope, value: SSAValue) -> Sequence[Sequence[Dim]]:
+def _regrouped(scope: Scope, value: SSAValue) -> Sequence[Sequence[Dim]] | None:
     """The sizes that fit `value` and what it is a reshape of, for its dimensions among several that were made of
     several."""
     before, after = scope.dims(root_of(value)), scope.dims(value)
     refined = common_refinement(before, after)
     if refined is None:
-        return ()
+        return None
     mixed = [min(left, right) > 1 for left, right in segments(before, after) for _ in range(right)]
     return [sizes if apart else [size] for size, sizes, apart in zip(after, refined[1], mixed, strict=True)]
 

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, multiply_add_operands, producer_of
+from fuseline.analysis.structured import DENSE, StructuredOp, is_generic, kind, multiply_add_operands, producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.fast.direct import ops_of, replace_uses, result_of, users_of_value
 from fuseline.ir.provenance import carry
@@ -115,7 +115,7 @@ def _sums_along(value: SSAValue, reader: Operation, axis: int) -> bool:
     if isinstance(reader, tensor.PadOp):
         along = low_of(reader)[axis] == 0 == high_of(reader)[axis]
         return along and all(_sums_along(reader.result, user, axis) for user in users_of_value(reader.result))
-    if kind(reader) not in (Kind.CONTRACTION, Kind.CONVOLUTION):
+    if kind(reader) not in DENSE:
         return False
     assert is_generic(reader)
     view = StructuredOp(reader)

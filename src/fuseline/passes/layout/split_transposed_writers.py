@@ -19,7 +19,7 @@ from xdsl.dialects import linalg, tensor
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.moves import groups_of
-from fuseline.analysis.structured import Kind, is_generic, kind
+from fuseline.analysis.structured import HEAVY, Kind, is_generic, kind
 from fuseline.ir.fast.direct import operand_of, ops_of
 from fuseline.passes.layout.rewriting.permutation import permutation_of, users_of
 from fuseline.passes.layout.rewriting.reshapes import root_of
@@ -30,8 +30,6 @@ from fuseline.passes.layout.rewriting.upward import climb, climbs
 
 _EPILOGUE = 8
 """How many elementwise ops behind a root op are looked through."""
-
-_ROOTS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def _is_stored(reader: Operation, operand: SSAValue) -> bool:
 
 
 def _is_root(op: Operation) -> bool:
-    return is_generic(op) and kind(op) in _ROOTS
+    return is_generic(op) and kind(op) in HEAVY
 
 
 EXPORT = SplitTransposedWritersPass

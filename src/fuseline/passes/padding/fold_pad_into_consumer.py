@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fuseline.analysis.indexing_maps import is_identity
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
+from fuseline.analysis.structured import WINDOWS, Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.passes.layout.rewriting.generics import rebuilt
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
@@ -27,8 +27,6 @@ from fuseline.passes.layout.rewriting.permutation import users_of
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.padding.constant_bodies import body_value, constant_attribute
-
-_WINDOWS = (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ def _moved_below(scope: Scope, op: linalg.ops.GenericOp, first: tensor.PadOp, va
 def _place(op: tensor.PadOp) -> None:
     """Right before its reader; a copy for every further window, and for every window where other ops read it too."""
     readers = list(dict.fromkeys(reader for reader in users_of(op.result) if reader.parent is op.parent))
-    windows = [reader for reader in readers if is_generic(reader) and kind(reader) in _WINDOWS]
+    windows = [reader for reader in readers if is_generic(reader) and kind(reader) in WINDOWS]
     others = len(set(users_of(op.result))) - len(windows)
     for reader in windows[0 if others else 1 :]:
         copy = op.clone()

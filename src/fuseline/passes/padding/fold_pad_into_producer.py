@@ -19,7 +19,7 @@ from xdsl.dialects import func, tensor
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
-from fuseline.analysis.structured import Kind, is_generic, kind
+from fuseline.analysis.structured import HEAVY, Kind, is_generic, kind
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.dim import Dim, lower_bound
@@ -32,7 +32,6 @@ from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.padding.fold_pad_into_consumer import pad_value
 
-_ROOTS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 _EPILOGUES = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
 
 
@@ -103,7 +102,7 @@ def _is_made_by_root(value: SSAValue) -> bool:
             return made.op.inputs
         return ()
 
-    return any(isinstance(made, OpResult) and kind(made.op) in _ROOTS for made in reachable([value], inputs))
+    return any(isinstance(made, OpResult) and kind(made.op) in HEAVY for made in reachable([value], inputs))
 
 
 def _runs_where_it_is_made(user: Operation) -> bool:

@@ -15,14 +15,13 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.convolution_dims import convolution_dims
 from fuseline.analysis.shapes import static_numbers
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, tensor_operands
+from fuseline.analysis.structured import WINDOWS, Kind, StructuredOp, is_generic, kind, tensor_operands
 from fuseline.dispatch.candidate import CandidateMember, DispatchCandidate
 from fuseline.targets.target import Refusal
 
 Check = Callable[[DispatchCandidate, "frozenset[Kind]"], Refusal | None]
 
 _VIEWS = frozenset({Kind.RESHAPE, Kind.SLICE})
-_WINDOWS = frozenset({Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING})
 
 
 def refusal_of(candidate: DispatchCandidate) -> Refusal | None:
@@ -62,7 +61,7 @@ def _padded_lanes(candidate: DispatchCandidate, kinds: frozenset[Kind]) -> Refus
     if Kind.PAD not in kinds:
         return None
     pads = [member.op for member in candidate.members if member.kind is Kind.PAD]
-    windows = [member for member in candidate.members if member.kind in _WINDOWS]
+    windows = [member for member in candidate.members if member.kind in WINDOWS]
     if windows and all(_is_over_channels(member) for member in windows):
         return None
     if not windows and not any(pads_innermost(op) for op in pads):
@@ -88,7 +87,7 @@ def pads_innermost(op: Operation) -> bool:
 
 def _spread_window(candidate: DispatchCandidate, kinds: frozenset[Kind]) -> Refusal | None:
     """An upsampled image that a window reads is made whole, on the stack."""
-    if not kinds & _WINDOWS or not kinds & {Kind.BROADCAST}:
+    if not kinds & WINDOWS or not kinds & {Kind.BROADCAST}:
         return None
     return Refusal("iree-spread-window", "an image that is spread and read by a window is put on the stack whole")
 

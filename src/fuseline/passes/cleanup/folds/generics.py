@@ -10,7 +10,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.indexing_maps import is_permutation
-from fuseline.analysis.structured import Kind, kind, splat_value
+from fuseline.analysis.structured import PRODUCTS, kind, splat_value
 from fuseline.analysis.structured_op import input_count, iterators_in
 from fuseline.ir.build import element_of
 from fuseline.ir.fast.create import create_fill, create_generic
@@ -102,7 +102,7 @@ def fold_splat_inputs(op: Generic, work: Worklist) -> bool:
         number = splat_value(value) if args[i].first_use is not None else None
         if number is None:
             continue
-        if kind(op) in (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE):
+        if kind(op) in PRODUCTS:
             return False
         element = element_of(value)
         scalar = _scalar_behind(value)

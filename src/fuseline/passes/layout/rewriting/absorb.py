@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.combining import in_fold_order
 from fuseline.analysis.narrow_products import multiplies_narrow
-from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_constant, kind
+from fuseline.analysis.structured import WINDOWS, Kind, StructuredOp, captured_tensors, is_constant, kind
 from fuseline.analysis.structured_op import input_count
 from fuseline.analysis.walks import loops_behind
 from fuseline.ir.build import Emitter
@@ -43,7 +43,6 @@ from fuseline.passes.layout.rewriting.scope import Scope
 # Kinds whose loops follow the layout of what they read; the others (contractions, windows) keep the loop order they
 # were written with.
 _FOLLOWERS = (Kind.ELEMENTWISE, Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST, Kind.GATHER, Kind.REDUCTION)
-_WINDOWS = (Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 
 
 def absorb_operands(op: linalg.ops.GenericOp) -> bool:
@@ -133,7 +132,7 @@ def follow_operands(scope: Scope, op: linalg.ops.GenericOp) -> linalg.ops.Generi
         if order is not None and not is_identity(order):
             order_loops(op, order)
         return _results_in_loop_order(scope, op)
-    return _results_in_loop_order(scope, op) if what in _WINDOWS else op
+    return _results_in_loop_order(scope, op) if what in WINDOWS else op
 
 
 def _leading_order(scope: Scope, op: linalg.ops.GenericOp) -> Permutation | None:

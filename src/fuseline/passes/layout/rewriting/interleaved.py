@@ -17,7 +17,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation, OpResult
 
 from fuseline.analysis.moves import groups_of
-from fuseline.analysis.structured import Kind, is_generic, kind, producer_of
+from fuseline.analysis.structured import DENSE, is_generic, kind, producer_of
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.fast import attributes
@@ -66,7 +66,7 @@ def _lands_in_weights(top: linalg.ops.TransposeOp) -> bool:
 
 
 def _multiplies_by_constants(op: Operation) -> bool:
-    if not is_generic(op) or kind(op) not in (Kind.CONTRACTION, Kind.CONVOLUTION):
+    if not is_generic(op) or kind(op) not in DENSE:
         return False
     return sum(type(producer_of(value)) is ConstantOp for value in op.inputs) == len(op.inputs) - 1
 

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 from xdsl.ir import OpResult, SSAValue
 
-from fuseline.analysis.structured import Kind, is_generic, kind
+from fuseline.analysis.structured import HEAVY, Kind, is_generic, kind
 from fuseline.ir.fast.direct import ops_of
 from fuseline.passes.layout.rewriting.free_reshapes import is_free
 from fuseline.passes.layout.rewriting.permutation import users_of
 from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, is_reshape, root_of
 from fuseline.passes.layout.rewriting.scope import Scope
-from fuseline.passes.layout.rewriting.stored_values import ROOTS
 
-_APART_ANYWAY = (*ROOTS, Kind.RESHAPE, Kind.OTHER)
+_APART_ANYWAY = (*HEAVY, Kind.RESHAPE, Kind.OTHER)
 """Readers that no reshape keeps from their producers."""
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.analysis.structured import Kind, kind
+from fuseline.analysis.structured import HEAVY, Kind, kind
 from fuseline.ir.fast.direct import operands_of
-
-ROOTS = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
 
 MOST_OPS_BACK = 64
 """Ops looked at on the way back: more than a residual block holds, few enough that a pass stays linear."""
@@ -30,6 +28,6 @@ def is_stored_before(value: SSAValue, op: Operation) -> bool:
         if type(current) is not OpResult or (current.op, behind_root) in seen or kind(current.op) in LEAVES:
             continue
         seen.add((current.op, behind_root))
-        behind_root |= kind(current.op) in ROOTS
+        behind_root |= kind(current.op) in HEAVY
         todo += [(operand, behind_root) for operand in operands_of(current.op)]
     return False

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.analysis.structured import DENSE, Kind, StructuredOp, is_generic, kind
 from fuseline.ir.build import Emitter, dims_map, element_of, shape_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_fill
@@ -38,7 +38,7 @@ def put_channels_innermost(module: ModuleOp, apart: Collection[Operation]) -> di
     turned: dict[tuple[SSAValue, tuple[int, ...]], SSAValue] = {}
     for region in [op for op in module.walk() if isinstance(op, DispatchRegionOp) and op not in apart]:
         for op in list(region.body.block.ops):
-            if is_generic(op) and kind(op) in (Kind.CONTRACTION, Kind.CONVOLUTION) and _is_plain(op):
+            if is_generic(op) and kind(op) in DENSE and _is_plain(op):
                 changed |= dict.fromkeys(_Product(region, op, turned).put(), region)
     return changed
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from xdsl.ir import BlockArgument, SSAValue
 
-from fuseline.analysis.structured import Kind, StructuredOp, body_ops, kind
+from fuseline.analysis.structured import HEAVY, Kind, StructuredOp, body_ops, kind
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.blocked.block_sizes import block_sizes
-from fuseline.targets.cpu.families.blocked.dispatch import HEAVY, BlockedDispatch, starts_empty
+from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch, starts_empty
 from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange, peak_live
 from fuseline.targets.cpu.families.blocked.tiles import Tile
 from fuseline.targets.cpu.families.contraction.axes import estimated

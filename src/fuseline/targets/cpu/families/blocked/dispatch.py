@@ -20,14 +20,11 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.indexing_maps import dims_of
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, splat_value, tensor_operands
+from fuseline.analysis.structured import HEAVY, Kind, StructuredOp, is_generic, kind, splat_value, tensor_operands
 from fuseline.dispatch.body_classes import BodyClasses
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.result_boxes import unreshaped
 from fuseline.dispatch.view import DispatchView
-
-HEAVY = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING)
-"""What a dispatch is built around; mirrors the fusion graph's."""
 
 _REARRANGING = (Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST)
 

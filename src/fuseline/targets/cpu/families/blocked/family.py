@@ -24,12 +24,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from fuseline.analysis.structured import kind
+from fuseline.analysis.structured import HEAVY, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.asked import Answer, built_as_asked
 from fuseline.targets.cpu.families.blocked.block import MOST_SCRATCH_BYTES, choose_tiles
-from fuseline.targets.cpu.families.blocked.dispatch import HEAVY, blocked_dispatch
+from fuseline.targets.cpu.families.blocked.dispatch import blocked_dispatch
 from fuseline.targets.cpu.families.blocked.kernel import BlockedKernel
 from fuseline.targets.cpu.families.blocked.phases import streamed_phases
 from fuseline.targets.cpu.families.blocked.plan import (

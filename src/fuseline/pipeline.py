@@ -85,6 +85,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "elide-concats",
         "narrow-results",
         "fuse-row-bands",
+        "elide-bitcasts",
         "clone-cheap-producers",
         "dead-code",
     ),

@@ -145,3 +145,13 @@ _SCALARS: dict[str, type[Operation]] = {kind.name: kind for kind in (*_CASTS, ar
 
 ON_TENSORS: tuple[type[Operation], ...] = tuple(_on_tensors(kind) for kind in _SCALARS.values())
 """To be registered in place of xDSL's ops of these names."""
+
+
+@irdl_op_definition
+class BitcastOp(_TensorCast):
+    """The bits of each element as another type."""
+
+    name = "tensor.bitcast"
+
+
+_SCALARS[BitcastOp.name] = arith.BitcastOp

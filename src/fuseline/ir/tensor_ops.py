@@ -11,6 +11,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from fuseline.ir.tensor_casts import BitcastOp
+
 
 @irdl_op_definition
 class GenerateOp(IRDLOperation):
@@ -58,5 +60,5 @@ class GenerateOp(IRDLOperation):
         printer.print_attribute(self.res.type)
 
 
-Tensor = Dialect("tensor", [*tensor.Tensor.operations, GenerateOp], list(tensor.Tensor.attributes))
+Tensor = Dialect("tensor", [*tensor.Tensor.operations, GenerateOp, BitcastOp], list(tensor.Tensor.attributes))
 """xDSL's dialect and what it lacks."""

@@ -335,3 +335,50 @@ def test_what_does_not_fit_is_refused_by_line(name: str, tmp_path: Path):
         fuseline.compile(path, target="null")
     assert caught.value.code == code, caught.value
     assert str(caught.value.node).startswith("p.mlir:") and str(caught.value.node).count(":") == 2
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 0, 2)])
+@pytest.mark.parametrize("known", [True, False])
+def test_every_element_to_a_place_of_its_own(order: tuple[int, ...], known: bool, tmp_path: Path):
+    """Dimensions in another order: no search for the element that goes there; in the same order nothing at all."""
+    sizes = RNG.permutation([3, 4, 5])[list(np.argsort(order))]
+    into = [sizes[axis] for axis in order]
+    source, dest = (f"tensor<{'x'.join(map(str, each)) if known else '?x?x?'}xf32>" for each in (sizes, into))
+    lines = f"""%r = iree_linalg_ext.map_store %s into %o {{
+^bb0(%i0: index, %i1: index, %i2: index):
+  %m = arith.constant true
+  iree_linalg_ext.yield {", ".join(f"%i{axis}" for axis in order)}, %m : index, index, index, i1
+}} : {source} into {dest} -> {dest}"""
+    text = _function(f"%s: {source}, %o: {dest}", dest, lines)
+    feeds = {"s": RNG.standard_normal(sizes, dtype=np.float32), "o": np.zeros(into, np.float32)}
+    (got,) = _run(text, feeds, tmp_path)
+    np.testing.assert_array_equal(got, feeds["s"].transpose(order))
+    (tmp_path / "q.mlir").write_text(text)
+    assert fuseline.compile(tmp_path / "q.mlir").stats["dispatches"] == (order != (0, 1, 2))
+
+
+def test_elements_that_reach_a_part_of_the_result(tmp_path: Path):
+    """The same places, and a result that is larger: what no element goes to stays."""
+    lines = """%r = iree_linalg_ext.map_store %s into %o {
+^bb0(%i: index, %j: index):
+  %m = arith.constant true
+  iree_linalg_ext.yield %i, %j, %m : index, index, i1
+} : tensor<3x4xf32> into tensor<6x4xf32> -> tensor<6x4xf32>"""
+    (got,) = _run(
+        _function("%s: tensor<3x4xf32>, %o: tensor<6x4xf32>", "tensor<6x4xf32>", lines), {"s": U, "o": W}, tmp_path
+    )
+    np.testing.assert_array_equal(got, np.concatenate([U, W[3:]]))
+
+
+def test_every_element_from_a_place_of_its_own(tmp_path: Path):
+    lines = """%r = iree_linalg_ext.map_load %s into %o {
+^bb0(%i: index, %j: index):
+  %p = arith.constant 0.5 : f32
+  iree_linalg_ext.yield %j, %i, %p : index, index, f32
+} : tensor<6x4xf32> into tensor<3x5xf32> -> tensor<3x5xf32>"""
+    (got,) = _run(
+        _function("%s: tensor<6x4xf32>, %o: tensor<3x5xf32>", "tensor<3x5xf32>", lines),
+        {"s": W, "o": np.zeros((3, 5), np.float32)},
+        tmp_path,
+    )
+    np.testing.assert_array_equal(got, W.T[:3, :5])

@@ -20,6 +20,7 @@ from xdsl.passes import ModulePass
 from fuseline.ir.context import CompilerContext
 from fuseline.passes.cleanup.elimination import record_eliminated
 from fuseline.passes.cleanup.folds import dims, fills, generics, reshapes, scalars, slices, undefined
+from fuseline.passes.cleanup.folds.certain_bounds import fold_certain_bound
 from fuseline.passes.cleanup.folds.plain_reads import fold_plain_read
 from fuseline.passes.cleanup.folds.scalar_reads import fold_scalar_read
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
@@ -30,7 +31,13 @@ def folds() -> dict[type[Operation], Sequence[Fold]]:
     """The folds by op class, in the order in which they are tried."""
     return {
         **scalars.scalar_folds(),
-        linalg.ops.GenericOp: (*generics.GENERIC, *undefined.GENERIC, fold_scalar_read, fold_plain_read),
+        linalg.ops.GenericOp: (
+            *generics.GENERIC,
+            *undefined.GENERIC,
+            fold_scalar_read,
+            fold_certain_bound,
+            fold_plain_read,
+        ),
         linalg.ops.FillOp: fills.FILL,
         linalg.ops.TransposeOp: (*fills.TRANSPOSE, *undefined.MOVE),
         linalg.ops.BroadcastOp: undefined.MOVE,

@@ -33,6 +33,7 @@ from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.flow import HostType
 from fuseline.ir.provenance import node_names
 from fuseline.ir.verify_definitions import is_detached
+from fuseline.program.bitcasts import is_bitcast_view
 from fuseline.program.fills import is_small_constant
 from fuseline.program.schedule import element_bytes, moved_ref
 
@@ -86,7 +87,7 @@ class MainBuffers:
         self._roots: dict[SSAValue, SSAValue] = {}
         self._view_offsets: dict[SSAValue, Dim] = {}
         for op in block.ops:
-            if is_view(op):
+            if is_view(op) or is_bitcast_view(op):
                 viewed = op.operands[0]
                 self._roots[op.results[0]] = self.root(viewed)
                 self._view_offsets[op.results[0]] = add(self._view_offsets.get(viewed, 0), view_offset(op, shapes))

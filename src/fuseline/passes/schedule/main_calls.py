@@ -12,6 +12,7 @@ from fuseline.analysis.views import is_view
 from fuseline.errors import FuselineError
 from fuseline.ir.flow import ExecutableOp
 from fuseline.passes.schedule.main_border import arguments_of
+from fuseline.program.bitcasts import is_bitcast_view
 from fuseline.program.fills import is_fill_step
 
 
@@ -26,9 +27,11 @@ def main_function(module: ModuleOp) -> func.FuncOp:
 
 
 def computes_nothing(op: Operation) -> bool:
-    """Whether the op needs no step: views, constants, empties, the return, and index arithmetic, which sizes already
-    express."""
-    if is_view(op) or isinstance(op, arith.ConstantOp | tensor.EmptyOp | tensor.DimOp | func.ReturnOp):
+    """Whether the op needs no step: views, bitcasts, constants, empties, the return, and index arithmetic, which sizes
+    already express."""
+    if is_view(op) or is_bitcast_view(op):
+        return True
+    if isinstance(op, arith.ConstantOp | tensor.EmptyOp | tensor.DimOp | func.ReturnOp):
         return True
     if isinstance(op, tensor.ExtractOp):
         return all(is_fill_step(use.operation) for use in op.result.uses)

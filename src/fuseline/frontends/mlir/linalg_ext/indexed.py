@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import IndexType, i1
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, i1
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.mlir.linalg_ext.nest import Nest, inlined, loop
@@ -101,7 +101,15 @@ def _nearest(b: Body, at: SSAValue, size: SSAValue) -> SSAValue:
 
 
 def map_store(op: MapStoreOp) -> list[SSAValue]:
-    """Each element to where the body says; those that are masked and those outside go nowhere."""
+    """Each element to where the body says; those that are masked and those outside go nowhere.
+
+    Where the body only puts dimensions into another order, the sizes are to be those of the result.
+    """
+    turned = _turned(op)
+    if turned is not None:
+        nest = Nest(op, [(op.dest, list(range(len(turned))))])
+        inputs = [(op.source, [turned.index(axis) for axis in range(len(turned))])]
+        return [nest.each(inputs, list(range(len(turned))), element_of(op.dest), lambda b: b.args[0])]
     rank, taken = len(shape_of(op.dest)), len(shape_of(op.source))
     kept, read = list(range(rank)), list(range(rank, rank + taken))
     nest = Nest(op, [(op.dest, kept), (op.source, read)])
@@ -113,3 +121,24 @@ def map_store(op: MapStoreOp) -> list[SSAValue]:
         return [b.op(arith.SelectOp, hit, b.args[0], b.args[1])]
 
     return nest.fold([(op.source, read)], [(op.dest, kept)], kept, read, body)
+
+
+def _turned(op: MapStoreOp) -> list[int] | None:
+    """Which dimension of the source each of the result is, where every element goes to a place of its own that only
+    depends on those, and no size tells that others are left."""
+    arguments = list(op.body.block.args)
+    *position, hit = op.body.block.last_op.operands if op.body.block.last_op is not None else ()
+    if any(at not in arguments for at in position) or not _holds(hit):
+        return None
+    axes = [arguments.index(at) for at in position]
+    fits = all(
+        DYNAMIC_INDEX in (size, shape_of(op.source)[axis]) or size == shape_of(op.source)[axis]
+        for size, axis in zip(shape_of(op.dest), axes, strict=True)
+    )
+    return axes if fits and sorted(axes) == list(range(len(arguments))) else None
+
+
+def _holds(value: SSAValue) -> bool:
+    """Whether a mask is the constant true."""
+    number = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    return isinstance(number, IntegerAttr) and bool(number.value.data)

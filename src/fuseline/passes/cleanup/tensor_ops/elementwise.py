@@ -11,14 +11,14 @@ from xdsl.ir.affine import AffineMap
 
 from fuseline.ir.build import PARALLEL, Body, Emitter, element_of, shape_of
 from fuseline.ir.provenance import replace
-from fuseline.ir.tensor_casts import scalar_op
+from fuseline.ir.tensor_casts import BitcastOp, scalar_op
 
 
 def is_elementwise(op: Operation) -> bool:
     """Whether `op` is scalar arithmetic between tensors of one shape, scalars among them (the condition of a
     choice)."""
     if (
-        not op.name.startswith(("arith.", "math."))
+        not (op.name.startswith(("arith.", "math.")) or isinstance(op, BitcastOp))
         or isinstance(op, arith.ConstantOp)
         or len(op.results) != 1
         or op.regions

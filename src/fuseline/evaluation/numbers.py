@@ -200,7 +200,7 @@ def float_to_integer(op: Operation, scope: Scope) -> list[Array]:
     return [as_type(np.where(upper, whole ^ lowest, whole), dtype)]
 
 
-@evaluates("arith.bitcast")
+@evaluates("arith.bitcast", "tensor.bitcast")
 def bitcast(op: Operation, scope: Scope) -> list[Array]:
     """Same bits, other type; floats held as float64 take their own width first."""
     source, result = numpy_dtype(element_of(op.operands[0])), numpy_dtype(element_of(op.results[0]))

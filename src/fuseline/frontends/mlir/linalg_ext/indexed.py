@@ -126,8 +126,10 @@ def map_store(op: MapStoreOp) -> list[SSAValue]:
 def _turned(op: MapStoreOp) -> list[int] | None:
     """Which dimension of the source each of the result is, where every element goes to a place of its own that only
     depends on those, and no size tells that others are left."""
-    arguments = list(op.body.block.args)
-    *position, hit = op.body.block.last_op.operands if op.body.block.last_op is not None else ()
+    arguments = list[SSAValue](op.body.block.args)
+    end = op.body.block.last_op
+    assert end is not None
+    *position, hit = list(end.operands)
     if any(at not in arguments for at in position) or not _holds(hit):
         return None
     axes = [arguments.index(at) for at in position]

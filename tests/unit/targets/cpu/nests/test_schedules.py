@@ -7,6 +7,7 @@ import pytest
 from fuseline.ir.dim import to_text
 from fuseline.targets.cpu.families.family import Refusal
 from fuseline.targets.cpu.families.nests.elementwise import Elementwise
+from fuseline.targets.cpu.families.nests.evaluations import MOST_OPERATIONS, operations_per_point
 from fuseline.targets.cpu.families.nests.loop_nest import nest_plan
 from fuseline.targets.cpu.families.nests.rows import Rows
 from fuseline.targets.cpu.families.nests.schedule import Schedule
@@ -45,6 +46,53 @@ def test_a_bias_keeps_its_axis() -> None:
     )
     assert [len(run) for run in found.collapsed_loops] == [2]
     assert found.workgroups == 2000
+
+
+def test_lanes_run_along_parts_of_what_is_computed_where_it_is_read() -> None:
+    """The loop over all of it is nobody's, though most of what is read lies along it."""
+    whole, part = tensor((40, 32)), tensor((40, 16))
+    magnitude = ("%v = math.absf %i0 : f32", [("%v", "f32")])
+    lines = [
+        empty("e", (40, 32)),
+        empty("f", (40, 16)),
+        generic("%y", [("%a", whole)], [("%e", whole)], ["d0, d1"] * 2, "pp", *magnitude),
+        f"%l = tensor.extract_slice %y[0, 0] [40, 16] [1, 1] : {whole} to {part}",
+        f"%r = tensor.extract_slice %y[0, 16] [40, 16] [1, 1] : {whole} to {part}",
+        generic("%z", [("%l", part), ("%r", part)], [("%f", part)], ["d0, d1"] * 3, "pp", *ADD),
+    ]
+    text = function([("a", (40, 32), "f32")], [], "\n".join(lines), [("%z", part)])
+    found = schedule(text)
+    assert found.chunked is not None
+    assert found.lane_extent == 16
+    check(text)
+
+
+def cascade(steps: int) -> str:
+    """Sums of neighbours, padded to the length before: each step reads the one before at two places, and each place in
+    two ways where it runs across the lanes."""
+    whole, part = tensor((40,)), tensor((39,))
+    lines, last, summed = ["%zero = arith.constant 0.0 : f32"], "%a", ""
+    for step in range(steps):
+        e, left, right, summed, padded = [f"%{letter}{step}" for letter in "elrsp"]
+        border = f"^bb0(%i{step}: index): tensor.yield %zero : f32"
+        lines += [
+            empty(e[1:], (39,)),
+            f"{left} = tensor.extract_slice {last}[0] [39] [1] : {whole} to {part}",
+            f"{right} = tensor.extract_slice {last}[1] [39] [1] : {whole} to {part}",
+            generic(summed, [(left, part), (right, part)], [(e, part)], ["d0"] * 3, "p", *ADD),
+            f"{padded} = tensor.pad {summed} low[0] high[1] {{ {border} }} : {part} to {whole}",
+        ]
+        last = padded
+    return function([("a", (40,), "f32")], [], "\n".join(lines), [(summed, part)])
+
+
+def test_lanes_do_not_make_a_cascade_of_slices_long() -> None:
+    """Few are made with lanes; from where they would be more code than they save, values are made one by one."""
+    found = [schedule(cascade(steps)) for steps in (2, 4, 9)]
+    counts = [operations_per_point(one.staging) for one in found]
+    assert counts[0] < counts[1] <= MOST_OPERATIONS < counts[2]
+    assert [one.chunked is not None for one in found] == [True, True, False]
+    check(cascade(3))
 
 
 def test_small_work_is_one_workgroup() -> None:

@@ -8,6 +8,7 @@ grid over axes that every stage has          one workgroup: one point of the gri
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
@@ -16,6 +17,7 @@ from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops
+from fuseline.targets.cpu.families.nests.evaluations import MOST_OPERATIONS, operations_per_point
 from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of
 from fuseline.targets.cpu.families.nests.recompute_cost import cost
@@ -83,7 +85,7 @@ def build_schedule(staging: Staging, machine: Machine) -> Schedule:
     """The schedule for `staging`, which may be told to store less on the way."""
     grid = _settled_grid(staging)
     weights = contiguous_traffic(staging)
-    lane = max(weights, key=lambda axis: weights[axis], default=None)
+    lane = _lane(staging, weights)
     chunked = lane if lane in grid else None
     if chunked is not None:
         grid = [axis for axis in grid if axis != chunked]
@@ -95,6 +97,16 @@ def build_schedule(staging: Staging, machine: Machine) -> Schedule:
     _choose_tiles(schedule)
     schedule.chunk = _chunk(schedule, machine)
     return schedule
+
+
+def _lane(staging: Staging, weights: Mapping[LoopRef, float]) -> LoopRef | None:
+    """The loop that most elements lie along; one of a stage, where most lie along loops of values that are computed
+    where parts of them are read, and lanes do not make too much code of that."""
+    lane = max(weights, key=lambda axis: weights[axis], default=None)
+    run = {axis for stage in staging.stages for axis in (*stage.parallel, *stage.reduction)}
+    if lane in run or operations_per_point(staging) > MOST_OPERATIONS:
+        return lane
+    return max((axis for axis in weights if axis in run), key=lambda axis: weights[axis], default=None)
 
 
 def _settled_grid(staging: Staging) -> list[LoopRef]:

@@ -134,10 +134,13 @@ def _split(numerator: Dim, denominator: int) -> tuple[Dim, Dim]:
 
 
 def _quotient(numerator: Dim, denominator: int) -> Dim:
-    """`floor(numerator / denominator)` where nothing more can be taken out: `floor((floor(a / b) + k) / c) = floor((a +
-    k b) / (b c))`."""
+    """`floor(numerator / denominator)` where no whole multiple can be taken out: a number where the bounds leave only
+    one, and `floor((floor(a / b) + k) / c) = floor((a + k b) / (b c))`."""
     if isinstance(numerator, int):
         return numerator // denominator
+    low, high = lower_bound(numerator), upper_bound(numerator)
+    if low is not None and high is not None and low // denominator == high // denominator:
+        return low // denominator
     offset = dict(numerator.terms).get((), 0)
     inner = [(monomial, coefficient) for monomial, coefficient in numerator.terms if monomial]
     if len(inner) == 1 and inner[0][1] == 1 and len(inner[0][0]) == 1:

@@ -1,10 +1,15 @@
-"""Bounds of sizes, from those of their symbols."""
+"""Bounds of sizes, from those of their symbols; a quotient that others cancel is bounded by the fraction it rounds."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
+from math import ceil, floor
+from typing import TypeAlias
 
-from fuseline.ir.dim_terms import Atom, Dim, Quotient, Symbol, terms_of
+from fuseline.ir.dim_terms import Atom, Dim, Expr, Quotient, Symbol, terms_of
+
+_Fractions: TypeAlias = dict[tuple[Atom, ...], Fraction]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -32,7 +37,9 @@ def _quotient_bounds(atom: Quotient) -> tuple[int | None, int | None]:
     return lowest, highest
 
 
-def _term_bounds(monomial: tuple[Atom, ...], coefficient: int) -> tuple[int | None, int | None]:
+def _term_bounds(
+    monomial: tuple[Atom, ...], coefficient: int | Fraction
+) -> tuple[int | Fraction | None, int | Fraction | None]:
     if len(monomial) == 1:
         lo, hi = _atom_bounds(monomial[0])
         ends = None if lo is None else lo * coefficient, None if hi is None else hi * coefficient
@@ -52,13 +59,55 @@ def _term_bounds(monomial: tuple[Atom, ...], coefficient: int) -> tuple[int | No
 def _bound(dim: Dim, end: int) -> int | None:
     if isinstance(dim, int):
         return dim
-    total = 0
-    for monomial, coefficient in terms_of(dim).items():
+    each = _sum_of_bounds(terms_of(dim), end)
+    fraction = _bound_by_fractions(dim, end) if _may_cancel(dim) else None
+    found = [round(bound) for bound in (each, fraction) if bound is not None]
+    return (min(found) if end else max(found)) if found else None
+
+
+def _sum_of_bounds(terms: dict[tuple[Atom, ...], int] | _Fractions, end: int) -> int | Fraction | None:
+    total: int | Fraction = 0
+    for monomial, coefficient in terms.items():
         value = _term_bounds(monomial, coefficient)[end]
         if value is None:
             return None
         total += value
     return total
+
+
+def _may_cancel(dim: Expr) -> bool:
+    """Whether terms of both signs, one of them a quotient, leave less than each may be."""
+    signs = {count > 0 for monomial, count in dim.terms if monomial}
+    return len(signs) == 2 and any(_divided(monomial) is not None for monomial, _ in dim.terms)
+
+
+def _divided(monomial: tuple[Atom, ...]) -> Quotient | None:
+    """The quotient by a positive number that a monomial is, else None."""
+    atom = monomial[0] if len(monomial) == 1 else None
+    return atom if isinstance(atom, Quotient) and isinstance(atom.denominator, int) and atom.denominator > 0 else None
+
+
+@lru_cache(maxsize=1 << 12)
+def _bound_by_fractions(dim: Expr, end: int) -> int | None:
+    """The bound with `n / d - (d - 1) / d <= n // d <= n / d` for every quotient by a number: what is left of a size
+    after its halves are taken away is 0 or 1, whatever the size."""
+    terms: _Fractions = {}
+    _take_fractions(dim, Fraction(1), end, terms)
+    bound = _sum_of_bounds({monomial: count for monomial, count in terms.items() if count}, end)
+    return None if bound is None else floor(bound) if end else ceil(bound)
+
+
+def _take_fractions(dim: Dim, factor: Fraction, end: int, terms: _Fractions) -> None:
+    """Add `factor * dim` to `terms`, quotients as the fractions that bound them at `end`."""
+    for monomial, count in terms_of(dim).items():
+        share, quotient = factor * count, _divided(monomial)
+        if quotient is None:
+            terms[monomial] = terms.get(monomial, Fraction(0)) + share
+            continue
+        assert isinstance(quotient.denominator, int)
+        _take_fractions(quotient.numerator, share / quotient.denominator, end, terms)
+        if (share > 0) != bool(end):
+            terms[()] = terms.get((), Fraction(0)) - share * (quotient.denominator - 1) / quotient.denominator
 
 
 def lower_bound(dim: Dim) -> int | None:

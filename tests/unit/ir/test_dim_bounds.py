@@ -7,6 +7,7 @@ import pytest
 from fuseline.ir.dim import add, evaluate, floor_div, maximum, minimum, mul, sub
 from fuseline.ir.dim_bounds import lower_bound, upper_bound
 from fuseline.ir.dim_terms import Dim, Expr, Extreme, Quotient, symbol
+from tests.draws import RNG
 
 N, M = symbol("n", 2, 9), symbol("m", 1, 4)
 FREE, LOW = symbol("free", 0), symbol("low", -5, 3)
@@ -96,3 +97,45 @@ def test_no_value_crosses_them_and_one_meets_each():
 def test_a_quotient_of_quotients_has_those_of_its_parts():
     inner = Expr((((Quotient(N, 2),), 1),))
     assert _bounds(Expr((((Quotient(inner, 3),), 5),))) == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("size", "bounds"),
+    [
+        (sub(FREE, mul(floor_div(FREE, 2), 2)), (0, 1)),
+        (sub(floor_div(FREE, 4), mul(floor_div(FREE, 8), 2)), (0, 1)),
+        (sub(floor_div(FREE, 2), floor_div(FREE, 3)), (0, None)),
+        (sub(mul(floor_div(add(FREE, 1), 2), 2), FREE), (0, 1)),
+        (sub(floor_div(FREE, 3), FREE), (None, 0)),
+        (sub(floor_div(sub(FREE, 7), 2), floor_div(FREE, 2)), (-4, -3)),
+    ],
+    ids=str,
+)
+def test_quotients_that_cancel_leave_what_they_round(size: Dim, bounds: tuple[int | None, int | None]):
+    """Each term alone may be anything; the fractions that the quotients round cancel."""
+    assert _bounds(size) == bounds
+
+
+def test_bounds_of_quotients_are_never_crossed():
+    """Sums of quotients of sums, at sizes of every residue."""
+
+    def drawn(depth: int) -> Dim:
+        kind = int(RNG.integers(4)) if depth else 0
+        if kind == 0:
+            return (FREE, N, int(RNG.integers(-4, 5)))[int(RNG.integers(3))]
+        if kind == 1:
+            return floor_div(drawn(depth - 1), int(RNG.integers(1, 6)))
+        return (add, sub)[kind - 2](drawn(depth - 1), mul(drawn(depth - 1), int(RNG.integers(1, 4))))
+
+    for _ in range(200):
+        size = drawn(4)
+        low, high = _bounds(size)
+        found = [evaluate(size, {"free": free, "n": n}) for free in range(0, 33, 4) for n in range(2, 10, 3)]
+        assert low is None or low <= min(found)
+        assert high is None or max(found) <= high
+
+
+def test_a_quotient_that_its_bounds_leave_one_value_is_that():
+    assert floor_div(sub(FREE, mul(floor_div(FREE, 2), 2)), 2) == 0
+    assert floor_div(add(N, 6), 8) == 1 and not isinstance(floor_div(add(N, 7), 8), int)
+    assert floor_div(add(M, 7), 12) == 0

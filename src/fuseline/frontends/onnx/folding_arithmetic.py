@@ -66,11 +66,11 @@ def _truncated_div(x: Array, y: Array) -> Array:
 def _symbolic_div(x: Dim, y: Dim) -> Dim:
     """Rounded towards 0, by a size (by one that turns out to be 0: 0)."""
     low, least = d.lower_bound(x), d.lower_bound(y)
-    if low is None or least is None or least < 0:
+    if least is None or least < 0:
         raise Unfoldable
     return (
         d.floor_div(x, y)
-        if low >= 0
+        if low is not None and low >= 0
         else d.add(d.maximum(d.floor_div(x, y), 0), d.minimum(d.floor_div(d.add(x, d.sub(y, 1)), y), 0))
     )
 

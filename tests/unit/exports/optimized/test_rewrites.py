@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import numpy_helper
 
@@ -129,6 +130,15 @@ def test_parts_of_a_shuffle_are_taken_at_once():
 
 
 # -- constants and identities ------------------------------------------------------------------------------------------
+
+
+def test_a_constant_of_other_sizes_than_inferred_stays_a_node():
+    """ONNX infers no row for the places of a scalar, and declares by that what stands behind; runtimes make one."""
+    text = "(float[3] x) => (int64[a, b] y, float[3] z) { n = NonZero(s)  y = Add(n, one)  z = Relu(x) }"
+    proto = onnx_model(text, s=np.float32(2), one=np.int64(1))
+    onnx.checker.check_model(proto, full_check=True)
+    assert checked(proto).operators["NonZero"] == 1
+    assert "NonZero" not in checked(onnx_model(text, s=np.array([2, 0, 3], np.float32), one=np.int64(1))).operators
 
 
 def test_sizes_that_are_known_are_constants():

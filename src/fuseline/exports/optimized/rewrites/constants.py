@@ -94,7 +94,19 @@ def _computed(editor: Editor, node: ir.Node) -> list[Array] | None:
     if len(known) < len(feeds) or total > LARGEST or _too_large(editor, node, total):
         return None
     results = _run(editor, node, known)
-    return results if results is not None and sum(array.size for array in results) <= max(SMALL, total) else None
+    if results is None or not all(map(_as_inferred, node.outputs, results)):
+        return None
+    return results if sum(array.size for array in results) <= max(SMALL, total) else None
+
+
+def _as_inferred(out: ir.Value, content: Array) -> bool:
+    """Whether a result has the sizes that ONNX infers, which other values of the graph are declared by: it gives NonZero
+    of a tensor without dimensions no row, where runtimes and ONNX's own reference make one."""
+    dims = sizes(out)
+    return dims is None or (
+        len(dims) == content.ndim
+        and all(not isinstance(dim, int) or dim == size for dim, size in zip(dims, content.shape, strict=True))
+    )
 
 
 def _too_large(editor: Editor, node: ir.Node, total: int) -> bool:

@@ -420,3 +420,34 @@ func.func @concat_of_pairs(%x: tensor<4x7xf32>, %z: tensor<7x2xf32>, %f: tensor<
   } -> tensor<5x2xi32>
   return %y : tensor<5x2xi32>
 }
+
+// -----
+
+// An upsampling takes the order of the image that it repeats, each copy beside its pixel, and hands the transpose on.
+// CHECK-LABEL: func.func @upsampled
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, d4)>]
+// CHECK-SAME: ins(%x : tensor<5x6x3xf32>) outs({{.*}} : tensor<5x2x6x2x3xf32>)
+// CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>]
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @upsampled(%x: tensor<5x6x3xf32>, %y: tensor<10x12x3xf32>) -> tensor<10x12x3xf32> {
+  %e0 = tensor.empty() : tensor<3x5x6xf32>
+  %t = linalg.transpose ins(%x : tensor<5x6x3xf32>) outs(%e0 : tensor<3x5x6xf32>) permutation = [2, 0, 1]
+  %e1 = tensor.empty() : tensor<3x5x2x6x2xf32>
+  %u = linalg.generic {indexing_maps = [affine_map<(c, h, i, w, j) -> (c, h, w)>, affine_map<(c, h, i, w, j) -> (c, h, i, w, j)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%t : tensor<3x5x6xf32>) outs(%e1 : tensor<3x5x2x6x2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<3x5x2x6x2xf32>
+  %r = tensor.collapse_shape %u [[0], [1, 2], [3, 4]] : tensor<3x5x2x6x2xf32> into tensor<3x10x12xf32>
+  %e2 = tensor.empty() : tensor<3x10x12xf32>
+  %z = linalg.transpose ins(%y : tensor<10x12x3xf32>) outs(%e2 : tensor<3x10x12xf32>) permutation = [2, 0, 1]
+  %s = linalg.generic {indexing_maps = [affine_map<(c, h, w) -> (c, h, w)>, affine_map<(c, h, w) -> (c, h, w)>, affine_map<(c, h, w) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%r, %z : tensor<3x10x12xf32>, tensor<3x10x12xf32>) outs(%e2 : tensor<3x10x12xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<3x10x12xf32>
+  %e3 = tensor.empty() : tensor<10x12x3xf32>
+  %o = linalg.transpose ins(%s : tensor<3x10x12xf32>) outs(%e3 : tensor<10x12x3xf32>) permutation = [1, 2, 0]
+  return %o : tensor<10x12x3xf32>
+}

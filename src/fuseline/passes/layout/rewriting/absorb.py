@@ -146,7 +146,7 @@ def _leading_order(scope: Scope, op: linalg.ops.GenericOp) -> Permutation | None
             loops = tuple(plain_loops(map_) or ())
             votes[loops] = votes.get(loops, 0) + weight
     if not votes:
-        return _gathered_order(view)
+        return _repeated_order(view) if kind(op) is Kind.BROADCAST else _gathered_order(view)
     return max(votes, key=lambda loops: (votes[loops], is_identity(loops), tuple(-loop for loop in loops)))
 
 
@@ -155,6 +155,20 @@ def _weight(value: SSAValue) -> int:
     if is_constant(root):
         return 0
     return 1 if type(root) is BlockArgument else 3
+
+
+def _repeated_order(view: StructuredOp) -> Permutation | None:
+    """The loop order in which a broadcast reads the one tensor that it repeats, each loop that repeats behind the loop
+    it stands behind: an upsampling has the order of its image."""
+    read = plain_loops(view.input_maps[0]) if view.input_count == 1 else None
+    if read is None or list(read) == sorted(read):
+        return None
+    order, behind = list(read), -1
+    for loop in range(view.rank):
+        if loop not in read:
+            order.insert(order.index(behind) + 1 if behind >= 0 else 0, loop)
+        behind = loop
+    return tuple(order)
 
 
 def _gathered_order(view: StructuredOp) -> Permutation | None:

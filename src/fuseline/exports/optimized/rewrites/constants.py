@@ -100,8 +100,8 @@ def _computed(editor: Editor, node: ir.Node) -> list[Array] | None:
 
 
 def _as_inferred(out: ir.Value, content: Array) -> bool:
-    """Whether a result has the sizes that ONNX infers, which other values of the graph are declared by: it gives NonZero
-    of a tensor without dimensions no row, where runtimes and ONNX's own reference make one."""
+    """Whether a result has the sizes that ONNX infers, by which what stands behind is declared: it gives NonZero of a
+    tensor without dimensions no row, where runtimes and ONNX's own reference make one."""
     dims = sizes(out)
     return dims is None or (
         len(dims) == content.ndim

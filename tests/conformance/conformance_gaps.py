@@ -166,9 +166,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ("host", "Range: runtime-value: delta is computed at run time"): (
         "test_range_bfloat16_type_positive_delta",
     ),
-    ("host", "RoiAlign: no-lowering"): (
-        "test_roialign_aligned_false", "test_roialign_aligned_true", "test_roialign_mode_max",
-    ),
     ("host", "Scan: no-lowering"): (
         "test_scan_sum",
     ),

@@ -53,8 +53,12 @@ def bordered(node: OnnxNode, x: Tensor, low: Sequence[Dim], high: Sequence[Dim],
 def _require_reach(node: OnnxNode, size: Dim, amount: Dim, mode: BorderMode) -> None:
     """One turn must reach every position around a size, or by an amount, that only the run knows: smaller sizes are
     refused when they are fed, as in onnxruntime."""
-    if not isinstance(size, int) or not isinstance(amount, int):
-        room, least = (size, 1) if mode == "edge" else (sub(size, amount), int(mode == "reflect"))
+    if mode == "edge":
+        amount = 1
+    elif mode == "reflect":
+        amount = add(amount, 1)
+    room, least = (size, amount) if isinstance(amount, int) else (sub(size, amount), 0)
+    if not isinstance(room, int):
         node.program.require_at_least(room, least, node.label)
 
 

@@ -105,7 +105,8 @@ class Program:
 
     def require_at_least(self, dim: Dim, least: int, node: str) -> None:
         """Let the program refuse sizes that make `dim` smaller than `least`; `node` is named then."""
-        if (lower_bound(dim) or 0) < least:
+        low = lower_bound(dim)
+        if low is None or low < least:
             self.require(SizeRequirement(dim, least, node, relation="at_least"))
 
     def require_other(self, dim: Dim, size: int, node: str) -> None:

@@ -94,3 +94,15 @@ def test_a_pad_to_the_size_before_a_pooling_is_read_in_place(element: str):
         expected = np.asarray(session.run(None, feeds)[0])
         tolerance = 2e-5 if element == "float" else 2e-2
         np.testing.assert_allclose(program.run(feeds)["y"], expected, atol=tolerance * np.abs(expected).max(), rtol=0)
+
+
+def test_more_cut_than_there_is_is_refused():
+    text = """(float[h] x, float[k] like) => (y) {
+        n = Shape(like)  cut = Neg(n)  pads = Concat<axis = 0>(cut, cut)  y = Pad(x, pads)
+    }"""
+    program = fuseline.compile(onnx_model(text), threads=1)
+    x = drawn((9,))
+    np.testing.assert_array_equal(program.run({"x": x, "like": drawn((3,))})["y"], x[3:6])
+    with pytest.raises(FuselineError) as error:
+        program.run({"x": x, "like": drawn((5,))})
+    assert error.value.code == "E0203"

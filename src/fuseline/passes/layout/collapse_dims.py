@@ -18,8 +18,7 @@ from fuseline.ir.rounds import rounds
 from fuseline.passes.layout.rewriting.kept_apart import reshapes_between
 from fuseline.passes.layout.rewriting.loops import collapse_loops
 from fuseline.passes.layout.rewriting.loops_together import LoopsTogether
-from fuseline.passes.layout.rewriting.permutation import users_of
-from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, is_reshape, merge_chain
+from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 
@@ -35,7 +34,7 @@ class CollapseDimsPass(ScopedPass):
         """Collapse until no loops are left that may be one; as many rounds as there are loops, at most."""
         scope.lift_sizes()
         scope.sweep()
-        if not self.everywhere and not any(_has_loops_below(op) for op in reshapes_between(scope)):
+        if not self.everywhere and next(reshapes_between(scope), None) is None:
             return
         loops = sum(len(op.iterator_types) for op in ops_of(scope.block) if is_generic(op))
         for _ in rounds(
@@ -44,11 +43,6 @@ class CollapseDimsPass(ScopedPass):
             if not _collapse(scope):
                 break
             _cancel(scope)
-
-
-def _has_loops_below(op: ReshapeOp) -> bool:
-    """Whether loops that may merge read a reshape; a pad or a slice needs the dimensions as they are."""
-    return any(is_generic(user) for user in users_of(op.result))
 
 
 def _collapse(scope: Scope) -> bool:

@@ -36,8 +36,24 @@ def test_the_joined_dimension_moves_behind_those_that_split() -> None:
     assert p.shape(_joined(p).result) == (3, 2, 4, 7) and _joined(p).dim.value.data == 3
 
 
-def test_the_joined_dimension_is_not_split() -> None:
+def test_the_joined_dimension_is_the_outermost_that_was_collapsed() -> None:
     p = Program((2, 3, 4), (6, 4))
+    p.done(p.concat(p.collapse(p.relu(p.x[0]), [[0, 1], [2]]), p.x[1], axis=0))
+    with same_results(p) as scope:
+        sink_below_concat(scope, _joined(p))
+    assert p.shape(_joined(p).result) == (4, 3, 4) and _joined(p).dim.value.data == 0
+
+
+def test_the_joined_dimension_and_one_behind_it_are_split() -> None:
+    p = Program((5, 2, 3, 4, 2), (5, 9, 8))
+    p.done(p.concat(p.x[1], p.collapse(p.relu(p.x[0]), [[0], [1, 2], [3, 4]]), axis=1))
+    with same_results(p) as scope:
+        sink_below_concat(scope, _joined(p))
+    assert p.shape(_joined(p).result) == (5, 5, 3, 4, 2) and _joined(p).dim.value.data == 1
+
+
+def test_a_part_without_whole_rows_is_joined_as_it_is() -> None:
+    p = Program((2, 3, 4), (5, 4))
     p.done(p.concat(p.collapse(p.relu(p.x[0]), [[0, 1], [2]]), p.x[1], axis=0))
     assert refuses(p, lambda scope: sink_below_concat(scope, _joined(p)))
 

@@ -368,6 +368,35 @@ def test_row_28_rows_of_a_product_are_the_image_of_a_window(between: str, behind
 ROOTS = ["Conv<pads = [1, 1, 1, 1]>(x, w)", "Conv<group = 8>(x, d)", "MaxPool<kernel_shape = [3, 3]>(x)"]
 
 
+UPSAMPLED = {
+    "convolution": "c = Conv<pads = [1, 1, 1, 1]>(y, w)",
+    "depthwise": "c = Conv<pads = [1, 1, 1, 1], group = 6>(y, w)",
+    "product": "c = Conv(y, w)",
+    "pooling": "c = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(y)",
+}
+
+
+@pytest.mark.parametrize(
+    ("root", "factor", "element", "batch"),
+    by_default(product(list(UPSAMPLED), [2, 3], ["float", "double"], [2, "n"]), 6),
+)
+def test_row_28_an_upsampled_image_is_added_where_a_root_makes_the_other(
+    root: str, factor: int, element: str, batch: int | str
+):
+    """As feature pyramids do; the image is computed, too."""
+    channels, taps = (1 if root == "depthwise" else 6), (1 if root == "product" else 3)
+    weights = {
+        "w": _weights(6, channels, taps, taps, element=element),
+        "first": _weights(6, 3, 1, 1, element=element),
+        "scales": np.array([1, 1, factor, factor], np.float32),
+    }
+    text = f"""({element}[{batch}, 3, 5, 7] x, {element}[{batch}, 6, {5 * factor}, {7 * factor}] y) => (z) {{
+        a = Conv(x, first)  u = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric",
+        nearest_mode = "floor">(a, , scales)  {UPSAMPLED[root]}  s = Add(u, c)  z = Tanh(s) }}"""
+    program = compiled(onnx_model(text, weights), {"n": 3})
+    assert program.stats["dispatches"] <= 2 and not moves(program), missed(program)
+
+
 @pytest.mark.parametrize(("element", "seed", "root"), by_default(product(["float", "double"], range(3), ROOTS), 3))
 def test_row_28_behind_a_root(root: str, seed: int, element: str):
     rng = generator(f"{root} {seed}")

@@ -91,6 +91,13 @@ class MachineCosts:
         """f32 elements of a vector."""
         return max(1, self.block_uses // BLOCK_VECTORS)
 
+    @property
+    def crossed_elements(self) -> int:
+        """Elements of an argument up to which its readers may have its channels far apart, each time they read it: a
+        quarter of what one thread takes alone (measured: 3,200 elements .8 of the time that a transpose of its own
+        takes, 8,192 1.0, 32,768 and more 1.05 to 1.14)."""
+        return self.serial_elements // 4
+
     def intermediate_bytes_per_ns(self, most: int | None) -> float:
         """How fast an intermediate of at most so many bytes (None: of any size) is stored and loaded again: through a
         cache, or to memory and back."""

@@ -8,8 +8,8 @@ None of them computes anything, so they may be repeated wherever they are read. 
 (`analysis/views.py`) and stay as they are; what the caller gets is stored once. A transpose is repeated where all its
 readers have it in their addresses (concats, pads, roots), and the tensor below is stored in any case: an argument.
 Elementwise readers would load it in columns again and again. It must be small, too: then the launch is most of the
-copy, while roots are a few percent slower over large images with channels far apart (measured in a dense block: 3,200
-elements .8 of the time, 8,192 1.0, 32,768 and more 1.05). A border that repeats its tensor is repeated where
+copy, while roots are a few percent slower over large images with channels far apart
+(`MachineCosts.crossed_elements`). A border that repeats its tensor is repeated where
 all its readers are roots. A widening is repeated for each reader: it is done where elements are loaded, half of the
 bytes. Where a root reads it that would evaluate it again and again (a dilated or strided convolution), all share
 one. Copies that no reader took in are one again after `merge-equal-regions`.
@@ -38,9 +38,6 @@ from fuseline.ir.functions import functions
 from fuseline.passes.fusion.conversions import WIDENINGS, converts
 
 _MOVES = (tensor.ConcatOp, tensor.PadOp, tensor.ExtractSliceOp)
-
-SMALL = 4
-"""A small argument is a quarter of what one thread takes alone."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ def _is_repeatable(op: Operation, costs: MachineCosts, shapes: ShapeAnalysis) ->
         return False
     if not all(type(reader) in _MOVES or kind(reader) in HEAVY for reader in users_of_value(result_of(op))):
         return False
-    return assumed_size(product(shapes.dims(result_of(op)))) <= costs.serial_elements // SMALL
+    return assumed_size(product(shapes.dims(result_of(op)))) <= costs.crossed_elements
 
 
 def _widens_an_argument(op: Operation) -> bool:

@@ -4,7 +4,9 @@
 
 So elementwise ops and reductions run in the shape in which their operand was made and stand right behind its producer;
 a collapse comes to rest before an op whose summed loops or windows it feeds, where it is the free alias of a contiguous
-buffer, or meets an expand and cancels. So it does below a concat (`rewriting/collapsed_parts.py`).
+buffer, or meets an expand and cancels. So it does below a concat (`rewriting/collapsed_parts.py`). One of repeated
+pixels beside what a window makes, whose loops cannot be split, is read at computed places instead
+(`rewriting/repeated_images.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from fuseline.passes.layout.rewriting.collapsed_parts import sink_below_concat
 from fuseline.passes.layout.rewriting.common_refinement import common_refinement
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
+from fuseline.passes.layout.rewriting.repeated_images import read_repeated_images
 from fuseline.passes.layout.rewriting.reshapes import is_reshape, merge_chain, root_of, segments
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
@@ -57,6 +60,7 @@ class SinkCollapseShapesPass(ScopedPass):
 
 
 def _sink_into(scope: Scope, op: linalg.ops.GenericOp) -> None:
+    read_repeated_images(scope, op)
     view = StructuredOp(op)
     wanted = _wanted(scope, view)
     splits = {loop: sizes for loop, sizes in wanted.items() if _pays(scope, view, {loop: sizes})}

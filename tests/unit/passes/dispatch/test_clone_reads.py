@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from fuseline.ir.context import new_context
 from fuseline.ir.costs import ASSUMED_COSTS
 from fuseline.ir.provenance import provenance
-from fuseline.passes.dispatch.clone_reads import SMALL, CloneReadsPass
+from fuseline.passes.dispatch.clone_reads import CloneReadsPass
 from tests.graphs.program import Program
 from tests.unit.passes.layout.rewriting.programs import same_results
 
@@ -113,6 +113,6 @@ def test_what_is_computed_is_written_turned_by_whoever_computes_it() -> None:
 
 @pytest.mark.parametrize(("more", "count"), [(0, 2), (1, 1)])
 def test_large_arguments_are_turned_once(more: int, count: int) -> None:
-    p = Program((ASSUMED_COSTS.serial_elements // (8 * SMALL) + more, 8))
+    p = Program((ASSUMED_COSTS.crossed_elements // 8 + more, 8))
     turned = _turned(p, p.x[0], [1, 0])
     assert _transposes(p.done(p.concat(turned, turned), p.pad(turned, [1, 0], [0, 2]))) == count

@@ -70,4 +70,3 @@ def test_a_pad_needs_the_dimensions_as_they_are() -> None:
     with same_results(p) as scope:
         CollapseDimsPass().rewrite(scope)
     assert _count(p) == 1 and _ranks(p) == [3, 1]
-

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import fuseline
 from fuseline.errors import FuselineError
+from fuseline.frontends.mlir.linalg_ext.winograd import matrices
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module, print_module
 from tests.draws import RNG
@@ -144,6 +145,25 @@ def test_the_transforms_make_a_convolution(nchw: bool, tmp_path: Path):
     found = _run(_winograd(nchw), tmp_path, *map(np.ascontiguousarray, feeds))
     found = found.transpose(0, 2, 3, 1) if nchw else found
     np.testing.assert_allclose(found[:, :9, :7], want, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("nchw", [False, True])
+def test_the_transform_of_an_image_is_one_dispatch(nchw: bool, tmp_path: Path):
+    image, space = ("1x40x16x10", "[2, 3]") if nchw else ("1x16x10x40", "[1, 2]")
+    type_ = "tensor<8x8x1x3x2x40xf32>"
+    text = f"""func.func @main(%x: tensor<{image}xf32>) -> {type_} {{
+  %o = tensor.empty() : {type_}
+  %r = iree_linalg_ext.winograd.input_transform output_tile_size(6) kernel_size(3) image_dimensions({space})
+    ins(%x : tensor<{image}xf32>) outs(%o : {type_}) -> {type_}
+  return %r : {type_}
+}}"""
+    x = _x(1, 16, 10, 40)
+    found = _run(text, tmp_path, np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if nchw else x)
+    padded, matrix = np.pad(x, ((0, 0), (0, 4), (0, 4), (0, 0))), matrices()[0]
+    tiles = np.stack([np.stack([padded[0, 6 * y : 6 * y + 8, 6 * z : 6 * z + 8] for z in range(2)]) for y in range(3)])
+    want = np.einsum("ai,bj,yzijc->abyzc", matrix, matrix, tiles)
+    np.testing.assert_allclose(found[:, :, 0], want, rtol=1e-3, atol=1e-3)
+    assert fuseline.compile(tmp_path / "p.mlir").stats["dispatches"] == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from xdsl.ir.affine import AffineMap
 
+from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.rule import Merge
 from fuseline.passes.fusion.sliding import slid_root, sliding_ns
@@ -24,6 +26,20 @@ def test_a_window_and_a_product_over_its_channels_slide_over_the_pixels():
     slid = slid_root(group)
     assert slid is not None and slid.kind.value == "depthwise"
     assert sliding_ns(group, TARGET) == pytest.approx(TARGET.costs.sliding_share * compute_ns(group, TARGET))
+
+
+@pytest.mark.parametrize(("step", "taps", "slides"), [(1, 3, True), (2, 3, True), (3, 3, False), (6, 8, False)])
+def test_windows_that_hardly_overlap_cost_what_tiles_do(step: int, taps: int, slides: bool):
+    """Windows in larger steps, of a quarter in common at the most: each part of the image is met once or little more
+    often."""
+    p = Program((step * 20 + taps, 16), (taps, 16, 24), (24, 8))
+    image_map = AffineMap.from_callable(lambda w, f, k, c: (w * step + k, c))
+    maps = [image_map, dims_map(4, [2, 3, 1]), dims_map(4, [0, 1])]
+    window = p.multiply_add(p.x[0], p.x[1], p.zeros(20, 24, emit=p.emit), maps, "pprr", p.emit)
+    group = _merged(p.done(p.matmul(window, p.x[2])))
+    assert slid_root(group) is not None
+    expected = TARGET.costs.sliding_share * compute_ns(group, TARGET) if slides else 0
+    assert sliding_ns(group, TARGET) == pytest.approx(expected)
 
 
 def test_two_products_slide_over_nothing():

@@ -59,14 +59,15 @@ def input_transform(op: WinogradInputOp) -> list[SSAValue]:
     (first, second), (_, _, batch, rows, columns, channels) = op.space, shape_of(op.outputs[0])
     channel = 3 if first == 1 else 1
     image = _filled_up(emit, op.inputs[0], {first: rows * TILE + KERNEL - 1, second: columns * TILE + KERNEL - 1})
-    whole = shape_of(image)[second]
     matrix = matrices()[0]
-    # [tile, batch, rows, width, channels]: loops 0 to 4, the sum over 5
-    read = {0: 1, second: 3, channel: 4}
-    source = [_at(read[dim]) if dim in read else _at(2) * TILE + _at(5) for dim in range(4)]
-    down = _product(emit, image, source, matrix, (0, 5), [_WIDE, batch, rows, whole, channels])
+    # [tile, batch, rows, columns, in a row of a tile, channels]: loops 0 to 5, the sum over 6. Rows of tiles overlap:
+    # what two have is made twice, so that a tile is two products over one grid.
+    place = {0: _at(1), first: _at(2) * TILE + _at(6), second: _at(3) * TILE + _at(4), channel: _at(5)}
+    down = _product(
+        emit, image, [place[dim] for dim in range(4)], matrix, (0, 6), [_WIDE, batch, rows, columns, _WIDE, channels]
+    )
     # [tile, tile, batch, rows, columns, channels]: loops 0 to 5, the sum over 6
-    across = [_at(0), _at(2), _at(3), _at(4) * TILE + _at(6), _at(5)]
+    across = [_at(0), _at(2), _at(3), _at(4), _at(6), _at(5)]
     return [_product(emit, down, across, matrix, (1, 6), [_WIDE, _WIDE, batch, rows, columns, channels])]
 
 

@@ -103,6 +103,29 @@ def test_two_results_in_two_orders():
     assert_close(found[1], np.maximum(expected, 0).transpose(0, 3, 1, 2), bits=16)
 
 
+@pytest.mark.parametrize("outputs", [2, 4, 6])
+@pytest.mark.parametrize(("h", "w", "channels"), [(10, 9, 16), (5, 13, 21), (8, 12, 64), (7, 2, 40)])
+@pytest.mark.parametrize("known", [True, False])
+def test_channels_first(outputs: int, h: int, w: int, channels: int, known: bool):
+    """Rows of pixels are turned on their way out, those of tiles that the image ends in as well; sums that start from a
+    tensor, a bias and a residual with channels last or first."""
+    sizes = (h, w) if known else ("h", "w")
+    shape = (2, *sizes, channels)
+    p = Program((2, *sizes, 8), (3, 3, 8, channels), shape, (channels,), (2, channels, *sizes), constants=[1, 3])
+    x = p.pad(p.x[0], [0, 1, 1, 0], [0, 1, 1, 0])
+    y = p.bias(p.multiply_add(x, p.x[1], p.x[2], maps_of(2, (1, 1), (1, 1)), "pppprrr"), p.x[3], 3)
+    turned = p.relu(p.add(p.moved(y, [0, 2, 3, 1], 2, channels, *sizes), p.x[4]))
+    shapes = [(2, h, w, 8), (3, 3, 8, channels), (2, h, w, channels), (channels,), (2, channels, h, w)]
+    a, f, start, bias, residual = (random(one, number) for number, one in enumerate(shapes))
+    run = Runner(Forced(outputs), p.dispatch(turned))
+    expected = convolve(padded(a, 1, 1), f, (1, 1), (1, 1)) + start + bias
+    expected = np.maximum(expected.transpose(0, 3, 1, 2) + residual, 0)
+    for at_end in (True, False):
+        given = {} if known else {"sizes": {"h": h, "w": w}}
+        found = run(a, f, start, bias, residual, parts=3, at_end=at_end, **given)
+        assert_close(found[0], expected, bits=16, least=1.0)
+
+
 def test_sums_that_start_from_a_tensor():
     shape = (1, 8, 7, 16)
     p = Program((1, 10, 9, 8), (3, 3, 8, 16), shape, constants=[1])

@@ -22,6 +22,12 @@ from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 At = Callable[[Operand, Operand], list[AnyIndex]]
 """`(row, vector) -> loops of the root`."""
 
+Place = Callable[[Operand, int], Operand]
+"""`(row, vector) -> element of a stage`."""
+
+OnValue = Callable[[Value, Sequence[AnyIndex], "Operand | None"], Value]
+"""`(vector, loops of the root, live lanes) -> vector`."""
+
 Actives = Sequence["Operand | None"]
 """The live lanes of each vector of a row (None: all)."""
 
@@ -80,8 +86,15 @@ class RootResults:
         once for each vector of a row, in compact kernels once."""
         kernel, lanes, width = self.kernel, self.lanes, len(actives) * self.lanes
         put_aside(kernel, stage, values)
-        if self._turned_in(stage) and rows[0] == 0 and len(values) > len(actives):
-            self._store_turned_stage(stage, len(values) // len(actives), actives, at, rows)
+        if self.turned_in(stage) and rows[0] == 0 and len(values) > len(actives):
+            self.store_turned(
+                stage,
+                len(values) // len(actives),
+                actives,
+                at,
+                rows[1],
+                lambda r, v: kernel.add(kernel.mul(r, width), v * lanes),
+            )
             return
 
         def row(r: Operand) -> tuple[()]:
@@ -113,29 +126,41 @@ class RootResults:
         for path, rows in zip(self._turned, made, strict=True):
             TurnedStores(self.buffers, path).store(rows, at, active, len(values))
 
-    def _turned_in(self, stage: MemRef) -> bool:
+    def turned_in(self, stage: MemRef) -> bool:
         """Whether what lies along the rows of a tile is one value, of the type of `stage`."""
         values = {path.value for path in self._turned}
         return len(values) == 1 and not self.kernel.compact and {dtype_of(one.type) for one in values} == {stage.dtype}
 
-    def _store_turned_stage(self, stage: MemRef, height: int, actives: Actives, at: At, rows: Range) -> None:
-        """The epilogue of `rows` in a loop, which leaves in `stage` what lies along them; that is stored behind it."""
-        kernel, lanes, width = self.kernel, self.lanes, len(actives) * self.lanes
+    def store_turned(
+        self,
+        stage: MemRef,
+        height: int,
+        actives: Actives,
+        at: At,
+        exist: Operand,
+        place: Place,
+        value: OnValue | None = None,
+    ) -> None:
+        """The epilogue of the first `exist` of `height` rows in a loop, which leaves in `stage` what lies along them;
+        that is stored behind it. A vector of a row is at `place(row, vector)`; `value`: what is done with it first."""
+        kernel, lanes = self.kernel, self.lanes
         align = kernel.machine.vector_bytes
 
         def row(r: Operand) -> tuple[()]:
             for v, active in enumerate(actives):
-                place = kernel.add(kernel.mul(r, width), v * lanes)
-                self._finish_by(self._others, at(r, v), active, kernel.load(stage, place, lanes, align=align))
+                held = kernel.load(stage, place(r, v), lanes, align=align)
+                self._finish_by(
+                    self._others, at(r, v), active, held if value is None else value(held, at(r, v), active)
+                )
                 _, found = self._evaluated(self._turned[0], at(r, v), active)
-                kernel.store(stage, place, found, align=align)
+                kernel.store(stage, place(r, v), found, align=align)
             return ()
 
-        kernel.loop(*rows, 1, row)
+        kernel.loop(0, exist, 1, row)
         for v, active in enumerate(actives):
-            held = [kernel.load(stage, r * width + v * lanes, lanes, align=align) for r in range(height)]
+            held = [kernel.load(stage, place(r, v), lanes, align=align) for r in range(height)]
             for path in self._turned:
-                TurnedStores(self.buffers, path).store(held, [at(r, v) for r in range(height)], active, rows[1])
+                TurnedStores(self.buffers, path).store(held, [at(r, v) for r in range(height)], active, exist)
 
     def finish(self, loops: Sequence[AnyIndex], active: Operand | None, *values: Value) -> None:
         """The epilogue of one vector of each of the root's results, and its stores."""

@@ -14,22 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from math import prod
 
-from fuseline.analysis.structured import splat_value
 from fuseline.targets.cpu.combinators.prefetch import prefetch_requests
 from fuseline.targets.cpu.combinators.split import split_tiles
-from fuseline.targets.cpu.combinators.stage import in_turn
-from fuseline.targets.cpu.combinators.tail import over_panels
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, point_at
 from fuseline.targets.cpu.emit.microkernel import PrefetchRequests, TileReduction
-from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.emit.reduction_axes import ReductionAxis
 from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.families.winograd.direct import DirectTile
 from fuseline.targets.cpu.families.winograd.maps import mapped
 from fuseline.targets.cpu.families.winograd.matrices import Rows
-from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
+from fuseline.targets.cpu.families.winograd.tile_results import TileResults
 from fuseline.targets.cpu.families.winograd.tiles import TileReader
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
@@ -39,7 +34,8 @@ class WinogradKernel(RootKernel):
     """Builds the kernel of a plan."""
 
     def __init__(self, plan: WinogradPlan, kernel: KernelBuilder) -> None:
-        super().__init__(plan, kernel, plan.loops.contraction.root, plan.loops.paths, plan.lanes)
+        loops = plan.loops
+        super().__init__(plan, kernel, loops.contraction.root, loops.paths, plan.lanes, rows=[loops.windows[-1].pixel])
         self.plan, blocking = plan, plan.blocking
         self.shared_by = plan.group_count if plan.divides_columns else None
         self.start: Operand = 0
@@ -50,6 +46,7 @@ class WinogradKernel(RootKernel):
         position = plan.view.tensors.index(plan.loops.contraction.rhs.value)  # pyright: ignore[reportArgumentType]
         self.filter = kernel.binding(position, "f32", plan.constant_layouts[position].elements)
         self.direct = DirectTile(plan, self.reader, self.filter, self.pixels)
+        self.tiles = TileResults(plan, self.results, self.reader, self.pixels)
         self.align = kernel.machine.vector_bytes
 
     # workgroups -------------------------------------------------------------------------------------------------------
@@ -207,7 +204,7 @@ class WinogradKernel(RootKernel):
 
         (witness,) = kernel.loop(0, plan.pass_width, plan.lanes, vector, [kernel.const(0, "f32", plan.lanes)])
         self.direct.replace(tile, number, witness)
-        self._store(tile, number)
+        self.tiles.store(tile, number)
 
     def _along_axes(
         self, matrices: Sequence[Rows], sizes: Sequence[int], read: Callable[[Sequence[int]], Value]
@@ -218,54 +215,3 @@ class WinogradKernel(RootKernel):
             return mapped(kernel, matrices[0], [read((i,)) for i in range(sizes[0])])
         columns = [mapped(kernel, matrices[0], [read((i, j)) for i in range(sizes[0])]) for j in range(sizes[1])]
         return [value for row in zip(*columns, strict=True) for value in mapped(kernel, matrices[1], row)]
-
-    # epilogue ---------------------------------------------------------------------------------------------------------
-
-    def _store(self, tile: Operand, number: Operand) -> None:
-        """The epilogue at the pixels of a tile that exist."""
-        kernel, plan = self.kernel, self.plan
-        place = self.reader.place(tile)
-        outputs = [axis.outputs for axis in plan.blocking.axes]
-        extents = [
-            f.outputs if ends_with_tiles(plan, i)
-            else kernel.min(kernel.sub(self.buffers.operand(axis.outputs), origin), f.outputs)
-            for i, (axis, f, origin) in enumerate(
-                zip(plan.loops.windows, plan.blocking.axes, place.origin, strict=True)
-            )
-        ]  # fmt: skip
-        strides = [prod(outputs[i + 1 :]) * plan.pass_width for i in range(len(outputs))]
-
-        def pixel(offset: Operand, at: tuple[Operand, ...]) -> None:
-            places = dict(place.outer)
-            for axis, origin, i in zip(plan.loops.windows, place.origin, at, strict=True):
-                places[axis.pixel] = kernel.add(origin, i)
-            self._columns(point_at(self.root.rank, places), offset, number)
-
-        over_axes(kernel, extents, strides, pixel)
-
-    def _columns(self, loops: list[AnyIndex], offset: Operand, number: Operand) -> None:
-        """The epilogue of one pixel: whole vectors of columns, then the rest."""
-        kernel, plan, lanes = self.kernel, self.plan, self.plan.lanes
-        vectors, (whole, rest) = plan.pass_width // lanes, divmod(plan.loops.columns, lanes)
-        first = kernel.mul(number, vectors)
-
-        def vector(v: Operand, active: Operand | None, value: Value) -> None:
-            self._vector(loops, kernel.mul(kernel.add(first, v), lanes), active, value)
-
-        def cut(v: Operand, elements: int) -> None:
-            place = kernel.add(offset, kernel.mul(kernel.sub(v, first), lanes))
-            value = kernel.load(self.pixels, place, lanes, align=self.align)
-            self._vector(loops, kernel.mul(v, lanes), elements if elements < lanes else None, value)
-
-        if plan.loops.columns % plan.pass_width == 0:
-            in_a_loop = kernel.compact or (plan.form is not None and not plan.form.vectors)
-            in_turn(kernel, self.pixels, offset, lanes, [None] * vectors, vector, written_out=not in_a_loop)
-        else:
-            over_panels(kernel, (whole, rest), lanes, (first, kernel.add(first, vectors)), cut, anywhere=True)
-
-    def _vector(self, loops: Sequence[AnyIndex], column: Operand, active: Operand | None, value: Value) -> None:
-        at = list(loops)
-        at[self.plan.loops.contraction.column.inner] = Index(column, 1 if self.plan.lanes > 1 else 0)
-        if splat_value(self.root.outputs[0]) != 0:
-            value = self.kernel.add(value, self.results.start(at, active))
-        self.results.finish(at, active, value)

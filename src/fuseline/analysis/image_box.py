@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from math import gcd, prod
 
 from xdsl.dialects.builtin import TensorType
@@ -33,11 +34,11 @@ from fuseline.ir.dim import Dim
 BOX_BYTES = 112 * 1024
 """Bytes of scratch that a box may take."""
 
-EVALUATION_SHARE = 0.02
-"""The share of the convolution's arithmetic that evaluating rows again may take, where higher blocks evaluate fewer."""
+BLOCKS_OF_THREAD = 2
+"""Blocks that are left for each of several threads, at least: higher ones are not made."""
 
-LEAST_BLOCKS = 16
-"""Blocks that are left for threads to share, at least: higher ones are not made."""
+ALMOST = 0.01
+"""The share of the time that lower blocks may take longer."""
 
 LEAST_ROWS = 512
 """Rows of a block beside columns that the run packs, anew for each block: with fewer, packing would take a share of the
@@ -162,6 +163,7 @@ def image_box(
     ):
         return None
     bits = int(getattr(value.type.get_element_type(), "bitwidth", 64))
+    bits = max(bits, 16) if multiplies_narrow(root.op) else bits  # those of 8 bits are widened on the way
     order = _order(value, shapes, is_stored, _paired(root, map_, known))
     box = ImageBox(tuple(found), order, rows, known, max(1, bits // 8))
     pixels = extents[rows[-1]] if rows else 1
@@ -253,33 +255,46 @@ def choose_box_block(
     *,
     highest: bool = False,
     least: int = 1,
+    threads: int = 1,
 ) -> BoxBlock:
-    """The lowest block whose rows are not evaluated again for too long; else the highest that there may be.
+    """The lowest block with which the threads are almost done the soonest: rows between two blocks are evaluated by
+    both, and so are fewer in higher ones, as long as blocks go round; lower ones take less scratch.
 
     Args:
         extents: of the root's loops, assumed where they are not known. elements: of the image. element_ns: to evaluate
         one. root_ns: the convolution's arithmetic. highest: always the highest, where columns are packed for each
-        block. least: lines of a block in any case, as far as they fit.
+        block. least: lines of a block in any case, as far as they fit. threads: that share the blocks.
     """
     lines, pixels = ((1, 1, *(extents[loop] for loop in box.rows[-2:])))[-2:]
     outer = prod(extents[loop] for loop in box.rows[:-2])
     room = next((n for n in range(pixels, 0, -1) if box.fits(box.counts(1, n))), 1)
-    found = _block(box, (lines, pixels), (1, room), outer)
-    for high in range(2, lines + 1) if room == pixels else ():
-        again = (found.evaluated - elements) * element_ns
-        enough = (again <= EVALUATION_SHARE * root_ns and not highest) or -(-lines // high) * outer < LEAST_BLOCKS
-        if (enough and high > least) or not box.fits(box.counts(high, pixels)):
-            break
-        found = _block(box, (lines, pixels), (high, pixels), outer)
-    return found
+    if room < pixels:
+        return _block(box, (lines, pixels), (1, room), outer)
+    heights = [n for n in range(1, lines + 1) if n <= least or -(-lines // n) * outer >= least_blocks(threads)]
+    fitting = list(takewhile(lambda high: high == 1 or box.fits(box.counts(high, pixels)), heights))
+    high = [n for n in fitting if n >= least] or fitting[-1:]
+    line_ns = root_ns / max(1, outer * lines)
+
+    def soon(n: int) -> float:
+        rounds = -(-(-(-lines // n) * outer) // threads)
+        return rounds * (n * line_ns + box.evaluated(box.counts(n, pixels)) * element_ns)
+
+    enough = (1.0 + ALMOST) * min(map(soon, high), default=0.0)
+    found = high[-1] if highest else next(n for n in high if soon(n) <= enough)
+    return _block(box, (lines, pixels), (found, pixels), outer)
 
 
-def packs_columns_seldom(box: ImageBox, extents: Sequence[Dim]) -> bool:
+def least_blocks(threads: int) -> int:
+    """How many blocks are left for so many threads, at least."""
+    return BLOCKS_OF_THREAD * threads if threads > 1 else 1
+
+
+def packs_columns_seldom(box: ImageBox, extents: Sequence[Dim], threads: int = 1) -> bool:
     """Whether columns that are packed anew for each block of the box are packed for many rows, or once."""
     known = [extent for extent in extents if isinstance(extent, int)]
     if len(known) < len(extents):
         return False
-    block = choose_box_block(box, known, 1, 0.0, 0.0, highest=True)
+    block = choose_box_block(box, known, 1, 0.0, 0.0, highest=True, threads=threads)
     rows = prod(known[loop] for loop in box.rows)
     return block.lines * block.pixels >= min(LEAST_ROWS, rows)
 

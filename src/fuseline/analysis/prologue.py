@@ -104,6 +104,7 @@ def prologue(
     shapes: ShapeAnalysis,
     costs: MachineCosts = ASSUMED_COSTS,
     is_constant: Callable[[SSAValue], bool] = is_constant_op,
+    threads: int = 1,
 ) -> Prologue:
     """How `root` would read its input `position` if the ops of `members` that make it were part of its dispatch.
 
@@ -113,6 +114,7 @@ def prologue(
         shapes: of the function that holds them.
         costs: of the machine.
         is_constant: of a value, at compile time.
+        threads: that share the blocks of a box.
     """
     chain = list(producers_of(root.inputs[position], members))
     found = segments(
@@ -129,7 +131,7 @@ def prologue(
         side = _of_product(root, position, found or (), shapes)
         if side is None:
             packs = not all(is_constant(value) for i, value in enumerate(root.inputs) if i != position)
-            side = _in_blocks(root, position, chain, shapes, costs, packs=packs)
+            side = _in_blocks(root, position, chain, shapes, costs, packs=packs, threads=threads)
         return side or _packed(root, position, chain, shapes, costs.block_uses)
     if kind(root.op) in (Kind.DEPTHWISE, Kind.POOLING):
         return _of_window(root, position, found or (), shapes)
@@ -216,6 +218,7 @@ def _in_blocks(
     costs: MachineCosts,
     *,
     packs: bool,
+    threads: int,
 ) -> Prologue | None:
     """Of an image beside a constant filter: evaluated tile by tile, or in boxes. `packs`: the filter is no constant,
     and packed for each box, where those are few."""
@@ -224,10 +227,10 @@ def _in_blocks(
     if box is None:
         return None
     extents = root.loops(shapes)
-    if packs and not packs_columns_seldom(box, extents):
+    if packs and not packs_columns_seldom(box, extents, threads):
         return None
     if packs or filtered_dims(root, extents, costs) is None:
-        return _boxed(root, position, chain, shapes, costs, box, highest=packs)
+        return _boxed(root, position, chain, shapes, costs, box, highest=packs, threads=threads)
     often = tile_overlap([extents[loop] for loop in box.window if _slides(root, position, loop)])
     return Prologue("filtered", often, often, sum(operations(op) for op in chain))
 
@@ -245,13 +248,16 @@ def _boxed(
     costs: MachineCosts,
     box: ImageBox,
     *,
-    highest: bool = False,
+    highest: bool,
+    threads: int,
 ) -> Prologue:
     extents, total = [assumed_size(extent) for extent in root.loops(shapes)], sum(operations(op) for op in chain)
     elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
     element_ns = costs.packing_ns + total * costs.operation_ns
     least, whole_ns = lines_of_block(box, extents), root_ns(extents, costs)
-    block = choose_box_block(box, extents, elements, element_ns, whole_ns, highest=highest, least=least)
+    block = choose_box_block(
+        box, extents, elements, element_ns, whole_ns, highest=highest, least=least, threads=threads
+    )
     columns = extent_of(root, used_dims(root.output_maps[0]) - used_dims(root.input_maps[position]), shapes)
     lines = max(1, prod(extents[loop] for loop in box.rows[:-1]))
     groups = min(-(-assumed_size(columns) // block_of(root, costs.block_uses)), -(-blocks_of(box, extents) // lines))

@@ -10,9 +10,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i8, i16, i32
 
 from fuseline.analysis.image_box import (
-    BOX_BYTES,
-    EVALUATION_SHARE,
-    LEAST_BLOCKS,
+    ALMOST,
+    BLOCKS_OF_THREAD,
     LEAST_ROWS,
     ImageBox,
     blocks_of,
@@ -125,28 +124,35 @@ def test_no_box_of_a_filter_a_product_or_what_is_too_large():
     assert box_of((30, 30), (3, 3), 1, 1, channels=400)[0] is None
 
 
-@pytest.mark.parametrize("element_ns", [0.01, 0.2, 5.0, 1e6])
+@pytest.mark.parametrize("threads", [1, 2, 8])
 @pytest.mark.parametrize("image", [(224, 224), (40, 300), (500, 60)])
 @pytest.mark.parametrize("window", [3, 7])
-def test_blocks_are_as_high_as_makes_evaluation_cheap(image: tuple[int, int], window: int, element_ns: float):
+def test_blocks_are_those_that_threads_are_done_with_the_soonest(image: tuple[int, int], window: int, threads: int):
     box, view = box_of(image, (window, window), 2, 1)
     assert box is not None and view.root_view is not None
     extents = [n for n in view.root_view.loops(view.shapes) if isinstance(n, int)]
-    elements, root = 6 * image[0] * image[1], 1e6
-    block = choose_box_block(box, extents, elements, element_ns, root)
-    again = (block.evaluated - elements) * element_ns
-    higher = box.counts(block.lines + 1, block.pixels)
-    lines = extents[box.rows[-2]]
-    assert box.elements(box.counts(block.lines, block.pixels)) * 4 <= BOX_BYTES
-    assert (
-        again <= EVALUATION_SHARE * root
-        or not box.fits(higher)
-        or 2 * -(-lines // (block.lines + 1)) < LEAST_BLOCKS
-        or block.lines == lines
-    )
-    if block.lines > 1:
-        lower = choose_box_block(box, extents, elements, element_ns / 10, root)
-        assert lower.lines <= block.lines
+    elements, root, element_ns = 6 * image[0] * image[1], 1e6, float(RNG.uniform(0.01, 5.0))
+    lines, pixels = (extents[loop] for loop in box.rows[-2:])
+
+    def time_of(high: int) -> float:
+        blocks = 2 * -(-lines // high)
+        evaluation = box.evaluated(box.counts(high, pixels)) * element_ns
+        return -(-blocks // threads) * (root * high / (2 * lines) + evaluation)
+
+    block = choose_box_block(box, extents, elements, element_ns, root, threads=threads)
+    assert box.fits(box.counts(block.lines, block.pixels)) and block.pixels == pixels
+    others = [high for high in range(1, lines + 1) if box.fits(box.counts(high, pixels))]
+    allowed = [high for high in others if threads == 1 or 2 * -(-lines // high) >= BLOCKS_OF_THREAD * threads]
+    assert block.lines in allowed and time_of(block.lines) <= (1 + ALMOST) * min(map(time_of, allowed)) + 1e-6
+
+
+def test_one_thread_shares_blocks_with_nobody():
+    """All lines are one block where they fit and evaluation takes long: none is evaluated twice."""
+    box, view = box_of((40, 30), (3, 3), 1, 1)
+    assert box is not None and view.root_view is not None
+    extents = [n for n in view.root_view.loops(view.shapes) if isinstance(n, int)]
+    assert choose_box_block(box, extents, 6 * 40 * 30, 1.0, 1.0).lines == 38
+    assert choose_box_block(box, extents, 6 * 40 * 30, 1.0, 1.0, threads=4).lines < 20
 
 
 @pytest.mark.parametrize("image", [(224, 224), (40, 300), (34, 34), (9, 11)])
@@ -164,7 +170,7 @@ def test_a_block_has_the_least_arithmetic_of_one(image: tuple[int, int], window:
         high = lines_of_block(box, extents)
         assert high == lines or -(-lines // high) * images <= max(blocks, images) + images
         block = choose_box_block(box, extents, 1, 0.0, 1.0, least=high)
-        assert block.lines == high or not box.fits(box.counts(block.lines + 1, block.pixels))
+        assert block.lines >= high or not box.fits(box.counts(block.lines + 1, block.pixels))
 
 
 def test_columns_count_in_whole_vectors():
@@ -186,12 +192,7 @@ def test_columns_are_packed_seldom_in_blocks_of_many_rows(image: tuple[int, int]
         block = choose_box_block(box, extents, 1, 0.0, 0.0, highest=True)
         lines, pixels = (n - 2 for n in image)
         higher = block.lines + 1
-        assert (
-            block.lines == lines
-            or not box.fits(box.counts(higher, pixels))
-            or 2 * -(-lines // higher) < LEAST_BLOCKS
-            or block.pixels < pixels
-        )
+        assert block.lines == lines or not box.fits(box.counts(higher, pixels)) or block.pixels < pixels
         assert packs_columns_seldom(box, extents) == (block.lines * block.pixels >= LEAST_ROWS)
 
 

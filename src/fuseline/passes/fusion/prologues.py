@@ -18,7 +18,7 @@ class Prologues:
 
     def __init__(self, shapes: ShapeAnalysis) -> None:
         self.shapes = shapes
-        self._known: dict[tuple[Operation, int, tuple[Operation, ...], MachineCosts], Prologue] = {}
+        self._known: dict[tuple[Operation, int, tuple[Operation, ...], MachineCosts, int], Prologue] = {}
 
     def chain(self, root: StructuredOp, position: int, members: Collection[Operation]) -> tuple[Operation, ...]:
         """The ops that make input `position` of `root`, back to what is stored if `members` are not."""
@@ -30,11 +30,12 @@ class Prologues:
         position: int,
         chain: tuple[Operation, ...],
         costs: MachineCosts = ASSUMED_COSTS,
+        threads: int = 1,
     ) -> Prologue:
-        """How `root` would read the input through `chain`, all of what `chain()` answered; `costs` of the
-        machine."""
-        key = root.op, position, chain, costs
+        """How `root` would read the input through `chain`, all of what `chain()` answered; `costs` of the machine,
+        `threads` that share the work."""
+        key = root.op, position, chain, costs, threads
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = prologue(root, position, frozenset(chain), self.shapes, costs)
+            found = self._known[key] = prologue(root, position, frozenset(chain), self.shapes, costs, threads=threads)
         return found

@@ -15,6 +15,7 @@ from fuseline.analysis.structured import Kind, StructuredOp, is_generic, multipl
 from fuseline.analysis.walks import Scatter
 from fuseline.ir.costs import MachineCosts, assumed_size
 from fuseline.ir.dim import product, upper_bound
+from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.conversions import CONVERSIONS, WIDENINGS, only_converts
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
@@ -86,11 +87,11 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
         view = node.structured
         if not node.heavy or view is None or node in merge.consumer.inlined:
             continue
-        after = _prologues(view, inlined | mine, graph, costs)
+        after = _prologues(view, inlined | mine, graph, merge.target)
         for found, chain in after.values():
             if not mine.isdisjoint(chain) and found.kind is None:
                 return WhyNot("recompute", found.reason, node.name)
-        before = _prologues(view, inlined, graph, costs)
+        before = _prologues(view, inlined, graph, merge.target)
         total += _evaluation_ns(view, after, graph, costs)
         total -= _evaluation_ns(view, before, graph, costs)
     return Legal({EVALUATION_NS: total, **({CONVERSION: 1.0} if only_converts(merge.producer, CONVERSIONS) else {})})
@@ -103,10 +104,13 @@ Through = Mapping[int, tuple[Prologue, tuple[Operation, ...]]]
 """By operand of a root, how it is read and through which ops."""
 
 
-def _prologues(view: StructuredOp, members: Collection[Operation], graph: FusionGraph, costs: MachineCosts) -> Through:
+def _prologues(
+    view: StructuredOp, members: Collection[Operation], graph: FusionGraph, target: TargetDescription
+) -> Through:
     """Of the operands that `members` make."""
     chains = ((i, graph.prologues.chain(view, i, members)) for i in range(len(view.inputs)))
-    return {i: (graph.prologues.through(view, i, chain, costs), chain) for i, chain in chains if chain}
+    through, machine = graph.prologues.through, (target.costs, target.threads)
+    return {i: (through(view, i, chain, *machine), chain) for i, chain in chains if chain}
 
 
 def _evaluation_ns(view: StructuredOp, through: Through, graph: FusionGraph, costs: MachineCosts) -> float:

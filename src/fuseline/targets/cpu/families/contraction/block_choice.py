@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from fuseline.analysis.cost import operations
-from fuseline.analysis.image_box import LEAST_BLOCKS, ImageBox, choose_box_block, root_ns
+from fuseline.analysis.image_box import ImageBox, choose_box_block, least_blocks, root_ns
 from fuseline.analysis.prologue import producers_of
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.contraction.axes import estimated
@@ -86,7 +86,9 @@ def _around_box(
     extents = [estimated(extent) for extent in loops.run_extents]
     of_line, lines = blocks.tiles, blocks.lines
     if machine is not None:
-        of_line = tiles if prod(extents[loop] for loop in box.rows[:-1]) >= LEAST_BLOCKS else blocks.tiles
+        of_line = (
+            tiles if prod(extents[loop] for loop in box.rows[:-1]) >= least_blocks(loops.threads) else blocks.tiles
+        )
         lines = max(blocks.lines, _lines_of_box(loops, box, extents, machine, packs=packs)) if of_line >= tiles else 1
     pixels = extents[box.rows[-1]] if box.rows else 1
     while lines > 1 and not box.fits(box.counts(lines, pixels)):
@@ -101,7 +103,9 @@ def _lines_of_box(loops: ContractionLoops, box: ImageBox, extents: list[int], ma
     made = producers_of(image, loops.view.members)
     element_ns = costs.packing_ns + costs.operation_ns * sum(operations(op) for op in made)
     elements = estimated(d.product(loops.view.shapes.dims(image)))
-    return choose_box_block(box, extents, elements, element_ns, root_ns(extents, costs), highest=packs).lines
+    return choose_box_block(
+        box, extents, elements, element_ns, root_ns(extents, costs), highest=packs, threads=loops.threads
+    ).lines
 
 
 def _within_scratch(blocks: Blocks, of_line: int, tile: Tile, row_bytes: int) -> Blocks:

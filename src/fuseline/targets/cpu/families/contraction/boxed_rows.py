@@ -16,7 +16,8 @@ from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.tile import RowTile, TileRows
-from fuseline.targets.cpu.kernel_ir.types import Operand
+from fuseline.targets.cpu.families.contraction.turned_box import TurnedRuns, lanes_of_box, pieces_of
+from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
 class BoxedRows:
@@ -31,6 +32,7 @@ class BoxedRows:
         slack = 1 if plan.pairs else 0
         self.memory = self.kernel.scratch(plan.loops.elements[0], self.box.elements(self.most) + slack)
         self.origin: tuple[Operand, Operand] = (0, 0)
+        self.turned = lanes_of_box(plan.loops, self.box) if plan.lanes > 1 else None
 
     # filling ----------------------------------------------------------------------------------------------------------
 
@@ -47,13 +49,46 @@ class BoxedRows:
         sizes = [self._size(axis, counts) for axis in self.box.axes]
         cuts = [self._cuts(*place) for place in zip(range(len(sizes)), starts, sizes, strict=True)]
 
-        def run(offset: Operand, places: tuple[Operand, ...]) -> None:
-            self._run(offset, dict(zip(order[:-1], places, strict=True)), starts, (sizes[order[-1]], cuts[order[-1]]))
+        inside = order[-1:] if self.turned is None else (self.turned, order[-1])
+        outside = [axis for axis in order if axis not in inside]
 
-        outside = order[:-1]
+        def run(offset: Operand, places: tuple[Operand, ...]) -> None:
+            at = dict(zip(outside, places, strict=True))
+            if self.turned is None:
+                self._run(offset, at, starts, (sizes[order[-1]], cuts[order[-1]]))
+            else:
+                self._turned(self.turned, offset, at, starts, (sizes, cuts))
+
         over_axes(
             kernel, [sizes[i] for i in outside], [self.strides[i] for i in outside], run, [cuts[i] for i in outside]
         )
+
+    def _turned(
+        self,
+        lying: int,
+        offset: Operand,
+        places: Mapping[int, Operand],
+        starts: Sequence[Operand],
+        extents: tuple[Sequence[Operand], Sequence[Sequence[int]]],
+    ) -> None:
+        """All runs along dimension `lying`, squares at a time; those of a short piece one by one."""
+        kernel, last, lanes, (sizes, cuts) = self.kernel, self.box.order[-1], self.plan.lanes, extents
+        assert isinstance(sizes[last], int)
+        runs = TurnedRuns(kernel, self.memory, lanes, self.strides[lying])
+
+        def evaluate(start: Operand, element: Operand, count: int, active: Operand | None) -> Value:
+            return self._value({**places, lying: start, last: element}, starts, (lying, count), active)
+
+        def alone(number: Operand) -> tuple[()]:
+            along = kernel.add(offset, kernel.mul(number, self.strides[lying]))
+            self._run(along, {**places, lying: number}, starts, (sizes[last], cuts[last]))
+            return ()
+
+        for begin, end, is_long in pieces_of(sizes[lying], cuts[lying]):
+            if is_long:
+                runs.fill(offset, (begin, end), sizes[last], evaluate)
+            else:
+                kernel.loop(begin, end, 1, alone)
 
     def _run(
         self,
@@ -63,20 +98,28 @@ class BoxedRows:
         extent: tuple[Operand, Sequence[int]],
     ) -> None:
         """The elements along the last dimension, a vector at a time."""
-        kernel, last, axes = self.kernel, self.box.order[-1], self.box.axes
+        kernel, last = self.kernel, self.box.order[-1]
 
         def piece(i: Operand, lanes: int, active: Operand | None) -> None:
-            at = [
-                Index(kernel.add(start, kernel.mul(places[number], axis.step)))
-                if number != last
-                else Index(kernel.add(start, kernel.mul(i, axis.step)), axis.step if lanes > 1 else 0)
-                for number, (axis, start) in enumerate(zip(axes, starts, strict=True))
-            ]
-            found = self.emitter.value_at(self.plan.loops.lhs.value, at, lanes, active)
-            value = kernel.cast(found, self.plan.loops.elements[0])
+            value = self._value({**places, last: i}, starts, (last, lanes), active)
             kernel.store(self.memory, kernel.add(offset, i), value, active=active)
 
         over_vectors(kernel, *extent, self.plan.lanes, piece)
+
+    def _value(
+        self, places: Mapping[int, Operand], starts: Sequence[Operand], lanes: tuple[int, int], active: Operand | None
+    ) -> Value:
+        """Elements of the box from `places` on; `lanes`: along which dimension, and how many."""
+        kernel, (along, count) = self.kernel, lanes
+        at = [
+            Index(
+                kernel.add(start, kernel.mul(places[number], axis.step)),
+                axis.step if number == along and count > 1 else 0,
+            )
+            for number, (axis, start) in enumerate(zip(self.box.axes, starts, strict=True))
+        ]
+        found = self.emitter.value_at(self.plan.loops.lhs.value, at, count, active)
+        return kernel.cast(found, self.plan.loops.elements[0])
 
     def _start(self, axis: BoxAxis, at: Mapping[int, Operand]) -> Operand:
         total: Operand = axis.constant

@@ -39,7 +39,7 @@ class ConvolutionFamily(Family):
         if root is None or kind(root.op) is not Kind.CONVOLUTION:
             return Refusal("not-a-convolution", "the root is no convolution")
         image = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
-        loops = contraction_loops(view, image=image)
+        loops = contraction_loops(view, image=image, threads=self.policy.threads)
         return loops if isinstance(loops, Refusal) else plan_chosen(loops, machine, self.policy.choice(view))
 
     def alternatives(self, plan: Plan, machine: Machine) -> Iterator[Alternative]:

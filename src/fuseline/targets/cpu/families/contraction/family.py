@@ -29,7 +29,7 @@ class ContractionFamily(Family):
         """A plan where the root contracts."""
         if view.root is None or kind(view.root) is not Kind.CONTRACTION:
             return Refusal("not-a-contraction", "the root is no contraction")
-        loops = contraction_loops(view)
+        loops = contraction_loops(view, threads=self.policy.threads)
         return loops if isinstance(loops, Refusal) else plan_chosen(loops, machine, self.policy.choice(view))
 
     def alternatives(self, plan: Plan, machine: Machine) -> Iterator[Alternative]:

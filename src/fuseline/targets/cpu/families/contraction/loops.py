@@ -65,7 +65,7 @@ class RowSegment:
 @dataclass(frozen=True)
 class ContractionLoops:
     """The roles of a multiply-add root's loops and operands. `segments` are the parts in which the left operand is
-    read; none: it is computed. `box`: what a workgroup may evaluate of an image.
+    read; none: it is computed. `box`: what a workgroup may evaluate of an image; `threads` share its blocks.
 
     `dtype` is that of the sums, `elements` those in which the kernel reads the left and the right operand: the same; or
     narrow integers, whose products are added up in pairs; or floats and integers of 8 bits, which become floats on the
@@ -85,6 +85,7 @@ class ContractionLoops:
     reduction: tuple[Axis, ...]
     segments: tuple[RowSegment, ...]
     box: ImageBox | None = None
+    threads: int = 1
 
     @property
     def narrow(self) -> bool:
@@ -114,8 +115,9 @@ WIDE_ROWS = 32
 """From so many rows on."""
 
 
-def contraction_loops(view: DispatchView, *, image: int | None = None) -> ContractionLoops | Refusal:
-    """The root of `view` as a loops; `image` is the input that a convolution slides over, None for a contraction."""
+def contraction_loops(view: DispatchView, *, image: int | None = None, threads: int = 1) -> ContractionLoops | Refusal:
+    """The root of `view` as a loops, to be shared by `threads`; `image` is the input that a convolution slides over,
+    None for a contraction."""
     root = view.root_view
     sides = multiply_add_operands(root.op) if root is not None else None
     if root is None or sides is None:
@@ -140,7 +142,15 @@ def contraction_loops(view: DispatchView, *, image: int | None = None) -> Contra
     if column is None:
         return Refusal("no-columns", "neither operand has a loop of its own that vectors could run along")
     lhs, rhs = (sides[1], sides[0]) if swap else sides
-    return _with_roles(view, root, (dtype, extents), (lhs, rhs), roles.swapped() if swap else roles, column)
+    return _with_roles(
+        view,
+        root,
+        (dtype, extents),
+        (lhs, rhs),
+        roles.swapped() if swap else roles,
+        column,
+        1 if view.serial else threads,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +220,7 @@ def _with_roles(
     sides: tuple[int, int],
     roles: _Roles,
     column: int,
+    threads: int,
 ) -> ContractionLoops:
     dtype, extents = types
     lhs, rhs = (root.inputs[side] for side in sides)
@@ -222,7 +233,7 @@ def _with_roles(
     outer = tuple(axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop != column))
     rows = merged([axes[loop] for loop in moving if loop in roles.m], row_operands)
     reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
-    box = _box(view, root, sides, Operand(rhs, rhs_map, None), run_extents(extents, rows))
+    box = _box(view, root, sides, Operand(rhs, rhs_map, None), run_extents(extents, rows), threads)
     if row_operands:
         reduction.sort(
             key=lambda axis: (
@@ -239,7 +250,7 @@ def _with_roles(
         Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows),
         axes[column], tuple(reduction),
         _row_segments(found, row_operands, reduction,
-            extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (), box,
+            extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (), box, threads,
     )  # fmt: skip
 
 
@@ -249,14 +260,19 @@ def _last_place(map_: AffineMap, loop: int) -> int:
 
 
 def _box(
-    view: DispatchView, root: StructuredOp, sides: tuple[int, int], filter_: Operand, extents: Sequence[Dim]
+    view: DispatchView,
+    root: StructuredOp,
+    sides: tuple[int, int],
+    filter_: Operand,
+    extents: Sequence[Dim],
+    threads: int,
 ) -> ImageBox | None:
     """The box of an image, where what is packed beside it is packed at compile time, or of an image that is computed,
     for few blocks; `extents`: how far each loop runs in the kernel."""
     box = image_box(root, sides[0], view.shapes, is_binding, extents)
     if box is None or is_packable_constant(view, filter_):
         return box
-    return box if not is_binding(root.inputs[sides[0]]) and packs_columns_seldom(box, extents) else None
+    return box if not is_binding(root.inputs[sides[0]]) and packs_columns_seldom(box, extents, threads) else None
 
 
 def _elements(dtype: str, rhs: SSAValue) -> tuple[str, str]:

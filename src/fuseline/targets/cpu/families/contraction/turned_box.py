@@ -110,7 +110,7 @@ def turned(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
     dtype, together = rows[0].type.dtype, 1
     if BYTES[dtype] == 2 and side > 1:
         mask = [i // 2 + i % 2 * lanes for i in range(2 * lanes)]
-        pairs = [kernel.shuffle(*held[i : i + 2], mask) for i in range(0, side, 2)]
+        pairs = [kernel.shuffle(held[i], held[i + 1], mask) for i in range(0, side, 2)]
         held, together = [kernel.bitcast(pair, "i32") for pair in pairs], 2
     squares = transpose(kernel, held)
     height = len(held)

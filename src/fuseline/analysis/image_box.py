@@ -38,7 +38,10 @@ BLOCKS_OF_THREAD = 2
 """Blocks that are left for each of several threads, at least: higher ones are not made."""
 
 ALMOST = 0.01
-"""The share of the time that lower blocks may take longer."""
+"""The share of the time that blocks may take longer whose box is near, or that are lower."""
+
+NEAR_BYTES = 28 * 1024
+"""Bytes of a box that stays in the first-level cache, beside columns."""
 
 LEAST_ROWS = 512
 """Rows of a block beside columns that the run packs, anew for each block: with fewer, packing would take a share of the
@@ -106,7 +109,11 @@ class ImageBox:
 
     def fits(self, counts: Mapping[int, int]) -> bool:
         """Whether a box takes no more scratch than it may."""
-        return self.elements(counts) * self.element_bytes <= BOX_BYTES
+        return self.bytes(counts) <= BOX_BYTES
+
+    def bytes(self, counts: Mapping[int, int]) -> int:
+        """Scratch that a box takes."""
+        return self.elements(counts) * self.element_bytes
 
     def strides(self, counts: Mapping[int, int]) -> tuple[int, ...]:
         """Elements between two of each dimension; long runs along the last one begin with cache lines."""
@@ -257,8 +264,8 @@ def choose_box_block(
     least: int = 1,
     threads: int = 1,
 ) -> BoxBlock:
-    """The lowest block with which the threads are almost done the soonest: rows between two blocks are evaluated by
-    both, and so are fewer in higher ones, as long as blocks go round; lower ones take less scratch.
+    """The block with which the threads are done the soonest: rows between two blocks are evaluated by both, and so are
+    fewer in higher ones, as long as blocks go round. A box that is more than near takes scratch: it is for what counts.
 
     Args:
         extents: of the root's loops, assumed where they are not known. elements: of the image. element_ns: to evaluate
@@ -279,8 +286,10 @@ def choose_box_block(
         rounds = -(-(-(-lines // n) * outer) // threads)
         return rounds * (n * line_ns + box.evaluated(box.counts(n, pixels)) * element_ns)
 
-    enough = (1.0 + ALMOST) * min(map(soon, high), default=0.0)
-    found = high[-1] if highest else next(n for n in high if soon(n) <= enough)
+    enough = (1.0 + ALMOST) * min(map(soon, high))
+    almost = [n for n in high if soon(n) <= enough]
+    near = [n for n in almost if box.bytes(box.counts(n, pixels)) <= NEAR_BYTES]
+    found = high[-1] if highest else min(near, key=soon) if near else almost[0]
     return _block(box, (lines, pixels), (found, pixels), outer)
 
 

@@ -73,7 +73,8 @@ class BoxedRows:
     ) -> None:
         """All runs along dimension `lying`, squares at a time; those of a short piece one by one."""
         kernel, last, lanes, (sizes, cuts) = self.kernel, self.box.order[-1], self.plan.lanes, extents
-        assert isinstance(sizes[last], int)
+        run = sizes[last]
+        assert isinstance(run, int)
         runs = TurnedRuns(kernel, self.memory, lanes, self.strides[lying])
 
         def evaluate(start: Operand, element: Operand, count: int, active: Operand | None) -> Value:
@@ -81,12 +82,12 @@ class BoxedRows:
 
         def alone(number: Operand) -> tuple[()]:
             along = kernel.add(offset, kernel.mul(number, self.strides[lying]))
-            self._run(along, {**places, lying: number}, starts, (sizes[last], cuts[last]))
+            self._run(along, {**places, lying: number}, starts, (run, cuts[last]))
             return ()
 
         for begin, end, is_long in pieces_of(sizes[lying], cuts[lying]):
             if is_long:
-                runs.fill(offset, (begin, end), sizes[last], evaluate)
+                runs.fill(offset, (begin, end), run, evaluate)
             else:
                 kernel.loop(begin, end, 1, alone)
 

@@ -11,6 +11,8 @@ import pytest
 import fuseline
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.ops.top_k import MOST_ELEMENTS
+from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
 
 from .test_onnx_operators import Array, on_the_host, one_node, random
 
@@ -92,3 +94,51 @@ def test_long_rows_stay_on_the_host(size: int | str):
     x = random(2, 1, MOST_ELEMENTS + 1)
     proto = one_node("TopK", {"x": x}, {"k": np.array([2])}, ("x", "k"), 2, shapes={"x": (1, size)})
     assert on_the_host(proto, x)[1].tolist() == [np.argsort(-x[0])[:2].tolist()]
+
+
+LEAST = """n = Shape(x)  both = Concat<axis = 0>(n, most)  few = ReduceMin<keepdims = 0>(both)  k = Reshape(few, one)
+    values, at = TopK(x, k)"""
+NUMBERS = {"most": np.array([5], np.int64), "one": np.array([1], np.int64)}
+
+
+@TARGETS
+def test_as_many_as_a_size_says(target: str):
+    """The five largest, or all where there are fewer."""
+    proto = onnx_model(f"(float[n] x) => (values, at) {{ {LEAST} }}", NUMBERS)
+    program = fuseline.compile(proto, threads=1, target=target, shapes={"n": (0, 64)})
+    assert not program.record.host_ops
+    for size in (0, 1, 4, 5, 6, 64):
+        x = RNG.permutation(size).astype(np.float32)
+        found = program.run({"x": x})
+        order = np.argsort(-x)[:5]
+        np.testing.assert_array_equal(found["at"], order)
+        np.testing.assert_array_equal(found["values"], x[order])
+
+
+def test_the_best_of_what_passes_a_threshold_are_found_natively():
+    """As many places pass as only the values tell, but no more than there are: of a detector's scores only they are
+    listed on the host."""
+    text = f"""(float[90] scores) => (values, at) {{
+        good = Greater(scores, least)  places = NonZero(good)  listed = Squeeze(places, none)
+        x = Gather(scores, listed)
+        {LEAST}
+    }}"""
+    proto = onnx_model(text, {**NUMBERS, "none": np.array([0], np.int64), "least": np.float32(0.5)})
+    program = fuseline.compile(proto, threads=1)
+    assert [op.op_type for op in program.record.host_ops] == ["NonZero"]
+    for shift in (-2.0, -0.44, 0.0, 2.0):
+        scores = (RNG.permutation(90) / 90 + shift).astype(np.float32)
+        found, good = program.run({"scores": scores}), scores[scores > 0.5]
+        order = np.argsort(-good)[:5]
+        np.testing.assert_array_equal(found["at"], order)
+        np.testing.assert_array_equal(found["values"], good[order])
+
+
+def test_more_than_a_size_says_is_refused():
+    text = "(float[n] x, float[m] like) => (values, at) { k = Shape(like)  values, at = TopK(x, k) }"
+    program = fuseline.compile(onnx_model(text), threads=1, shapes={"n": (1, 64)})
+    assert not program.record.host_ops
+    assert program.run({"x": np.arange(9, dtype=np.float32), "like": np.zeros(2, np.float32)})["at"].tolist() == [8, 7]
+    with pytest.raises(FuselineError) as error:
+        program.run({"x": np.arange(9, dtype=np.float32), "like": np.zeros(10, np.float32)})
+    assert error.value.code == "E0203"

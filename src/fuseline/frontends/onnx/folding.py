@@ -9,6 +9,7 @@ they emit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -156,17 +157,34 @@ def _where(node: OnnxNode, condition: Array, x: Array, y: Array) -> Array:
     )
 
 
-def _reduce_product(node: OnnxNode, x: Array, axes: Array | None = None) -> Array:
-    if x.ndim != 1 or (axes is not None and axes.size and axes.tolist() not in ([0], [-1])):
+def _reduced(combine: Callable[[list[Dim]], Dim]) -> Callable[..., Array]:
+    """A folder that makes one size of a list of them."""
+
+    def folder(node: OnnxNode, x: Array, axes: Array | None = None) -> Array:
+        if x.ndim != 1 or (axes is not None and axes.size and axes.tolist() not in ([0], [-1])):
+            raise Unfoldable
+        if (axes is None or not axes.size) and not node.has("axes") and node.integer("noop_with_empty_axes", 0):
+            return x
+        items: list[Dim] = (
+            [item if isinstance(item, Expr) else int(item) for item in x.tolist()] if x.dtype.kind in "iuO" else []
+        )
+        if len(items) != x.size:
+            raise Unfoldable
+        return array_of_sizes([combine(items)], (1,) if node.integer("keepdims", 1) else ())
+
+    return folder
+
+
+def _least(items: list[Dim]) -> Dim:
+    if not items:
         raise Unfoldable
-    if (axes is None or not axes.size) and not node.has("axes") and node.integer("noop_with_empty_axes", 0):
-        return x
-    items: list[Dim] = (
-        [item if isinstance(item, Expr) else int(item) for item in x.tolist()] if x.dtype.kind in "iuO" else []
-    )
-    if len(items) != x.size:
+    return reduce(d.minimum, items)
+
+
+def _most(items: list[Dim]) -> Dim:
+    if not items:
         raise Unfoldable
-    return array_of_sizes([d.product(items)], (1,) if node.integer("keepdims", 1) else ())
+    return reduce(d.maximum, items)
 
 
 # -- movement ----------------------------------------------------------------------------------------------------------
@@ -266,7 +284,10 @@ _FOLDERS: dict[str, Callable[..., Array]] = {
     "Pow": binary(not_of_sizes, np.power),
     "Cast": _cast,
     "Where": _where,
-    "ReduceProd": _reduce_product,
+    "ReduceProd": _reduced(d.product),
+    "ReduceSum": _reduced(d.sum_of),
+    "ReduceMin": _reduced(_least),
+    "ReduceMax": _reduced(_most),
     "Gather": _gather,
     "Concat": _concat,
     "Unsqueeze": _unsqueeze,

@@ -12,7 +12,7 @@ from onnx import TypeProto
 from fuseline.frontends.onnx.foreign_operators import is_foreign, output_types
 from fuseline.frontends.onnx.host_models import HostModel, HostNode
 from fuseline.frontends.onnx.host_values import HostValue, Value, element_dtype, without_sizes
-from fuseline.frontends.onnx.inferred_sizes import corrected
+from fuseline.frontends.onnx.inferred_sizes import corrected, most_of
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.tensors import Tensor
 from fuseline.ir.dim import Dim
@@ -90,8 +90,11 @@ def _dims(
     if found is None:
         return None
     stem = str(node.source.outputs[index].name) or node.label
+    source = node.inputs[0] if node.inputs else None
+    most = most_of(node.op_type, node.attributes, source) if node.domain == "" else None
     return tuple(
-        program.fresh_symbol(f"{stem}_{axis}", lo=0) if size is None else size for axis, size in enumerate(found)
+        program.fresh_symbol(f"{stem}_{axis}", lo=0, hi=most) if size is None else size
+        for axis, size in enumerate(found)
     )
 
 

@@ -8,11 +8,12 @@ import onnx_ir as ir
 
 from fuseline.frontends.onnx.host_values import Value
 from fuseline.frontends.onnx.window_positions import window_positions
-from fuseline.ir.dim import Dim
+from fuseline.ir.dim import Dim, product, upper_bound
 
 Sizes = Sequence["Dim | None"]
 
 _POOLINGS = ("AveragePool", "LpPool", "MaxPool")
+_SELECTING = ("Compress", "NonZero", "Unique")
 
 
 def corrected(op_type: str, attributes: Mapping[str, ir.Attr], source: Value | None, found: Sizes) -> Sizes:
@@ -28,6 +29,14 @@ def corrected(op_type: str, attributes: Mapping[str, ir.Attr], source: Value | N
     if op_type in _POOLINGS and source is not None and source.dims is not None and _rounds_up(attributes):
         return _pooled(attributes, source.dims)
     return found
+
+
+def most_of(op_type: str, attributes: Mapping[str, ir.Attr], source: Value | None) -> int | None:
+    """The most that a size can be which only the content of `source`, read first by a standard operator, tells: what is
+    selected from all elements is no more than they are. None where that is not known."""
+    if op_type not in _SELECTING or "axis" in attributes or source is None or source.dims is None:
+        return None
+    return upper_bound(product(source.dims))
 
 
 def _rounds_up(attributes: Mapping[str, ir.Attr]) -> bool:

@@ -74,10 +74,10 @@ class Program:
         """Whether every symbol in `dim` can be read off a value that is there."""
         return all(item.name in self._symbols for item in symbols(dim))
 
-    def fresh_symbol(self, stem: str, *, lo: int = 1) -> Dim:
-        """A new size of which only the lower bound is known."""
+    def fresh_symbol(self, stem: str, *, lo: int = 1, hi: int | None = None) -> Dim:
+        """A new size of which only bounds are known (`hi` None: any size from `lo` on)."""
         name = self.unique(stem)
-        self.ctx.symbols[name] = out = symbol(name, lo)
+        self.ctx.symbols[name] = out = symbol(name, lo, hi)
         return out
 
     def limit(self, dim: Dim, most: int) -> bool:

@@ -182,6 +182,15 @@ def test_products_of_sizes(more: list[Any], attributes: dict[str, Any], dims: An
     assert (found.dims, found.sizes()) == (dims, sizes)
 
 
+def test_sums_and_extremes_of_sizes() -> None:
+    items = [N, 2, add(N, 3)]
+    assert _folded("ReduceSum", items).sizes() == [add(mul(N, 2), 5)]
+    assert _folded("ReduceMax", [N, add(N, 3)], keepdims=0).sizes() == [add(N, 3)]
+    assert _folded("ReduceMin", [add(N, 3), N], np.array([0])).sizes() == [N]
+    assert _folded("ReduceMin", np.array([4, -2, 9])).sizes() == [-2]
+    assert fold(_node("ReduceMin", np.zeros(0, np.int64))) is None
+
+
 @pytest.mark.parametrize(
     ("first", "last", "step"),
     [(0, 5, 1), (5, 0, -2), (0.5, 2.0, 0.25), (3, 3, 1), (np.int32(2), np.int32(9), np.int32(3))],

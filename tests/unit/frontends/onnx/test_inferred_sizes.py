@@ -14,7 +14,7 @@ from onnx import helper
 
 import fuseline
 from fuseline.frontends.onnx.host_values import HostValue, known_value
-from fuseline.frontends.onnx.inferred_sizes import corrected
+from fuseline.frontends.onnx.inferred_sizes import corrected, most_of
 from fuseline.ir.dim import Dim, evaluate, symbol
 from tests.draws import RNG
 from tests.graphs.onnx_text import call, onnx_model
@@ -27,6 +27,22 @@ def _attributes(**given: Any) -> Mapping[str, ir.Attr]:
 
 def _image(*sizes: Dim) -> HostValue:
     return HostValue(onnx.TypeProto(), sizes)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "given", "sizes", "most"),
+    [
+        ("NonZero", {}, (3, 4), 12),
+        ("NonZero", {}, (3, symbol("n", 0, 5)), 15),
+        ("NonZero", {}, (3, symbol("n")), None),
+        ("Unique", {}, (3, 4), 12),
+        ("Compress", {"axis": 1}, (0, 4), None),
+        ("NonMaxSuppression", {}, (3, 4), None),
+    ],
+)
+def test_no_more_is_selected_than_there_is(op_type: str, given: dict[str, Any], sizes: Any, most: int | None):
+    assert most_of(op_type, _attributes(**given), _image(*sizes)) == most
+    assert most_of(op_type, _attributes(**given), None) is None
 
 
 def test_operators_that_are_left_alone():

@@ -69,8 +69,9 @@ def test_a_size_that_is_an_argument_itself() -> None:
 def test_new_sizes_and_names() -> None:
     started = _Started()
     first, second = started.program.fresh_symbol("a/b", lo=0), started.program.fresh_symbol("a/b")
-    assert (first, second) == (symbol("a_b", 0), symbol("a_b_1", 1))
-    assert started.ctx.symbols == {"a_b": first, "a_b_1": second}
+    third = started.program.fresh_symbol("c", lo=0, hi=9)
+    assert (first, second, third) == (symbol("a_b", 0), symbol("a_b_1", 1), symbol("c", 0, 9))
+    assert started.ctx.symbols == {"a_b": first, "a_b_1": second, "c": third}
     assert [started.program.unique(stem) for stem in ("x", "x", "", "x", "é")] == ["x", "x_1", "value", "x_2", "_"]
 
 

@@ -25,7 +25,7 @@ from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, view
 from fuseline.ir.build import Body
-from fuseline.ir.dim import Dim, upper_bound
+from fuseline.ir.dim import Dim, lower_bound, maximum, sub, to_text, upper_bound
 
 MOST_ELEMENTS = 1 << 13
 """Elements along the axis: longer rows are selected from on the host."""
@@ -40,10 +40,15 @@ def top_k(node: OnnxNode) -> list[Tensor]:
     most = upper_bound(size)
     if most is None or most > MOST_ELEMENTS:
         raise NoNativeLowering("top-k-size", f"{size} elements")
-    if isinstance(size, int) and count > size:
+    if isinstance(size, int) and isinstance(count, int) and count > size:
         raise FuselineError("E0107", f"{count} of {size} elements are asked for", node=node.label)
-    node.program.require_at_least(size, count, node.label)
-    positions = _positions(node, _ranks(node, _keys(node, x), axis, max(count, 1)), count, axis)
+    if isinstance(count, int):
+        node.program.require_at_least(size, count, node.label)
+    elif maximum(size, count) != size:
+        node.program.require_at_least(sub(size, count), 0, node.label)
+    limit = upper_bound(count)
+    limit = most if limit is None else min(limit, most)
+    positions = _positions(node, _ranks(node, _keys(node, x), axis, max(limit, 1)), count, axis)
 
     def position(b: Body, at: SSAValue) -> list[SSAValue]:
         return [s.as_index(b, at) if i == axis else s.loop_index(b, i) for i in range(x.rank)]
@@ -51,10 +56,10 @@ def top_k(node: OnnxNode) -> list[Tensor]:
     return [gather_at(node, x, [(positions, list(range(x.rank)))], positions.dims, position), positions]
 
 
-def _count(node: OnnxNode) -> int:
-    given = [node.integer("k")] if node.has("k") else node.ints_or_input("k", 1)  # an attribute before operator set 10
-    if not given or given[0] < 0:
-        raise NoNativeLowering("top-k-size", f"k is {given}")
+def _count(node: OnnxNode) -> Dim:
+    given = [node.integer("k")] if node.has("k") else node[1].sizes()  # an attribute before operator set 10
+    if not given or (lower_bound(given[0]) or 0) < 0 or lower_bound(given[0]) is None:
+        raise NoNativeLowering("top-k-size", f"k is {', '.join(map(to_text, given))}")
     return given[0]
 
 

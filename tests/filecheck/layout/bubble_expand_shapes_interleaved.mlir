@@ -106,3 +106,50 @@ func.func @and_something_else(%x: tensor<5x2xf32>, %y: tensor<5x2xf32>) -> (tens
   } -> tensor<5x3xf32>
   return %p, %r : tensor<5x3xf32>, tensor<5x4xf32>
 }
+
+// -----
+
+// What is computed of the concat, point by point, is computed of each part.
+// CHECK-LABEL: func.func @rounded_on_the_way
+// CHECK-NOT: linalg.transpose
+// CHECK: %[[A:.*]] = linalg.generic {{.*}} ins(%x : tensor<5x6xf32>) outs({{.*}} : tensor<5x6xi8>)
+// CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%y : tensor<5x6xf32>) outs({{.*}} : tensor<5x6xi8>)
+// CHECK: %[[C:.*]] = tensor.expand_shape %[[A]] {{.*}} into tensor<5x6x1xi8>
+// CHECK: %[[D:.*]] = tensor.expand_shape %[[B]] {{.*}} into tensor<5x6x1xi8>
+// CHECK: tensor.concat dim(2) %[[C]], %[[D]] : (tensor<5x6x1xi8>, tensor<5x6x1xi8>) -> tensor<5x6x2xi8>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @rounded_on_the_way(%x: tensor<5x6xf32>, %y: tensor<5x6xf32>) -> tensor<5x6x2xi8> {
+  %c = tensor.concat dim(1) %x, %y : (tensor<5x6xf32>, tensor<5x6xf32>) -> tensor<5x12xf32>
+  %o = tensor.empty() : tensor<5x12xi8>
+  %q = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]} ins(%c : tensor<5x12xf32>) outs(%o : tensor<5x12xi8>) {
+  ^bb0(%in: f32, %out: i8):
+    %v = arith.fptosi %in : f32 to i8
+    linalg.yield %v : i8
+  } -> tensor<5x12xi8>
+  %e = tensor.expand_shape %q [[0], [1, 2]] output_shape [5, 2, 6] : tensor<5x12xi8> into tensor<5x2x6xi8>
+  %i = tensor.empty() : tensor<5x6x2xi8>
+  %t = linalg.transpose ins(%e : tensor<5x2x6xi8>) outs(%i : tensor<5x6x2xi8>) permutation = [0, 2, 1]
+  return %t : tensor<5x6x2xi8>
+}
+
+// -----
+
+// Not where something else reads the concat as it is: it would be made twice.
+// CHECK-LABEL: func.func @read_as_it_is
+// CHECK: linalg.transpose
+// CHECK: return
+func.func @read_as_it_is(%x: tensor<5x6xf32>, %y: tensor<5x6xf32>) -> (tensor<5x6x2xf32>, tensor<5x12xf32>) {
+  %c = tensor.concat dim(1) %x, %y : (tensor<5x6xf32>, tensor<5x6xf32>) -> tensor<5x12xf32>
+  %o = tensor.empty() : tensor<5x12xf32>
+  %q = linalg.elementwise <exp> ins(%c : tensor<5x12xf32>) outs(%o : tensor<5x12xf32>) -> tensor<5x12xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]} ins(%c : tensor<5x12xf32>) outs(%o : tensor<5x12xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.negf %in : f32
+    linalg.yield %v : f32
+  } -> tensor<5x12xf32>
+  %e = tensor.expand_shape %g [[0], [1, 2]] output_shape [5, 2, 6] : tensor<5x12xf32> into tensor<5x2x6xf32>
+  %i = tensor.empty() : tensor<5x6x2xf32>
+  %t = linalg.transpose ins(%e : tensor<5x2x6xf32>) outs(%i : tensor<5x6x2xf32>) permutation = [0, 2, 1]
+  return %t, %q : tensor<5x6x2xf32>, tensor<5x12xf32>
+}

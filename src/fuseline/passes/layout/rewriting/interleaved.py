@@ -5,12 +5,14 @@
 
 Each part is one slice of the new outer dimension, so that moving this dimension moves nothing within a part: what makes
 a part may write it to its places. A channel shuffle after the concat of two branches (N. Ma et al., ShuffleNet V2,
-2018) is the common case.
+2018) is the common case. What is computed point by point between the two, as a concat is quantised, is computed of each
+part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.arith import ConstantOp
@@ -25,6 +27,7 @@ from fuseline.ir.fast.create import create_concat
 from fuseline.ir.fast.direct import erase, replace_uses, result_of, users_of_value
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting.permutation import Permutation, apply, permutation_of
+from fuseline.passes.layout.rewriting.repeated_parts import Chain, applied, is_point_by_point
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, is_reshape, reshape
 from fuseline.passes.layout.rewriting.scope import Scope
 
@@ -32,8 +35,8 @@ from fuseline.passes.layout.rewriting.scope import Scope
 def interleave(scope: Scope, opened: tensor.ExpandShapeOp) -> bool:
     """Replace the transposes of `opened`, an expand of a concat, by concats where the drawing applies; whether it
     did."""
-    joined = opened.src.op if type(opened.src) is OpResult else None
-    if type(joined) is not tensor.ConcatOp:
+    joined, chain = _joined(opened)
+    if joined is None:
         return False
     tops = [
         user
@@ -48,8 +51,21 @@ def interleave(scope: Scope, opened: tensor.ExpandShapeOp) -> bool:
     if not can_reshape(scope, parts):
         return False
     for top in tops:
-        _replace(scope, top, joined, axis, parts)
+        _replace(scope, top, joined, chain, axis, parts)
     return True
+
+
+def _joined(opened: tensor.ExpandShapeOp) -> tuple[tensor.ConcatOp | None, Chain]:
+    """The concat that `opened` takes apart, and what is computed on the way, point by point and for `opened` alone."""
+    value, chain = opened.src, Chain()
+    while type(value) is OpResult and is_point_by_point(value.op, in_order=True) and len(users_of_value(value)) == 1:
+        assert is_generic(value.op)
+        chain.insert(0, value.op)
+        value = value.op.inputs[0]
+    joined = value.op if type(value) is OpResult else None
+    if type(joined) is not tensor.ConcatOp or (chain and len(users_of_value(value)) > 1):
+        return None, chain
+    return joined, chain
 
 
 def _lands_in_weights(top: linalg.ops.TransposeOp) -> bool:
@@ -86,11 +102,14 @@ def _moves_only(permutation: Permutation, axis: int, dims: Sequence[Dim]) -> boo
     return others == sorted(others)
 
 
-def _replace(scope: Scope, top: linalg.ops.TransposeOp, joined: tensor.ConcatOp, axis: int, parts: list[Dim]) -> None:
+def _replace(
+    scope: Scope, top: linalg.ops.TransposeOp, joined: tensor.ConcatOp, chain: Chain, axis: int, parts: list[Dim]
+) -> None:
     permutation, at = permutation_of(top), Emitter.before(top)
-    pieces = [reshape(scope, at, part, apply(permutation, parts)) for part in joined.inputs]
+    made = [reduce(lambda value, op: applied(op, value, top), chain, part) for part in joined.inputs]
+    pieces = [reshape(scope, at, part, apply(permutation, parts)) for part in made]
     type_ = attributes.tensor_type(element_of(result_of(top)), shape_of(result_of(top)))
-    made = at.add(create_concat(pieces, permutation.index(axis), type_))
-    carry((joined,), (made,))
-    replace_uses(result_of(top), made.result)
+    new = at.add(create_concat(pieces, permutation.index(axis), type_))
+    carry((joined,), (new,))
+    replace_uses(result_of(top), new.result)
     erase(top)

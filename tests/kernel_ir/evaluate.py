@@ -297,6 +297,10 @@ def _mask(r: Run, v: Value) -> None:
     r.set(v, np.arange(v.type.lanes) < r.get(v.args[0]))
 
 
+def _mask_bits(r: Run, v: Value) -> None:
+    r.set(v, np.asarray([sum(1 << i for i, one in enumerate(r.vector(v.args[0])) if one)], np.uint64).astype(np.int64))
+
+
 def _splat(r: Run, v: Value) -> None:
     r.set(v, np.repeat(r.vector(v.args[0]), v.type.lanes))
 
@@ -407,6 +411,7 @@ _OPS: dict[str, Callable[[Run, Value], None]] = {
     "cast": _cast,
     "select": _select,
     "mask": _mask,
+    "mask_bits": _mask_bits,
     "splat": _splat,
     "extract": _extract,
     "insert": _insert,

@@ -9,9 +9,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.idioms import idiom_of
+from fuseline.analysis.ranks import Rank
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
-from fuseline.analysis.walks import Rank, Scatter, Selection, scalars_behind
+from fuseline.analysis.walks import Scatter, Selection, scalars_behind
 from fuseline.ir.dim import Dim, mul, product, upper_bound
 
 TRANSCENDENTAL_OPS = 10

@@ -15,16 +15,15 @@ from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from fuseline.analysis.ranks import Rank, rank_of
 from fuseline.analysis.structured import StructuredOp, splat_value, yielded
 from fuseline.analysis.walks import (
     ORDERS,
-    Rank,
     Scan,
     Scatter,
     Selection,
     loop_of,
     loops_behind,
-    rank_of,
     scalars_behind,
     scan_of,
     scatter_of,
@@ -65,6 +64,11 @@ def idiom_of(view: StructuredOp, extents: Sequence[Dim]) -> Idiom | None:
 def _counts_loops(view: StructuredOp) -> bool:
     """Whether the body asks where in its loops it is: every idiom does."""
     return any(type(op) is linalg.ops.IndexOp for op in ops_of(view.body))
+
+
+def counted_loops(view: StructuredOp) -> set[int]:
+    """The loops whose counters the body asks for."""
+    return {op.dim.value.data for op in ops_of(view.body) if type(op) is linalg.ops.IndexOp}
 
 
 def near_idiom(view: StructuredOp, extents: Sequence[Dim]) -> NearIdiom | None:

@@ -7,8 +7,8 @@ scatter   out[.., i, ..] = init + sum over e of (place[.., e, ..] == i ? element
           out[.., i, ..] = the last element[.., e, ..] of those with place[.., e, ..] == i, init where there is none
 select    kept, at = element[.., j, ..], j for the last j, in order, that replaces what is kept so far
           (the largest; the first, the last)
-rank      out[.., i, ..] = init + sum over j of (x[.., j, ..] < x[.., i, ..], or equal and j < i ? 1 : 0)
-          (or no more than a limit)
+
+Ranks, which follow from an order, are in `ranks.py`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, linalg
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.structured import StructuredOp, splat_value, yielded
 from fuseline.ir.dim import Dim
 from fuseline.ir.reachable import reachable
 
-_EQUAL, _SIGNED_LESS = 0, 2
-"""`arith.cmpi` predicates."""
+_EQUAL = 0
+"""An `arith.cmpi` predicate."""
 
 _SWAPPED = {2: 4, 3: 5, 4: 2, 5: 3}
 """Each predicate of signed order with its sides exchanged."""
@@ -61,22 +60,11 @@ class Scatter:
     scattered: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
-    """`root` counts along its loop `ranked` how many elements of its inputs (one tensor) come before each; input `here`
-    is the element itself. It counts up to `limit` (None: all)."""
-
-    root: StructuredOp
-    here: int
-    ranked: int
-    limit: int | None
-
-
 def scan_of(view: StructuredOp, extents: Sequence[Dim]) -> Scan | None:
     """The scan that the reduction `view` over `extents` is, None for any other."""
     if len(view.op.results) != 1 or len(view.reduction) != 1:
         return None
-    term = _term(view, yielded(view.op)[0])
+    term = term_of(view, yielded(view.op)[0])
     select = term.owner if term is not None else None
     order = _order(view, select.cond.owner) if isinstance(select, arith.SelectOp) else None
     if order is None or not isinstance(select, arith.SelectOp) or splat_value(select.rhs) is None:
@@ -121,7 +109,7 @@ def loops_behind(view: StructuredOp, value: SSAValue) -> frozenset[int]:
     return frozenset(found)
 
 
-def _term(view: StructuredOp, total: SSAValue) -> SSAValue | None:
+def term_of(view: StructuredOp, total: SSAValue) -> SSAValue | None:
     """What `total` combines with the running result."""
     accumulator = view.body.args[-1]
     if not isinstance(total, OpResult) or len(total.op.operands) != 2 or accumulator not in total.op.operands:
@@ -134,7 +122,7 @@ def scatter_of(view: StructuredOp) -> Scatter | None:
     """The scatter that `view` is; it must have one result and one reduction loop."""
     total = yielded(view.op)[0]
     replaced = _replaced(view, total)
-    term = total if replaced else _term(view, total)
+    term = total if replaced else term_of(view, total)
     select = term.owner if term is not None else None
     if not isinstance(select, arith.SelectOp) or not (replaced or splat_value(select.rhs) is not None):
         return None
@@ -161,60 +149,6 @@ def loop_of(value: SSAValue) -> int | None:
     if isinstance(op, arith.IndexCastOp):
         op = op.input.owner
     return op.dim.value.data if isinstance(op, linalg.ops.IndexOp) else None
-
-
-def rank_of(view: StructuredOp) -> Rank | None:
-    """The rank that `view` is: `select(j < i, x[j] <= x[i], x[j] < x[i])` counted over j, for integers x."""
-    total, limit = _limited(yielded(view.op)[0])
-    term = _term(view, total)
-    widened = term.owner if term is not None else None
-    choice = widened.input.owner if isinstance(widened, arith.ExtUIOp) else None
-    if not isinstance(choice, arith.SelectOp) or len(view.inputs) != 2 or view.inputs[0] is not view.inputs[1]:
-        return None
-    order, equals, differs = (_comparison(value) for value in (choice.cond, choice.lhs, choice.rhs))
-    if (
-        order is None
-        or equals is None
-        or differs is None
-        or (order[0], equals[0], differs[0]) != (_SIGNED_LESS, _SIGNED_LESS + 1, _SIGNED_LESS)
-    ):
-        return None
-    reduced, ranked = (loop_of(value) for value in order[1:])
-    if reduced is None or reduced != view.reduction[0] or ranked not in view.parallel or equals[1:] != differs[1:]:
-        return None
-    before, here = (
-        value.index if isinstance(value, BlockArgument) and value.owner is view.body else None for value in equals[1:]
-    )
-    if before is None or here is None or not _moved(view, before, here, reduced, ranked):
-        return None
-    return Rank(view, here, ranked, limit)
-
-
-def _limited(total: SSAValue) -> tuple[SSAValue, int | None]:
-    """`min(value, limit)` as both, anything else without a limit."""
-    op = total.owner
-    if isinstance(op, arith.MinSIOp):
-        for value, most in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            limit = splat_value(most)
-            if isinstance(limit, int) and limit > 0:
-                return value, limit
-    return total, None
-
-
-def _comparison(value: SSAValue) -> tuple[int, SSAValue, SSAValue] | None:
-    op: Operation | None = value.owner if isinstance(value, OpResult) else None
-    return (op.predicate.value.data, op.lhs, op.rhs) if isinstance(op, arith.CmpiOp) else None
-
-
-def _moved(view: StructuredOp, before: int, here: int, reduced: int, ranked: int) -> bool:
-    """Whether two inputs are read at the same place but for loop `reduced` in the stead of `ranked`."""
-    if before == here or ranked in used_dims(view.maps[before]) or reduced in used_dims(view.maps[here]):
-        return False
-    at = AffineDimExpr(ranked)
-    return all(
-        a == b or (a == AffineDimExpr(reduced) and b == at)
-        for a, b in zip(view.maps[before].results, view.maps[here].results, strict=True)
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from typing import get_args
 import pytest
 
 from fuseline.analysis.idioms import Idiom, NearIdiom, idiom_of, name_of, near_idiom
+from fuseline.analysis.ranks import Rank
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp
-from fuseline.analysis.walks import Rank, Scan, Scatter, Selection
+from fuseline.analysis.walks import Scan, Scatter, Selection
 from tests.unit.analysis.generics import view_of
 from tests.unit.analysis.idiom_bodies import RANK, SCATTER
 

@@ -7,9 +7,10 @@ import pytest
 from xdsl.dialects.arith import SelectOp
 
 from fuseline.analysis.idioms import Idiom, idiom_of
+from fuseline.analysis.ranks import Rank, rank_of
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, yielded
-from fuseline.analysis.walks import Rank, Scatter, Selection, loops_behind, rank_of, selection_of
+from fuseline.analysis.walks import Scatter, Selection, loops_behind, selection_of
 from tests.unit.analysis.generics import view_of
 from tests.unit.analysis.idiom_bodies import RANK, SCATTER
 
@@ -118,13 +119,13 @@ def test_a_place_that_no_summed_loop_moves_is_no_scatter():
 
 def test_a_rank():
     view = _rank()
-    assert walk_of(view) == Rank(view, 1, 0, None)
+    assert walk_of(view) == Rank(view, (1,), 0, None)
 
 
 @pytest.mark.parametrize("order", ["%s, %most", "%most, %s"])
 def test_a_rank_up_to_a_limit(order: str):
     view = _rank(LIMITED.replace("%s, %most", order))
-    assert walk_of(view) == Rank(view, 1, 0, 7)
+    assert walk_of(view) == Rank(view, (1,), 0, 7)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_the_other_loops_of_a_rank_agree(maps: list[str], agree: bool):
     view = view_of(maps, "prp", ["tensor<5x5xi32>", "tensor<5x5xi32>"], ["tensor<5x5xi64>"], RANK)
     view.op.operands[1] = view.op.operands[0]
     view = type(view)(view.op)
-    assert walk_of(view) == (Rank(view, 1, 0, None) if agree else None)
+    assert walk_of(view) == (Rank(view, (1,), 0, None) if agree else None)
 
 
 def test_a_rank_among_what_moves_with_the_ranked_loop_is_none():

@@ -18,9 +18,10 @@ from fuseline.analysis.indexing_maps import loops_of
 from fuseline.analysis.moves import Coordinate
 from fuseline.analysis.operand_reads import operand_reads
 from fuseline.analysis.operations import body_operations
+from fuseline.analysis.ranks import Rank
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import HEAVY, Kind, StructuredOp, captured, is_generic
-from fuseline.analysis.walks import Rank, Scatter
+from fuseline.analysis.walks import Scatter
 from fuseline.dispatch.fused_loops import member_loops
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.fast.direct import ops_of

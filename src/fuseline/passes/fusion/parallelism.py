@@ -21,6 +21,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.node import node_operations
+from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.tile_cost import compute_ns
 
 
@@ -38,6 +39,8 @@ def loses_parallelism(
 ) -> WhyNot | None:
     """The refusal of a merge that would leave a large dispatch with fewer workgroups than threads, None where it does
     not, or where what stays inside saves more than the other threads did."""
+    if rank_in(group) is not None:
+        return None  # `walk_epilogue.py` has asked
     if not becomes_serial(group, merged, target) or _work(group) <= target.costs.serial_elements:
         return None
     left = _workgroups(group, target)

@@ -6,7 +6,7 @@ A scatter keeps its running totals where a result lies, and works on them once m
 
 So elementwise ops over its parallel loops may follow, if one result has the type of the totals. What it reads may be
 evaluated inside the walk (`walk_prologue.py`). Neither another walk nor anything that moves or reduces fits beside it.
-A rank takes nothing.
+What may join a rank is in `order_walk.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fuseline.ir.dim import product, upper_bound
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node
+from fuseline.passes.fusion.order_walk import follows_order, is_order, parallelism_refusal, precedes_order, rank_in
 from fuseline.passes.fusion.rule import Merge, Shape
 from fuseline.passes.fusion.walk_prologue import loaded_on_the_way, made_before, may_precede
 
@@ -33,10 +34,18 @@ def walk_refusal(merge: Merge) -> WhyNot | None:
     if not walked:
         return None
     node = next(node for node in walked[0].members if node.is_sequential)
+    if is_order(merge):
+        return None
+    if len(walked) == 1 and rank_in(walked[0]) is not None:
+        return parallelism_refusal(merge) if follows_order(merge) or precedes_order(merge) else _by_itself(node)
     if len(walked) == 1 and _follows(merge, node):
         return _results_refusal(merge.shared, node) or _parallelism_refusal(merge, node)
     if len(walked) == 1 and walked[0] is merge.consumer and may_precede(merge.producer, node):
         return None if loaded_on_the_way(merge.producer) else _parallelism_refusal(merge, node)
+    return _by_itself(node)
+
+
+def _by_itself(node: Node) -> WhyNot:
     return WhyNot("walk", f"{node.name} is made in one walk over what it combines, by a kernel of its own", node.name)
 
 
@@ -45,6 +54,8 @@ def walk_takes(merge: Merge, shape: Shape) -> bool:
     only the run tells, and never over loops of its own."""
     if shape is Shape.INLINE_PRODUCER or not merge.consumer.is_sequential or merge.producer.is_sequential:
         return True
+    if rank_in(merge.consumer) is not None:
+        return False
     return _follows(merge, next(node for node in merge.consumer.members if node.is_sequential))
 
 

@@ -12,6 +12,7 @@ one index; without them elements are evaluated one by one.
 from __future__ import annotations
 
 from fuseline.analysis.indexing_maps import dims_of
+from fuseline.analysis.ranks import Rank
 from fuseline.analysis.structured import Kind
 from fuseline.analysis.walks import Scatter, loops_behind
 from fuseline.ir.costs import assumed_size
@@ -60,8 +61,10 @@ def _vector_loop(node: Node) -> int | None:
 
 
 def only_walked(merge: Merge) -> bool:
-    """Whether nothing reads the producer but a scatter and what that reads in place."""
-    walks = [node for node in merge.consumer.members if isinstance(node.idiom, Scatter)]
+    """Whether nothing reads the producer but a scatter and what that reads in place; not where rows are sorted."""
+    walks = [node for node in merge.consumer.members if node.is_sequential]
+    if any(isinstance(node.idiom, Rank) for node in walks):
+        return False
     before = made_before(merge.consumer, walks[0]) if walks else ()
     return all(read.consumer in before for read in merge.reads)
 

@@ -133,12 +133,16 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
 }
 
 
+FAMILIES = {"rank": "order"}
+"""The family that makes an idiom, where it has another name."""
+
+
 @pytest.mark.parametrize("fusion", ["none", "default", "aggressive"])
 @pytest.mark.parametrize("name", MODELS)
 def test_what_a_model_asks_for_reaches_its_kernel_as_the_form_it_is(name: str, fusion: str):
     program = fuseline.compile(MODELS[name](), target="cpu", threads=1, fusion=fusion)
     assert program.stats["idioms"][name] >= 1
-    assert any(name in dispatch.family.split("+") for dispatch in program.record.dispatches)
+    assert any(FAMILIES.get(name, name) in dispatch.family.split("+") for dispatch in program.record.dispatches)
     assert program.stats["near_idioms"] == program.stats["fallbacks"] == 0
 
 

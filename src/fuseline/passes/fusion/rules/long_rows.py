@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable
 from fuseline.passes.fusion.evaluated_rows import evaluation_ns
 from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.profit import EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape, scratch_limit_refusal, scratch_refusal
 from fuseline.passes.fusion.rules.row_chain import rows_refusal
@@ -24,7 +25,7 @@ class LongRows(FusionRule):
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         """Legal where the rows need not be kept and what is left of them fits the scratch."""
-        if merge.producer.heavy or merge.consumer.heavy or scratch_refusal(merge) is None:
+        if merge.producer.heavy or merge.consumer.heavy or scratch_refusal(merge) is None or rank_in(merge.producer):
             return NotApplicable()
         group = merge.evaluated
         if group is None:

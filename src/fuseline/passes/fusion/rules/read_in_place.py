@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.packings import packings
 from fuseline.analysis.prologue import Prologue
+from fuseline.analysis.ranks import Rank
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, multiply_add_operands
 from fuseline.analysis.walks import Scatter
 from fuseline.ir.costs import MachineCosts, assumed_size
@@ -20,6 +21,7 @@ from fuseline.passes.fusion.conversions import CONVERSIONS, WIDENINGS, only_conv
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.node import Node, Read
+from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
 from fuseline.passes.fusion.walk_prologue import evaluations, loaded_on_the_way, only_walked, walk_multiplicity
@@ -57,6 +59,9 @@ class ReadInPlace(FusionRule):
         if producer.moves or _widens_on_the_way(merge):
             return Legal()
         factor = recompute_factor(merge.reads)
+        if rank_in(consumer) is not None and isfinite(factor):
+            factor = evaluated_in_order(merge.reads)
+            return Legal({"recompute": factor, EVALUATION_NS: _again_ns(merge, factor)})
         if only_walked(merge):
             return Legal({"recompute": factor, EVALUATION_NS: _again_ns(merge, evaluations(merge, factor))})
         if factor > 1 and not (isfinite(factor) and all(_is_gathered(read) for read in merge.reads)):
@@ -157,6 +162,16 @@ def recompute_factor(reads: Iterable[Read]) -> float:
     return max(1.0, sum(times * _walked_again(reader) for reader, times in by_reader.items()))
 
 
+def evaluated_in_order(reads: Iterable[Read]) -> float:
+    """The same where rows are sorted: what is only taken at places in the order is evaluated there, and nowhere
+    else."""
+    by_reader = {
+        read.consumer: _picked(read) if _is_gathered(read) else read_multiplicity(read)
+        for read in reads
+    }  # fmt: skip
+    return max(1.0, sum(by_reader.values()))
+
+
 def _walked_again(reader: Node) -> float:
     """How often a walk behind a reader evaluates that one."""
     walked = [walk_multiplicity(read) for read in reader.readers if isinstance(read.consumer.idiom, Scatter)]
@@ -168,6 +183,8 @@ def read_multiplicity(read: Read) -> float:
     node: Node = read.consumer
     if isinstance(node.idiom, Scatter):
         return walk_multiplicity(read)
+    if isinstance(node.idiom, Rank):
+        return 1.0  # rows are sorted
     if _is_gathered(read):
         return _gathered(read)
     if any(coordinate is None for coordinate in read.coordinates):
@@ -189,8 +206,12 @@ def _is_gathered(read: Read) -> bool:
 def _gathered(read: Read) -> float:
     """How many elements a body extracts for each that there is, at the sizes that are assumed: a few rows of a table
     are less than all of it."""
+    return max(1.0, _picked(read))
+
+
+def _picked(read: Read) -> float:
     made = assumed_size(product(read.producer.loops)) if read.producer is not None else 1
-    return max(1.0, read.consumer.picks * assumed_size(product(read.consumer.loops)) / made)
+    return read.consumer.picks * assumed_size(product(read.consumer.loops)) / made
 
 
 def _again_ns(merge: Merge, factor: float) -> float:

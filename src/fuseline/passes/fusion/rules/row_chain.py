@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.merging import Alignment
+from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.rule import FusionRule, Merge, scratch_refusal
 from fuseline.passes.fusion.strided_rows import strided_rows
 
@@ -24,7 +25,7 @@ class RowChain(FusionRule):
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         """`reshape-between`, `strided-inner`, `scratch`, or legal with the bytes of scratch."""
         producer, consumer = merge.producer, merge.consumer
-        if producer.heavy or consumer.heavy:
+        if producer.heavy or consumer.heavy or rank_in(producer) is not None:
             return NotApplicable()
         return rows_refusal(merge, graph) or scratch_refusal(merge) or Legal(_numbers(merge, merge.alignment))
 

@@ -13,8 +13,10 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
+from fuseline.analysis.idioms import counted_loops, idiom_of
 from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.structured import StructuredOp
+from fuseline.analysis.structured_op import extents_of
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter
 from fuseline.ir.dim import Dim
@@ -29,8 +31,8 @@ MAX_LOOPS = 8
 
 
 def can_expand(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[Dim]]) -> bool:
-    """Whether every loop in `splits` (loop -> sizes) occurs as a plain coordinate only and all sizes can be written
-    down."""
+    """Whether every loop in `splits` (loop -> sizes) occurs as a plain coordinate only, no idiom walks along it, and
+    all sizes can be written down."""
     if view.rank + sum(len(sizes) - 1 for sizes in splits.values()) > MAX_LOOPS:
         return False
     for value, map_ in zip((*view.inputs, *view.outputs), view.maps, strict=True):
@@ -39,7 +41,20 @@ def can_expand(scope: Scope, view: StructuredOp, splits: Mapping[int, Sequence[D
                 return False
         if dims_in(map_) & splits.keys() and not can_reshape(scope, expanded_dims(scope, value, map_, splits)):
             return False
-    return all(can_reshape(scope, scope.dims(result)) for result in view.op.results)
+    return all(can_reshape(scope, scope.dims(result)) for result in view.op.results) and not (
+        _walked(scope, view) & splits.keys()
+    )
+
+
+def _walked(scope: Scope, view: StructuredOp) -> set[int]:
+    """The loops that an idiom counts: of two in the place of one it would be none."""
+    if not view.reduction:
+        return set()
+    extents = extents_of(view.maps, [scope.dims(value) for value in view.operands], view.rank)
+    if any(extent is None for extent in extents):
+        return set()
+    known = [extent for extent in extents if extent is not None]
+    return counted_loops(view) | set(view.reduction) if idiom_of(view, known) is not None else set()
 
 
 def dims_in(map_: AffineMap) -> set[int]:

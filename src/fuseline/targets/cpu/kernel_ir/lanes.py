@@ -50,6 +50,12 @@ class Lanes(Bits):
             return self.compare("gt", active, 0)
         return self.pure("mask", Type("i1", lanes), (active,))
 
+    def mask_bits(self, mask: Value) -> Value:
+        """i1 lanes, 64 at the most, as the lowest bits of an i64."""
+        if mask.type.lanes == 1:
+            return self.pure("cast", Type("i64"), (mask,), "zext")
+        return self.pure("mask_bits", Type("i64"), (mask,))
+
     def combine(self, op: str, a: Number, b: Number) -> Any:
         """The binary operation of that name (add, mul, min, max, minimum, maximum, umin, umax, bitand, bitor, xor)."""
         return getattr(self, op)(a, b)

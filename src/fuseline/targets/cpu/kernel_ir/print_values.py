@@ -94,6 +94,12 @@ def _mask(p: Printer, v: Value) -> None:
     p.out(v, f"icmp sgt {vector} {wide}, <{steps}>")
 
 
+def _mask_bits(p: Printer, v: Value) -> None:
+    lanes, bits = v.args[0].type.lanes, p.temporary()
+    p.lines.append(f"  {bits} = bitcast {typed(v.args[0])} to i{lanes}")
+    p.out(v, f"{'bitcast' if lanes == 64 else 'zext'} i{lanes} {bits} to i64")
+
+
 def _shuffle(p: Printer, v: Value) -> None:
     mask = ", ".join(f"i32 {i}" for i in v.attr)
     p.out(v, f"shufflevector {typed(v.args[0])}, {typed(v.args[1])}, <{len(v.attr)} x i32> <{mask}>")
@@ -117,6 +123,7 @@ HANDLERS: dict[str, Callable[[Printer, Value], None]] = {
     "select": lambda p, v: p.out(v, "select " + ", ".join(map(typed, v.args))),
     "splat": _splat,
     "mask": _mask,
+    "mask_bits": _mask_bits,
     "extract": lambda p, v: p.out(v, f"extractelement {typed(v.args[0])}, i64 {v.attr}"),
     "insert": lambda p, v: p.out(v, f"insertelement {typed(v.args[0])}, {typed(v.args[1])}, i64 {v.attr}"),
     "shuffle": _shuffle,

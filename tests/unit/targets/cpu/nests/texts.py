@@ -19,7 +19,7 @@ from fuseline.ir.element_types import numpy_dtype
 from fuseline.targets.cpu.families.nests.elementwise import Elementwise
 from fuseline.targets.cpu.families.nests.loop_nest import LoopNest
 from fuseline.targets.cpu.families.nests.rows import Rows
-from fuseline.targets.cpu.families.sequential.rank import RankFamily
+from fuseline.targets.cpu.families.sequential.order import OrderFamily
 from fuseline.targets.cpu.families.sequential.scan import ScanFamily
 from fuseline.targets.cpu.families.sequential.scatter import ScatterFamily
 from fuseline.targets.cpu.families.sequential.selection import SelectionFamily
@@ -36,11 +36,11 @@ def parse(text: str) -> DispatchView:
     return DispatchView(next(op for op in module.ops if isinstance(op, FuncOp)))
 
 
-NESTS = (ScanFamily(), ScatterFamily(), RankFamily(), SelectionFamily(), Rows(), Elementwise(), LoopNest())
+NESTS = (ScanFamily(), OrderFamily(), ScatterFamily(), SelectionFamily(), Rows(), Elementwise(), LoopNest())
 
 
 def build(view: DispatchView, isa: Machine) -> Runner:
-    """The kernel of a dispatch, by the first of scan, scatter, rank, selection, rows, elementwise and loop nest that
+    """The kernel of a dispatch, by the first of scan, order, scatter, selection, rows, elementwise and loop nest that
     accepts it."""
     return Runner(NESTS, view, isa)
 

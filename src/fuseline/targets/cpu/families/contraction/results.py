@@ -84,8 +84,11 @@ def _index(buffers: DispatchBuffers, coordinate: Coordinate, loops: Sequence[Any
 def result_paths(view: DispatchView) -> list[ResultPath] | Refusal:
     """How each result follows from the root; a refusal where one does not, or is laid out anew on the way."""
     root = view.root_view
-    if root is None:
-        return Refusal("no-root", "the root is not a structured op")
+    return Refusal("no-root", "the root is not a structured op") if root is None else paths_from(view, root)
+
+
+def paths_from(view: DispatchView, root: StructuredOp) -> list[ResultPath] | Refusal:
+    """The same for a member in the place of the root."""
     found = _coordinates(view, root)
     paths: list[ResultPath] = []
     for position, result in enumerate(view.results):

@@ -3,6 +3,7 @@ not fit is refused."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -322,7 +323,7 @@ BROKEN = {
     "no kinds": (_custom("3x7", "3x7").replace("iterator_types", "kinds"), "E0301"),
     "memref": (WRITTEN["scan"].replace("tensor<", "memref<"), "E0302"),
     "more than there are": (_top("topk_v2", False, "3x7", "3x9", "ogt"), "E0306"),
-    "too many to compare": (_sort("f32", "3x99999", "arith.cmpf olt,"), "E0306"),
+    "too many to compare": (_sort("i1", "3x99999", "arith.xori"), "E0306"),
 }
 
 
@@ -382,3 +383,71 @@ def test_every_element_from_a_place_of_its_own(tmp_path: Path):
         tmp_path,
     )
     np.testing.assert_array_equal(got, W.T[:3, :5])
+
+
+def _compared(kind: str, lines: str, sizes: str = "3x7") -> str:
+    """A sort of `x` and `n` by a comparator whose last value is `%k`."""
+    types = f"tensor<{sizes}x{kind}>, tensor<{sizes}xi32>"
+    body = f"^bb0(%a: {kind}, %b: {kind}, %c: i32, %d: i32):\n{lines}\n  iree_linalg_ext.yield %k : i1"
+    text = f"%r:2 = iree_linalg_ext.sort dimension(1) outs(%x, %n : {types}) {{\n{body}\n}} -> {types}"
+    return _function(f"%x: tensor<{sizes}x{kind}>, %n: tensor<{sizes}xi32>", types, text)
+
+
+TWO = "%f = arith.cmpf ogt, %a, %b : f32\n%s = arith.cmpi slt, %c, %d : i32\n%e = arith.cmpf oeq, %a, %b : f32\n"
+KEYS: dict[str, tuple[str, Callable[[Any, Any], Sequence[Any]]]] = {
+    "an or": (TWO + "%w = arith.andi %e, %s : i1\n%k = arith.ori %f, %w : i1", lambda x, n: (n, -x)),
+    "an or, turned": (TWO + "%w = arith.andi %s, %e : i1\n%k = arith.ori %w, %f : i1", lambda x, n: (n, -x)),
+    "a choice": (TWO + "%k = arith.select %e, %s, %f : i1", lambda x, n: (n, -x)),
+    "unsigned": ("%k = arith.cmpi ult, %c, %d : i32", lambda x, n: (n.astype(np.uint32),)),
+    "sides exchanged": ("%k = arith.cmpi sgt, %d, %c : i32", lambda x, n: (n,)),
+    "a function": (
+        "%p = math.absf %a : f32\n%q = math.absf %b : f32\n%k = arith.cmpf olt, %p, %q : f32",
+        lambda x, n: (np.abs(x),),
+    ),
+    "a function of two": (
+        """%i = arith.sitofp %c : i32 to f32
+%j = arith.sitofp %d : i32 to f32
+%p = arith.addf %a, %i : f32
+%q = arith.addf %b, %j : f32
+%k = arith.cmpf oge, %p, %q : f32""",
+        lambda x, n: (-(x + n),),
+    ),
+}
+
+
+@pytest.mark.parametrize("sizes", ["3x7", "?x?"])
+@pytest.mark.parametrize("name", KEYS)
+def test_comparators_of_keys_are_one_dispatch(name: str, sizes: str, tmp_path: Path):
+    lines, keys = KEYS[name]
+    text = _compared("f32", lines, sizes)
+    first, second = _run(text, {"x": X, "n": N}, tmp_path)
+    order = np.stack([np.lexsort([*keys(x, n)]) for x, n in zip(X, N, strict=True)])
+    np.testing.assert_array_equal(first, np.take_along_axis(X, order, 1))
+    np.testing.assert_array_equal(second, np.take_along_axis(N, order, 1))
+    program = fuseline.compile(tmp_path / "p.mlir", threads=1)
+    assert program.stats["dispatches"] == 1 and program.stats["families"] == {"order": 1}
+
+
+NO_KEYS = {
+    "another function": "%p = math.absf %b : f32\n%k = arith.cmpf olt, %a, %p : f32",
+    "of both places": "%p = arith.addf %a, %b : f32\n%q = arith.addf %b, %a : f32\n%k = arith.cmpf olt, %p, %q : f32",
+    "no order": "%k = arith.cmpi ne, %c, %d : i32",
+    "equal elements of something else": (
+        "%f = arith.cmpf ogt, %a, %b : f32\n%s = arith.cmpi slt, %c, %d : i32\n%e = arith.cmpi eq, %c, %d : i32\n"
+        "%k = arith.select %e, %s, %f : i1"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_KEYS)
+def test_other_comparators_are_asked_of_each_two(name: str, tmp_path: Path):
+    first, _ = _run(_compared("f32", NO_KEYS[name]), {"x": X, "n": N}, tmp_path)
+    assert first.shape == X.shape
+
+
+@pytest.mark.parametrize("name", ["topk", "topk_v2"])
+@pytest.mark.parametrize("sizes", ["3x7", "3x?", "?x?"])
+def test_selections_are_one_dispatch(name: str, sizes: str, tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    path.write_text(_top(name, given=True, sizes=sizes, room="3x2", compare="ogt").replace("3x2", sizes[0] + "x2"))
+    assert fuseline.compile(path, threads=2).stats["dispatches"] == 1

@@ -3,27 +3,30 @@ there.
 
     rank[i] = number of j that come before i;    position[r] = i where rank[i] == r;    sorted[r] = x[position[r]]
 
-Of elements of which neither comes before the other, the former stays the former. A comparison that contradicts itself
-(one of NaN) gives some order.
+Of elements of which neither comes before the other, the former stays the former. A comparator that compares keys
+(`comparators.py`) is read as those keys, of floats NaN being the largest; any other one by what it says of each two
+elements, and one that contradicts itself gives some order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, i64
 from xdsl.ir import Attribute, Block, SSAValue
 
+from fuseline.frontends.mlir.linalg_ext.comparators import Key, keys_of
 from fuseline.frontends.mlir.linalg_ext.nest import Nest, inlined, loop
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.build import Body, element_of, shape_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_concat
 from fuseline.ir.linalg_ext import SortOp, TopkOp, TopkV2Op
+from fuseline.ir.order_bodies import comes_before, ordered_type
 
 MOST_ELEMENTS = 1 << 14
-"""Along the axis: each is compared with each."""
+"""Along the axis, where each is compared with each."""
 
 
 def sort(op: SortOp) -> list[SSAValue]:
@@ -71,42 +74,71 @@ def _joined(op: TopkOp | TopkV2Op, parts: Sequence[SSAValue]) -> SSAValue:
 
 
 class _Order:
-    """The order of `keys` along the dimension of `op`, by the comparison in `block`."""
+    """The order of `values` along the dimension of `op`, by the comparison in `block`."""
 
-    def __init__(self, op: SortOp | TopkOp | TopkV2Op, keys: Sequence[SSAValue], block: Block) -> None:
-        self.op, self.axis, self.keys, self.block = op, op.number("dimension"), list(keys), block
-        self.rank = len(shape_of(keys[0]))
+    def __init__(self, op: SortOp | TopkOp | TopkV2Op, values: Sequence[SSAValue], block: Block) -> None:
+        self.op, self.axis, self.values, self.block = op, op.number("dimension"), list(values), block
+        self.rank = len(shape_of(values[0]))
         self.loops = list(range(self.rank))
         self.other = [self.rank if i == self.axis else i for i in self.loops]
-        size = shape_of(keys[0])[self.axis]
-        if size > MOST_ELEMENTS:
+        self.keys = keys_of(block)
+        size = shape_of(values[0])[self.axis]
+        if size > MOST_ELEMENTS and not self.keys:
             raise unsupported(op, f"{size} elements are compared with each other, at most {MOST_ELEMENTS} are")
-        self.nest = Nest(op, [(keys[0], self.loops), (keys[0], self.other)])
+        self.nest = Nest(op, [(values[0], self.loops), (values[0], self.other)])
 
-    def _ranks(self) -> SSAValue:
-        count = len(self.keys)
+    def _numbers(self, key: Key) -> SSAValue:
+        """A key of all elements."""
+        placed = [(value, self.loops) for value in self.values]
+        wide = ordered_type(key.value.type)
+        return self.nest.each(placed, self.loops, wide, lambda b: key.emit(b, self.block, b.args[: len(placed)]))
 
-        def body(b: Body) -> Sequence[SSAValue]:
-            here, there = b.args[:count], b.args[count : 2 * count]
-            before = inlined(b, self.block, [value for pair in zip(there, here, strict=True) for value in pair])[0]
-            after = inlined(b, self.block, [value for pair in zip(here, there, strict=True) for value in pair])[0]
-            former = b.op(arith.CmpiOp, loop(b, self.rank), loop(b, self.axis), "slt")
-            first = b.op(arith.SelectOp, b.op(arith.CmpiOp, before, after, "eq"), former, before)
-            return [b.op(arith.AddiOp, b.args[-1], b.op(arith.ExtUIOp, first, i64))]
+    def _ranks(self, limit: int | None) -> SSAValue:
+        return (
+            self._counted([self._numbers(key) for key in self.keys], self._by_keys(limit))
+            if self.keys
+            else (self._counted(self.values, self._as_written))
+        )
 
-        inputs = [(key, loops) for loops in (self.loops, self.other) for key in self.keys]
+    def _counted(self, compared: Sequence[SSAValue], body: Callable[[Body], Sequence[SSAValue]]) -> SSAValue:
+        inputs = [(one, loops) for one in compared for loops in (self.other, self.loops)]
         return self.nest.fold(
             inputs, [(self.nest.filled(self.loops, i64, 0), self.loops)], self.loops, [self.rank], body
         )[0]
 
+    def _former(self, b: Body) -> SSAValue:
+        return b.op(arith.CmpiOp, loop(b, self.rank), loop(b, self.axis), "slt")
+
+    def _by_keys(self, limit: int | None) -> Callable[[Body], Sequence[SSAValue]]:
+        def body(b: Body) -> Sequence[SSAValue]:
+            *elements, total = b.args
+            first = comes_before(b, elements[::2], elements[1::2], self._former(b))
+            counted = b.op(arith.AddiOp, total, b.op(arith.ExtUIOp, first, i64))
+            return [counted if limit is None else b.op(arith.MinSIOp, counted, b.constant(limit, i64))]
+
+        return body
+
+    def _as_written(self, b: Body) -> Sequence[SSAValue]:
+        *elements, total = b.args
+        there, here = elements[::2], elements[1::2]
+        before = inlined(b, self.block, [value for pair in zip(there, here, strict=True) for value in pair])[0]
+        after = inlined(b, self.block, [value for pair in zip(here, there, strict=True) for value in pair])[0]
+        same = b.op(arith.CmpiOp, before, after, "eq")
+        first = b.op(arith.SelectOp, same, self._former(b), before)
+        return [b.op(arith.AddiOp, total, b.op(arith.ExtUIOp, first, i64))]
+
     def taken(self, shaped: SSAValue, values: Sequence[SSAValue]) -> list[SSAValue]:
         """`values` in that order, as many as `shaped` has."""
-        ranks, last = self._ranks(), self.rank
+        room, last = shape_of(shaped)[self.axis], self.rank
+        whole = shaped is self.values[0] or room == DYNAMIC_INDEX
+        ranks = self._ranks(None if whole else max(room, 1))
 
         def body(b: Body) -> Sequence[SSAValue]:
             hit = b.op(arith.CmpiOp, loop(b, self.axis), b.op(arith.IndexCastOp, b.args[0], attributes.INDEX), "eq")
             position = b.op(arith.IndexCastOp, loop(b, last), i64)
-            return [b.op(arith.MaxSIOp, b.args[1], b.op(arith.SelectOp, hit, position, b.constant(0, i64)))]
+            found = b.op(arith.SelectOp, hit, position, b.constant(0, i64))
+            # of a comparator that contradicts itself several elements may have one rank
+            return [b.op(arith.AddiOp if self.keys else arith.MaxSIOp, b.args[1], found)]
 
         nest = Nest(self.op, [(shaped, self.loops)])
         positions = nest.fold(

@@ -9,7 +9,7 @@ this is quadratic; the CPU sorts the row and makes the positions in one walk (`a
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects import arith
@@ -18,17 +18,19 @@ from xdsl.ir import SSAValue
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, accumulator, is_float, is_unsigned, mlir_element
-from fuseline.frontends.onnx.emission import elementwise, reduce
+from fuseline.frontends.onnx.emission import elementwise, filled, reduce, result, with_units
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.ops.arg_extremes import arg_of
 from fuseline.frontends.onnx.ops.computed_positions import Positions
 from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, view
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, lower_bound, maximum, sub, to_text, upper_bound
+from fuseline.ir.order_bodies import comes_before, ordered_integer, turned
 
-MOST_ELEMENTS = 1 << 13
-"""Elements along the axis: longer rows are selected from on the host."""
+MOST_ELEMENTS = 1 << 17
+"""Elements along the axis: rows that are known to be longer are selected from on the host."""
 
 
 @onnx_op("TopK")
@@ -38,7 +40,7 @@ def top_k(node: OnnxNode) -> list[Tensor]:
     x, axis = node[0], normal_axis(node.integer("axis", -1), node[0].rank)
     count, size = _count(node), x.dims[axis]
     most = upper_bound(size)
-    if most is None or most > MOST_ELEMENTS:
+    if most is not None and most > MOST_ELEMENTS:
         raise NoNativeLowering("top-k-size", f"{size} elements")
     if isinstance(size, int) and isinstance(count, int) and count > size:
         raise FuselineError("E0107", f"{count} of {size} elements are asked for", node=node.label)
@@ -46,9 +48,7 @@ def top_k(node: OnnxNode) -> list[Tensor]:
         node.program.require_at_least(size, count, node.label)
     elif maximum(size, count) != size:
         node.program.require_at_least(sub(size, count), 0, node.label)
-    limit = upper_bound(count)
-    limit = most if limit is None else min(limit, most)
-    positions = _positions(node, _ranks(node, _keys(node, x), axis, max(limit, 1)), count, axis)
+    positions = positions_in_order(node, [integer_keys(node, x, largest=bool(node.integer("largest", 1)))], count, axis)
 
     def position(b: Body, at: SSAValue) -> list[SSAValue]:
         return [s.as_index(b, at) if i == axis else s.loop_index(b, i) for i in range(x.rank)]
@@ -57,64 +57,51 @@ def top_k(node: OnnxNode) -> list[Tensor]:
 
 
 def _count(node: OnnxNode) -> Dim:
-    given = [node.integer("k")] if node.has("k") else node[1].sizes()  # an attribute before operator set 10
-    if not given or (lower_bound(given[0]) or 0) < 0 or lower_bound(given[0]) is None:
+    given: list[Dim] = [node.integer("k")] if node.has("k") else node[1].sizes()  # an attribute before operator set 10
+    least = lower_bound(given[0]) if given else None
+    if least is None or least < 0:
         raise NoNativeLowering("top-k-size", f"k is {', '.join(map(to_text, given))}")
     return given[0]
 
 
-def _keys(node: OnnxNode, x: Tensor) -> Tensor:
+def integer_keys(node: OnnxNode, x: Tensor, *, largest: bool) -> Tensor:
     """Signed integers that come in the order of the elements, or with `largest` in the opposite one."""
-    wide = accumulator(x.dtype)
-    bits = max(8 * wide.itemsize, 32)
-    key = np.dtype(f"int{bits}")
-    flip = -1 if node.integer("largest", 1) else 0
+    wide = accumulator(x.dtype) if is_float(x.dtype) else x.dtype
+    key = np.dtype(np.int32 if max(wide.itemsize, 4) == 4 else np.int64)
 
     def body(b: Body, e: SSAValue) -> SSAValue:
-        number = (
-            _of_float(b, s.convert(b, e, x.dtype, wide), wide, key)
-            if is_float(x.dtype)
-            else _of_integer(b, e, x.dtype, key)
-        )
-        return b.op(arith.XOrIOp, number, b.constant(flip, mlir_element(key))) if flip else number
+        number = s.convert(b, e, x.dtype, wide) if is_float(x.dtype) else e
+        found = ordered_integer(b, number, unsigned=is_unsigned(x.dtype))
+        return turned(b, found) if largest else found
 
     return elementwise(node, [x], key, body)
 
 
-def _of_integer(b: Body, e: SSAValue, dtype: np.dtype[Any], key: np.dtype[Any]) -> SSAValue:
-    number = s.convert(b, e, dtype, key)
-    if is_unsigned(dtype) and dtype.itemsize == key.itemsize:
-        return b.op(arith.XOrIOp, number, b.constant(np.iinfo(key).min, mlir_element(key)))
-    return number
-
-
-def _of_float(b: Body, e: SSAValue, dtype: np.dtype[Any], key: np.dtype[Any]) -> SSAValue:
-    """The bits, those behind the sign turned over where it is set."""
-    element, info = mlir_element(key), np.iinfo(key)
-    bits = b.op(arith.BitcastOp, e, element)
-    sign = b.op(arith.ShRSIOp, bits, b.constant(8 * key.itemsize - 1, element))
-    ordered = b.op(arith.XOrIOp, bits, b.op(arith.AndIOp, sign, b.constant(info.max, element)))
-    zero = s.compare(b, dtype, "eq", e, b.constant(0.0, mlir_element(dtype)))
-    proper = s.select(b, zero, b.constant(0, element), ordered)
-    return s.select(b, s.compare(b, dtype, "ne", e, e), b.constant(info.max, element), proper)
-
-
-def _ranks(node: OnnxNode, keys: Tensor, axis: int, limit: int) -> Tensor:
-    """How many elements along `axis` come before each, up to `limit`: what is smaller, and of what is equal the
-    former."""
-    rank, dims = keys.rank, (*keys.dims, keys.dims[axis])
-    before = view(keys, dims, [rank if i == axis else i for i in range(rank)])
-
-    def body(b: Body, p: SSAValue, q: SSAValue, total: SSAValue) -> SSAValue:
-        former = b.op(arith.CmpiOp, s.loop_index(b, rank), s.loop_index(b, axis), "slt")
-        first = s.select(b, former, b.op(arith.CmpiOp, p, q, "sle"), b.op(arith.CmpiOp, p, q, "slt"))
-        counted = b.op(arith.AddiOp, total, b.op(arith.ExtUIOp, first, mlir_element(INDEX_DTYPE)))
-        return b.op(arith.MinSIOp, counted, b.constant(limit, mlir_element(INDEX_DTYPE)))
-
-    here = view(keys, dims, list(range(rank)))
-    return reduce(node, [before, here], [rank], 0, body, dtype=INDEX_DTYPE)
-
-
-def _positions(node: OnnxNode, ranks: Tensor, count: Dim, axis: int) -> Tensor:
-    """Which element along `axis` has each of the first `count` ranks."""
+def positions_in_order(node: OnnxNode, keys: Sequence[Tensor], count: Dim, axis: int) -> Tensor:
+    """Which elements along `axis` are the first `count` in the order of integer keys, the most significant ones
+    first; of equals the first comes first."""
+    if count == 0:
+        dims = [count if i == axis else size for i, size in enumerate(keys[0].dims)]
+        return result(filled(node, 0, dims, INDEX_DTYPE), dims, INDEX_DTYPE)
+    if count == 1 and len(keys) == 1:
+        return with_units(arg_of(node, keys[0], axis, largest=False, last=False), [axis], keys[0].rank)
+    size = keys[0].dims[axis]
+    limit = count if isinstance(count, int) and count != size else None
+    ranks = _ranks(node, keys, axis, limit)
     return Positions(axis, count, [ranks], s.as_index).combined(node, None, "add")
+
+
+def _ranks(node: OnnxNode, keys: Sequence[Tensor], axis: int, limit: int | None) -> Tensor:
+    """How many elements along `axis` come before each, up to `limit`."""
+    rank, dims = keys[0].rank, (*keys[0].dims, keys[0].dims[axis])
+    here, there = list(range(rank)), [rank if i == axis else i for i in range(rank)]
+    counted = mlir_element(INDEX_DTYPE)
+
+    def body(b: Body, *elements: SSAValue) -> SSAValue:
+        former = b.op(arith.CmpiOp, s.loop_index(b, rank), s.loop_index(b, axis), "slt")
+        first = comes_before(b, elements[:-1:2], elements[1:-1:2], former)
+        total = b.op(arith.AddiOp, elements[-1], b.op(arith.ExtUIOp, first, counted))
+        return total if limit is None else b.op(arith.MinSIOp, total, b.constant(limit, counted))
+
+    read = [view(key, dims, loops) for key in keys for loops in (there, here)]
+    return reduce(node, read, [rank], 0, body, dtype=INDEX_DTYPE)

@@ -1,7 +1,7 @@
 """Sorting: the operands along an axis in the order that a comparator says.
 
-A comparator that compares one key, upwards or downwards, is read as a TopK of all elements; any other one by how many
-elements come before each, which is quadratic.
+A comparator that compares keys, one after the other, each upwards or downwards, is read as those keys; any other one by
+how many elements come before each, which is quadratic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, is_float, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise, reduce
 from fuseline.frontends.onnx.ops.computed_positions import Positions
 from fuseline.frontends.onnx.ops.indexing import gather_at
-from fuseline.frontends.onnx.tensors import Tensor, known, static_size, view
+from fuseline.frontends.onnx.ops.top_k import integer_keys, positions_in_order
+from fuseline.frontends.onnx.tensors import Tensor, known, view
 from fuseline.frontends.stablehlo.comparators import Key, keys_of
 from fuseline.frontends.stablehlo.hlo import Hlo
 from fuseline.frontends.stablehlo.regions import region_of
@@ -40,17 +41,11 @@ def sort(hlo: Hlo) -> list[Tensor]:
 
 
 def _by_keys(hlo: Hlo, keys: list[Key], axis: int) -> Tensor:
-    """The order by keys, the first being the most significant: sorted by the last one first."""
-    order: Tensor | None = None
-    for key in reversed(keys):
-        numbers = _integers(hlo, hlo.inputs[key.operand], key)
-        if order is None:
-            order = _sorted(hlo, numbers, axis, largest=key.largest)
-        else:
-            moved = taken_along(hlo, numbers, order, axis)
-            order = taken_along(hlo, order, _sorted(hlo, moved, axis, largest=key.largest), axis)
-    assert order is not None
-    return order
+    """The order by keys, the first being the most significant."""
+    numbers = [
+        integer_keys(hlo.node, _integers(hlo, hlo.inputs[key.operand], key), largest=key.largest) for key in keys
+    ]
+    return positions_in_order(hlo.node, numbers, hlo[0].dims[axis], axis)
 
 
 def _integers(hlo: Hlo, t: Tensor, key: Key) -> Tensor:
@@ -59,12 +54,6 @@ def _integers(hlo: Hlo, t: Tensor, key: Key) -> Tensor:
         return t
     dtype = np.dtype(f"int{8 * t.dtype.itemsize}")
     return elementwise(hlo.node, [t], dtype, lambda b, x: total_order(b, t.dtype, x), t.dims)
-
-
-def _sorted(hlo: Hlo, t: Tensor, axis: int, *, largest: bool) -> Tensor:
-    count = known(np.asarray([static_size(t.dims[axis])], np.int64))
-    small = t if t.dtype.kind != "b" else cast(hlo.node, t, np.dtype(np.int8))
-    return hlo.onnx("TopK", [small, count], outputs=2, axis=axis, largest=int(largest), sorted=1)[1]
 
 
 def taken_along(hlo: Hlo, t: Tensor, positions: Tensor, axis: int) -> Tensor:

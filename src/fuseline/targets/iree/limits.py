@@ -14,10 +14,15 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.convolution_dims import convolution_dims
+from fuseline.analysis.ranks import rank_of
 from fuseline.analysis.shapes import static_numbers
 from fuseline.analysis.structured import WINDOWS, Kind, StructuredOp, is_generic, kind, tensor_operands
 from fuseline.dispatch.candidate import CandidateMember, DispatchCandidate
+from fuseline.ir.build import shape_of
 from fuseline.targets.target import Refusal
+
+MOST_RANKED = 1 << 13
+"""Elements of a row that are compared with each other."""
 
 Check = Callable[[DispatchCandidate, "frozenset[Kind]"], Refusal | None]
 
@@ -30,6 +35,20 @@ def refusal_of(candidate: DispatchCandidate) -> Refusal | None:
         return None
     kinds = frozenset(member.kind for member in candidate.members)
     return next((refusal for check in _CHECKS if (refusal := check(candidate, kinds)) is not None), None)
+
+
+def long_rank(op: Operation) -> Refusal | None:
+    """IREE compares each element of a row with each: of long rows the host's sort is faster."""
+    view = StructuredOp(op) if is_generic(op) else None
+    rank = rank_of(view) if view is not None and view.reduction else None
+    if rank is None:
+        return None
+    written = rank.root.output_maps[0].results
+    sizes = zip(written, shape_of(rank.root.op.results[0]), strict=True)
+    longest = max((size for at, size in sizes if at == AffineDimExpr(rank.ranked)), default=0)
+    if longest <= MOST_RANKED:
+        return None
+    return Refusal("iree-rank-length", f"each of {longest} elements of a row would be compared with each")
 
 
 def _concat(candidate: DispatchCandidate, kinds: frozenset[Kind]) -> Refusal | None:

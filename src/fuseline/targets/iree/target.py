@@ -69,8 +69,11 @@ class IreeTarget(Target):
         return limits.refusal_of(candidate)
 
     def takes_op(self, op: Operation, kind: Kind) -> Refusal | None:
-        """Which operation of an op's body the backend has no code for."""
+        """Which operation of an op's body the backend has no code for, or why it takes too long."""
         del kind
+        refused = limits.long_rank(op)
+        if refused is not None:
+            return refused
         for inner in op.walk():
             element = str(inner.operands[0].type) if inner.operands else ""
             if inner is not op and self.backend.lacks(inner.name, element):

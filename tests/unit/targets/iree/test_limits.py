@@ -91,5 +91,14 @@ def test_a_pad_of_lanes_and_a_concat_stand_outside_of_regions(
 def test_every_refusal_is_tested():
     source = limits.__file__
     with open(source, encoding="utf-8") as file:
-        assert {*re.findall(r'Refusal\(\s*"([\w-]+)"', file.read())} == {*REFUSED}
+        assert {*re.findall(r'Refusal\(\s*"([\w-]+)"', file.read())} == {*REFUSED, "iree-rank-length"}
     assert create_target("iree").description.roots_limit == 1
+
+
+def test_long_rows_are_sorted_by_the_host() -> None:
+    text = "(float[2, {n}] x) => (float[] v, int64[] i) {{ v, i = TopK(x, k) }}"
+    kept, left = (
+        fuseline.compile(onnx_model(text.format(n=size), k=[3]), target="iree", threads=1) for size in (90, 8193)
+    )
+    assert not kept.record.host_ops
+    assert [op.reason.split(":")[0] for op in left.record.host_ops] == ["target-iree-rank-length"]

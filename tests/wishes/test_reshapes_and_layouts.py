@@ -368,6 +368,30 @@ def test_row_28_rows_of_a_product_are_the_image_of_a_window(between: str, behind
 ROOTS = ["Conv<pads = [1, 1, 1, 1]>(x, w)", "Conv<group = 8>(x, d)", "MaxPool<kernel_shape = [3, 3]>(x)"]
 
 
+@pytest.mark.parametrize(
+    ("groups", "element", "batch", "behind"),
+    by_default(product([2, 3, 6], ["float", "double"], [1, 2, "n"], [False, True]), 4),
+)
+def test_row_28_a_group_norm_behind_a_convolution(groups: int, element: str, batch: int | str, behind: bool):
+    """The moments of channels, then of groups; scale, bias and activation with what is normalised (U-nets of
+    diffusion). IREE has 4 dispatches, too."""
+    weights = {
+        "w": _weights(12, 3, 3, 3, element=element),
+        "last": _weights(8, 12, 1, 1, element=element),
+        "parts": np.array([0, groups, -1]),
+        "one": np.ones(groups, NUMPY[element]),
+        "zero": np.zeros(groups, NUMPY[element]),
+        "s": _weights(12, 1, 1, element=element),
+        "b": _weights(12, 1, 1, element=element),
+    }
+    last = "Conv(y, last)" if behind else "Relu(y)"
+    text = f"""({element}[{batch}, 3, 9, 10] x) => (z) {{ c = Conv<pads = [1, 1, 1, 1]>(x, w)
+        r = Reshape(c, parts)  n = InstanceNormalization(r, one, zero)  q = Shape(c)  g = Reshape(n, q)
+        m = Mul(g, s)  a = Add(m, b)  t = Sigmoid(a)  y = Mul(a, t)  z = {last} }}"""
+    program = compiled(onnx_model(text, weights), {"n": 3})
+    assert program.stats["dispatches"] <= 4 and not moves(program), missed(program)
+
+
 UPSAMPLED = {
     "convolution": "c = Conv<pads = [1, 1, 1, 1]>(y, w)",
     "depthwise": "c = Conv<pads = [1, 1, 1, 1], group = 6>(y, w)",

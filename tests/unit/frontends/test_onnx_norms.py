@@ -103,7 +103,19 @@ def test_an_instance_norm_of_joined_channels_sums_channel_by_channel(symbolic: b
     )
     expected = normalised(x, groups) * per_channel(np.repeat(scale, 2), 4) + per_channel(np.repeat(bias, 2), 4)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
-    assert [view.rank for view in reductions] == [4, 3, 4, 3]
+    assert [view.rank for view in reductions] == [4, 4, 3, 3]
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
+def test_channels_of_a_group_may_lie_far_apart(groups: int):
+    """The variance of a group is that of its channels' means, too, and cancels nothing."""
+    x, offsets = arrays((2, 6, 5, 7), (6,))
+    x += 100 * per_channel(offsets, 4)
+    ones = {"s": np.ones(groups, np.float32), "b": np.zeros(groups, np.float32)}
+    found, _ = run(exported(x.shape, groups, [0, groups, -1], ones), x)
+    parts = x.astype(np.float64).reshape(2, groups, -1)
+    expected = (parts - parts.mean(-1, keepdims=True)) / np.sqrt(parts.var(-1, keepdims=True) + EPSILON)
+    np.testing.assert_allclose(found, expected.reshape(x.shape), rtol=0, atol=2e-4)
 
 
 @pytest.mark.parametrize(("target", "groups"), [([2, 6, 35], 6), ([4, 3, 35], 3), ([2, 7, 30], 7), ([1, 12, 35], 12)])

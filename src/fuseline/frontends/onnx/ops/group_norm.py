@@ -1,11 +1,14 @@
-"""Norms over groups of channels: sums of each channel first, then of the groups, and what scales a pixel once per
-channel.
+"""Norms over groups of channels: the moments of each channel first, then of the groups, and what scales a pixel once
+per channel.
 
-    [n, c, y, x]   sum over y, x -> [n, g, c / g]   sum over c / g -> [n, g]   mean, 1 / deviation * scale -> [n, c]
-            (x - mean) * factor + bias
+    [n, c, y, x]   mean and squares over y, x -> [n, g, c / g]   of all c / g -> [n, g]   mean, 1 / deviation * scale
+            (x - mean) * factor + bias                                                            -> [n, c]
+
+    variance of a group = mean over its channels of  variance + (mean - mean of the group)^2
 
 So an image with its channels last is read in vectors of channels, whatever the size of a group, and so is everything
-that is read beside it.
+that is read beside it; both moments of a channel are made where its pixels are at hand (T. F. Chan et al., Algorithms
+for Computing the Sample Variance, 1983).
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ from fuseline.frontends.onnx.scalars import add_float
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, to_text
+
+Moments = tuple[Tensor, Tensor, Callable[[Body], SSAValue]]
+"""Means, sums of squares around them, and what gives 1 / the number of elements of each."""
 
 
 def image_of_groups(x: Tensor) -> tuple[Tensor | None, int]:
@@ -55,34 +61,53 @@ def grouped_norm(node: OnnxNode, x: Tensor, groups: int, weights: tuple[Tensor, 
         raise FuselineError(
             "E0107", f"{groups} groups of {channels} channels with scale and bias of sizes {sizes}", node=node.label
         )
-    small, dtype = (x.dims[0], groups, channels // groups), x.dtype
-    share = inverse_count(node, [channels // groups, *x.dims[2:]], dtype)
-    total = _of_groups(node, _over_positions(node, [x], add_float), small)
-    mean = _of_channels(node, [(total, [0, 1])], small, lambda b, t: b.op(arith.MulfOp, t, share(b)))
-    squares = _of_groups(node, _over_positions(node, [x, mean], add_square), small)
+    if groups == channels:
+        return channel_norm(node, x, weights, epsilon)
+    small = (x.dims[0], groups, channels // groups)
+    mean, variance = _of_groups(node, _of_channels(node, x), small)
     scale, bias = weights
-    root = inverse_root(share, epsilon)
-    factor = _of_channels(
-        node,
-        [(squares, [0, 1]), _per_group(node, scale, small)],
-        small,
-        lambda b, t, g: b.op(arith.MulfOp, root(b, t), g),
-    )
+    root = inverse_root(None, epsilon)
+    operands = [(variance, [0, 1]), _per_group(node, scale, small)]
+    factor = _spread(node, operands, small, lambda b, v, g: b.op(arith.MulfOp, root(b, v), g))
+    mean = _spread(node, [(mean, [0, 1])], small, lambda b, m: m)
     return _scaled(node, x, mean, factor, _repeated(node, bias, small))
 
 
 def channel_norm(node: OnnxNode, x: Tensor, weights: tuple[Tensor, Tensor], epsilon: float) -> Tensor:
     """The same of each channel by itself; scale and bias are per channel."""
-    share, dtype = inverse_count(node, x.dims[2:], x.dtype), x.dtype
-    mean = elementwise(
-        node, [_over_positions(node, [x], add_float)], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b))
-    )
-    squares, (scale, bias) = _over_positions(node, [x, mean], add_square), weights
+    (mean, squares, share), (scale, bias) = _of_channels(node, x), weights
     root = inverse_root(share, epsilon)
     factor = mapped(
-        node, [(squares, [0, 1]), (scale, [1])], squares.dims, dtype, lambda b, t, g: b.op(arith.MulfOp, root(b, t), g)
+        node,
+        [(squares, [0, 1]), (scale, [1])],
+        squares.dims,
+        x.dtype,
+        lambda b, t, g: b.op(arith.MulfOp, root(b, t), g),
     )
     return _scaled(node, x, mean, factor, bias)
+
+
+def _of_channels(node: OnnxNode, x: Tensor) -> Moments:
+    """The moments of each channel `[n, c]` over its positions."""
+    share = inverse_count(node, x.dims[2:], x.dtype)
+    total = _over_positions(node, [x], add_float)
+    mean = elementwise(node, [total], x.dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
+    return mean, _over_positions(node, [x, mean], add_square), share
+
+
+def _of_groups(node: OnnxNode, channels: Moments, small: tuple[Dim, int, int]) -> tuple[Tensor, Tensor]:
+    """Mean and variance `[n, g]` of groups of channels."""
+    means, squares = (reshape(node, t, small) for t in channels[:2])
+    of_positions, share, dtype = channels[2], inverse_count(node, small[2:], means.dtype), means.dtype
+    total = reduce(node, [means], [2], 0.0, add_float, dtype=dtype)
+    mean = elementwise(node, [total], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
+
+    def add_channel(b: Body, m: SSAValue, s: SSAValue, middle: SSAValue, accumulator: SSAValue) -> SSAValue:
+        inside = add_float(b, b.op(arith.MulfOp, s, of_positions(b)), accumulator)
+        return add_square(b, m, middle, inside)
+
+    spread = reduce(node, [means, squares, with_units(mean, [2], 3)], [2], 0.0, add_channel, dtype=dtype)
+    return mean, elementwise(node, [spread], dtype, lambda b, t: b.op(arith.MulfOp, t, share(b)))
 
 
 def _over_positions(node: OnnxNode, operands: Sequence[Tensor], body: ElementBody) -> Tensor:
@@ -104,12 +129,7 @@ def _scaled(node: OnnxNode, x: Tensor, mean: Tensor, factor: Tensor, bias: Tenso
     )
 
 
-def _of_groups(node: OnnxNode, channels: Tensor, small: tuple[Dim, int, int]) -> Tensor:
-    """Sums of channels `[n, c]` as sums of groups `[n, g]`."""
-    return reduce(node, [reshape(node, channels, small)], [2], 0.0, add_float, dtype=channels.dtype)
-
-
-def _of_channels(
+def _spread(
     node: OnnxNode,
     operands: Sequence[tuple[Tensor, Sequence[int]]],
     small: tuple[Dim, int, int],
@@ -137,11 +157,12 @@ def add_square(b: Body, e: SSAValue, mean: SSAValue, accumulator: SSAValue) -> S
     return add_float(b, b.op(arith.MulfOp, centred, centred), accumulator)
 
 
-def inverse_root(share: Callable[[Body], SSAValue], epsilon: float) -> Callable[[Body, SSAValue], SSAValue]:
-    """1 / sqrt(variance + epsilon) of a sum of squares; `share` gives 1 / the number of them."""
+def inverse_root(share: Callable[[Body], SSAValue] | None, epsilon: float) -> Callable[[Body, SSAValue], SSAValue]:
+    """1 / sqrt(variance + epsilon) of a sum of squares, of which `share` gives 1 / their number; None: of a
+    variance."""
 
     def inverse(b: Body, total: SSAValue) -> SSAValue:
-        variance = b.op(arith.MulfOp, total, share(b))
+        variance = b.op(arith.MulfOp, total, share(b)) if share is not None else total
         root = b.op(math.SqrtOp, b.op(arith.AddfOp, variance, b.constant(epsilon, total.type)))
         return b.op(arith.DivfOp, b.constant(1.0, total.type), root)
 

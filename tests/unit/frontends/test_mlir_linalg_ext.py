@@ -446,6 +446,19 @@ def test_other_comparators_are_asked_of_each_two(name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["topk", "topk_v2"])
+@pytest.mark.parametrize("sizes", ["3x7", "3x?"])
+def test_the_first_alone(name: str, sizes: str, tmp_path: Path):
+    start, positions = np.array([[2.5], [-9], [9]], np.float32), np.full((3, 1), 100, np.int32)
+    feeds = {"x": X, "n": N, "v": start, "i": positions}
+    values, indices = _run(_top(name, given=True, sizes=sizes, room="3x1", compare="ogt"), feeds, tmp_path)
+    joined = name == "topk"
+    whole, where = (np.concatenate([start, X], 1), np.concatenate([positions, N], 1)) if joined else (X, N)
+    first = np.argmax(whole, axis=1)[:, None]
+    np.testing.assert_array_equal(values, np.take_along_axis(whole, first, 1))
+    np.testing.assert_array_equal(indices, np.take_along_axis(where, first, 1))
+
+
+@pytest.mark.parametrize("name", ["topk", "topk_v2"])
 @pytest.mark.parametrize("sizes", ["3x7", "3x?", "?x?"])
 def test_selections_are_one_dispatch(name: str, sizes: str, tmp_path: Path):
     path = tmp_path / "p.mlir"

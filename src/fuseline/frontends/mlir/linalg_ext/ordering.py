@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, i64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from fuseline.frontends.mlir.linalg_ext.comparators import Key, keys_of
-from fuseline.frontends.mlir.linalg_ext.nest import Nest, inlined, loop
+from fuseline.frontends.mlir.linalg_ext.nest import Nest, Placed, inlined, loop
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.build import Body, element_of, shape_of
 from fuseline.ir.fast import attributes
@@ -129,7 +129,31 @@ class _Order:
 
     def taken(self, shaped: SSAValue, values: Sequence[SSAValue]) -> list[SSAValue]:
         """`values` in that order, as many as `shaped` has."""
-        room, last = shape_of(shaped)[self.axis], self.rank
+        nest, room = Nest(self.op, [(shaped, self.loops)]), shape_of(shaped)[self.axis]
+        if room == 1 and len(self.keys) == 1:
+            first = self._first(), [i for i in self.loops if i != self.axis]
+            return [self._at(nest, value, first) for value in values]
+        positions = self._positions(nest, shaped, room), self.loops
+        return [self._at(nest, value, positions) for value in values]
+
+    def _first(self) -> SSAValue:
+        """Which element is the first of all, by the one key; without the axis."""
+        numbers, kept = self._numbers(self.keys[0]), [i for i in self.loops if i != self.axis]
+        kind = ordered_type(self.keys[0].value.type)
+
+        def body(b: Body) -> Sequence[SSAValue]:
+            number, best, at = b.args
+            better = b.op(arith.CmpiOp, number, best, "slt")
+            here = b.op(arith.IndexCastOp, loop(b, len(kept)), i64)
+            return [b.op(arith.SelectOp, better, number, best), b.op(arith.SelectOp, better, here, at)]
+
+        most = (1 << (kind.width.data - 1)) - 1
+        inits = [(self.nest.filled(kept, kind, most), kept), (self.nest.filled(kept, i64, 0), kept)]
+        return self.nest.fold([(numbers, self.loops)], inits, kept, [self.axis], body)[1]
+
+    def _positions(self, nest: Nest, shaped: SSAValue, room: int) -> SSAValue:
+        """Which elements are the first, as many as `shaped` has."""
+        last = self.rank
         whole = shaped is self.values[0] or room == DYNAMIC_INDEX
         ranks = self._ranks(None if whole else max(room, 1))
 
@@ -140,13 +164,10 @@ class _Order:
             # of a comparator that contradicts itself several elements may have one rank
             return [b.op(arith.AddiOp if self.keys else arith.MaxSIOp, b.args[1], found)]
 
-        nest = Nest(self.op, [(shaped, self.loops)])
-        positions = nest.fold(
-            [(ranks, self.other)], [(nest.filled(self.loops, i64, 0), self.loops)], self.loops, [last], body
-        )[0]
-        return [self._at(nest, value, positions) for value in values]
+        zeros = [(nest.filled(self.loops, i64, 0), self.loops)]
+        return nest.fold([(ranks, self.other)], zeros, self.loops, [last], body)[0]
 
-    def _at(self, nest: Nest, value: SSAValue, positions: SSAValue) -> SSAValue:
+    def _at(self, nest: Nest, value: SSAValue, positions: Placed) -> SSAValue:
         def body(b: Body) -> SSAValue:
             position = [
                 b.op(arith.IndexCastOp, b.args[0], attributes.INDEX) if i == self.axis else loop(b, i)
@@ -154,4 +175,4 @@ class _Order:
             ]
             return b.op(tensor.ExtractOp, value, position, element_of(value))
 
-        return nest.each([(positions, self.loops)], self.loops, element_of(value), body)
+        return nest.each([positions], self.loops, element_of(value), body)

@@ -10,6 +10,7 @@ import pytest
 jax: Any = pytest.importorskip("jax", reason="needs the extra jax: pip install 'fuseline[jax]'")
 
 import fuseline.jax  # noqa: E402
+from tests.draws import RNG  # noqa: E402
 from tests.jax.calls import CALLS, arguments  # noqa: E402
 
 pytestmark = pytest.mark.jax
@@ -73,3 +74,17 @@ def test_what_is_refused_names_its_place(name: str):
         fuseline.jax.compile(function, *arguments(letters), target="null")
     assert caught.value.code == "E0306"
     assert caught.value.node is not None and "jit(" in caught.value.node
+
+
+@pytest.mark.parametrize("keys", [1, 2, 3])
+def test_a_sort_by_any_number_of_keys_is_one_dispatch(keys: int):
+    a, b = (RNG.integers(-3, 4, (4, 50)).astype(dtype) for dtype in (np.float32, np.int32))
+    c = RNG.standard_normal((4, 50)).astype(np.float32)
+
+    def ordered(*operands: Any) -> Any:
+        return jax.lax.sort(operands, num_keys=keys)
+
+    program = fuseline.jax.compile(ordered, a, b, c)
+    assert program.model.stats["dispatches"] == 1
+    for found, wanted in zip(program(a, b, c), jax.jit(ordered)(a, b, c), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))

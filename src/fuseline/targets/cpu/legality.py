@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.cost import num_bytes
-from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import is_generic
 from fuseline.dispatch.candidate import CandidateMember, DispatchCandidate
 from fuseline.ir.costs import assumed_size
@@ -33,7 +32,8 @@ def refusal_of(candidate: DispatchCandidate, cached_bytes: int) -> Refusal | Non
     if not odd or not _is_of_a_piece(candidate):
         return None
     computed = [member for member in candidate.members if not member.inlined]
-    refusals = (_result_refusal(value, computed, candidate.shapes, cached_bytes) for value in odd)
+    stored = sum(assumed_size(num_bytes(value, candidate.shapes)) for value in candidate.results)
+    refusals = (_result_refusal(value, computed, stored, cached_bytes) for value in odd)
     return next((refusal for refusal in refusals if refusal is not None), None)
 
 
@@ -58,18 +58,17 @@ def _is_of_a_piece(candidate: DispatchCandidate) -> bool:
 
 
 def _result_refusal(
-    value: SSAValue, computed: Sequence[CandidateMember], shapes: ShapeAnalysis, cached_bytes: int
+    value: SSAValue, computed: Sequence[CandidateMember], stored: int, cached_bytes: int
 ) -> Refusal | None:
     """Why a result that is not plain is not written by the members `computed`. Where several reduce, blocks of points
-    are met one by one."""
+    are met one by one. `stored`: bytes of all results, which are in the caches together."""
     several = sum(member.reduces for member in computed) > 1
     op, left = cast("Operation", value.owner), "the root would be left to the loop nest"
     if is_generic(op):
         return Refusal("scalar-result", f"{op.name} makes one element of all blocks; {left}") if several else None
     if isinstance(op, linalg.ops.TransposeOp) and _is_made_by(op.inputs[0], computed):
-        size = assumed_size(num_bytes(value, shapes))
-        beyond = f"{size:,} bytes of {op.name} leave the caches before lines of it are whole"
-        return Refusal("result-moved", beyond) if size > cached_bytes else None
+        beyond = f"of {stored:,} bytes that are stored, lines of {op.name} leave the caches before they are whole"
+        return Refusal("result-moved", beyond) if stored > cached_bytes else None
     if several and isinstance(op, tensor.ConcatOp) and all(_is_made_by(part, computed) for part in op.inputs):
         return None
     return Refusal("result-moved", f"{op.name} moves a result on its way out; {left}")

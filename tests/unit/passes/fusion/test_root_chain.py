@@ -1,7 +1,10 @@
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from xdsl.dialects import arith
 
+from fuseline.ir.build import dims_map
 from fuseline.ir.costs import ASSUMED_SIZE
 from fuseline.ir.target_description import TargetDescription
 from fuseline.report.records import Decision
@@ -121,3 +124,29 @@ def test_a_number_of_rows_without_a_bound_is_weighed_like_a_likely_one():
     decision = _chain(p.done(p.reduce(p.matmul(p.x[0], p.x[1]))))
     assert (decision.verdict, decision.rule) == ("fused", "root-chain")
     assert decision.numbers["bytes_saved"] == 2 * 4 * ASSUMED_SIZE * 48
+
+
+def _symmetric(batch: int, turned: Sequence[int]) -> Program:
+    """Products of a batch, and their sums with themselves with dimensions in another order."""
+    p = Program((batch, 32, 16), (batch, 16, 32))
+    maps = [dims_map(4, [0, 1, 3]), dims_map(4, [0, 3, 2]), dims_map(4, [0, 1, 2])]
+    m = p.multiply_add(p.x[0], p.x[1], p.zeros(batch, 32, 32), maps, "pppr")
+    return p.done(p.over(m, (m, dims_map(3, turned)), body=lambda b: b.op(arith.AddfOp, *b.args[:2])))
+
+
+def test_a_matrix_and_its_transposition_are_read_of_one_block():
+    decision = _chain(_symmetric(256, [0, 2, 1]), ends=("contraction", "elementwise"))
+    assert (decision.verdict, decision.rule) == ("fused", "root-chain")
+
+
+def test_a_reader_of_one_order_is_an_epilogue():
+    decision = _chain(_symmetric(256, [0, 1, 2]), ends=("contraction", "elementwise"))
+    assert (decision.verdict, decision.rule) == ("fused", "elementwise-epilogue")
+
+
+def test_a_matrix_alone_is_turned_by_itself():
+    """There is no loop that both orders share: one workgroup would be left."""
+    p = Program((512, 16), (16, 512))
+    m = p.matmul(p.x[0], p.x[1])
+    done = p.done(p.over(m, (m, dims_map(2, [1, 0])), body=lambda b: b.op(arith.AddfOp, *b.args[:2])))
+    assert len(done.partition().groups) == 2

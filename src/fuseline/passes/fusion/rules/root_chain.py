@@ -3,6 +3,10 @@ pooling."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+
+from xdsl.ir.affine import AffineDimExpr
+
 from fuseline.analysis.structured import Kind
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
@@ -19,6 +23,7 @@ class RootChain(FusionRule):
     convolution(y, x, c) ──> mean(c)                          =>   for blocks of c
     gate(m, n) ──> silu ──> multiply <── up(m, n)             =>   for blocks of (m, n)
     depthwise(y, x, c) ──> pointwise(y, x, k)                 =>   for blocks of (y, x), of an image from outside
+    m(b, i, j) ──> m(b, i, j) + m(b, j, i)                    =>   for blocks of b: all of i, j lies in scratch
 
     The loops that all members share stay parallel; a workgroup is a block of their points and runs member after member,
     with what lies between in scratch. Nothing is computed twice; what is read more often is for the profit model to
@@ -54,7 +59,17 @@ def _speaks_about(merge: Merge) -> bool:
         return False  # `channel-window` does
     if consumer.heavy:
         return producer.reduces
-    return consumer.reduces or producer.blocked
+    return consumer.reduces or producer.blocked or _is_read_in_two_orders(merge)
+
+
+def _is_read_in_two_orders(merge: Merge) -> bool:
+    """Whether the consumer meets each element of a result at two of its points: of a matrix and its transposition."""
+    orders = defaultdict[int, set[tuple[int, ...]]](set)
+    for read in merge.reads:
+        places = tuple(at.position for at in read.coordinates if isinstance(at, AffineDimExpr))
+        if len(set(places)) == len(read.coordinates):
+            orders[id(read.value)].add(places)
+    return any(len(found) > 1 for found in orders.values())
 
 
 EXPORT = RootChain

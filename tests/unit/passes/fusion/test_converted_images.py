@@ -96,7 +96,8 @@ def test_a_model_in_halves_has_as_many_dispatches(name: str, dtype: Any):
     size = (int(RNG.integers(6, 15)) * 16, int(RNG.integers(6, 15)) * 16)
     whole, half = (NETS[name].model(size, t, seed=1) for t in (np.float32, dtype))
     x = RNG.standard_normal((1, NETS[name].channels, *size)).astype(dtype)
-    programs = [fuseline.compile(model, threads=int(RNG.integers(1, 3))) for model in (whole, half)]
+    threads = int(RNG.integers(1, 3))  # patches take one dispatch on one thread, and two where they are few, on two
+    programs = [fuseline.compile(model, threads=threads) for model in (whole, half)]
     (found,) = programs[1].run({"x": x}).values()
     wanted = onnxruntime.InferenceSession(whole.SerializeToString()).run(None, {"x": x.astype(np.float32)})[0]
     assert_close(np.asarray(found, np.float64), np.asarray(wanted), bits=6 if dtype != np.float16 else 9)

@@ -190,15 +190,15 @@ def _refusal(
     return caught.value
 
 
-def _transposed_reads() -> Program:
+def _diagonal_reads() -> Program:
     p = Program((64, 64), (64, 64))
     first = p.matmul(p.x[0], p.x[1])
-    return p.done(p.binary(first, first, dims_map(2, [1, 0])))
+    return p.done(p.binary(first, first, dims_map(2, [0, 0])))
 
 
 @pytest.mark.parametrize("entry", ["groups", "force"])
 def test_an_illegal_group_is_refused_with_the_pair_and_the_reason(entry: str):
-    p = _transposed_reads()
+    p = _diagonal_reads()
     producer, consumer = _graph(p)[1]
     error = _refusal(p, [producer.id, consumer.id], entry)
     reason = "indexing-map: the reads do not map the root's parallel loops one to one"

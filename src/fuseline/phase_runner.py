@@ -107,6 +107,8 @@ def _chosen(name: str, options: CompileOptions, target: TargetDescription) -> di
             "plan_strict": options.plan_strict,
             "code_limits": options.code_limits,
         }
+    if name == "clone-reads":
+        return {"level": options.fusion}
     if name == "fuse-row-bands":
         return {"plan": str(options.plan or ""), "code_limits": options.code_limits}
     if name in OF_A_LEVEL:

@@ -40,6 +40,9 @@ BLOCKS_OF_THREAD = 2
 ALMOST = 0.01
 """The share of the time that blocks may take longer whose box is near, or that are lower."""
 
+UNEVEN = 1.1
+"""How much more than its part of the lines a thread may have, where blocks do not go round."""
+
 NEAR_BYTES = 28 * 1024
 """Bytes of a box that stays in the first-level cache, beside columns."""
 
@@ -264,8 +267,8 @@ def choose_box_block(
     least: int = 1,
     threads: int = 1,
 ) -> BoxBlock:
-    """The block with which the threads are done the soonest: rows between two blocks are evaluated by both, and so are
-    fewer in higher ones, as long as blocks go round. A box that is more than near takes scratch: it is for what counts.
+    """The block whose rows are evaluated the least: rows between two blocks are evaluated by both, and so are fewer in
+    higher ones, of those that go round. A box that is more than near takes scratch: it is for what counts.
 
     Args:
         extents: of the root's loops, assumed where they are not known. elements: of the image. element_ns: to evaluate
@@ -280,16 +283,20 @@ def choose_box_block(
     heights = [n for n in range(1, lines + 1) if n <= least or -(-lines // n) * outer >= least_blocks(threads)]
     fitting = list(takewhile(lambda high: high == 1 or box.fits(box.counts(high, pixels)), heights))
     high = [n for n in fitting if n >= least] or fitting[-1:]
-    line_ns = root_ns / max(1, outer * lines)
+    if highest:
+        return _block(box, (lines, pixels), (high[-1], pixels), outer)
 
-    def soon(n: int) -> float:
-        rounds = -(-(-(-lines // n) * outer) // threads)
-        return rounds * (n * line_ns + box.evaluated(box.counts(n, pixels)) * element_ns)
+    def share(n: int) -> float:
+        """Of the lines, what one thread has, where 1 is its part of them."""
+        return -(-(-(-lines // n) * outer) // threads) * n * threads / (lines * outer)
 
-    enough = (1.0 + ALMOST) * min(map(soon, high))
-    almost = [n for n in high if soon(n) <= enough]
+    def total_ns(n: int) -> float:
+        return root_ns + _block(box, (lines, pixels), (n, pixels), outer).evaluated * element_ns
+
+    shared = [n for n in high if share(n) <= UNEVEN] or [min(high, key=share)]
+    almost = [n for n in shared if total_ns(n) <= (1.0 + ALMOST) * min(map(total_ns, shared))]
     near = [n for n in almost if box.bytes(box.counts(n, pixels)) <= NEAR_BYTES]
-    found = high[-1] if highest else min(near, key=soon) if near else almost[0]
+    found = min(near, key=total_ns) if near else almost[0]
     return _block(box, (lines, pixels), (found, pixels), outer)
 
 

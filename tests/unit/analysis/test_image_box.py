@@ -13,6 +13,7 @@ from fuseline.analysis.image_box import (
     ALMOST,
     BLOCKS_OF_THREAD,
     LEAST_ROWS,
+    UNEVEN,
     ImageBox,
     blocks_of,
     choose_box_block,
@@ -127,23 +128,25 @@ def test_no_box_of_a_filter_a_product_or_what_is_too_large():
 @pytest.mark.parametrize("threads", [1, 2, 8])
 @pytest.mark.parametrize("image", [(224, 224), (40, 300), (500, 60)])
 @pytest.mark.parametrize("window", [3, 7])
-def test_blocks_are_those_that_threads_are_done_with_the_soonest(image: tuple[int, int], window: int, threads: int):
+def test_blocks_evaluate_the_least_of_those_that_go_round(image: tuple[int, int], window: int, threads: int):
     box, view = box_of(image, (window, window), 2, 1)
     assert box is not None and view.root_view is not None
     extents = [n for n in view.root_view.loops(view.shapes) if isinstance(n, int)]
     elements, root, element_ns = 6 * image[0] * image[1], 1e6, float(RNG.uniform(0.01, 5.0))
     lines, pixels = (extents[loop] for loop in box.rows[-2:])
 
-    def time_of(high: int) -> float:
-        blocks = 2 * -(-lines // high)
-        evaluation = box.evaluated(box.counts(high, pixels)) * element_ns
-        return -(-blocks // threads) * (root * high / (2 * lines) + evaluation)
+    def total(high: int) -> float:
+        return root + 2 * -(-lines // high) * box.evaluated(box.counts(high, pixels)) * element_ns
+
+    def share(high: int) -> float:
+        return -(-2 * -(-lines // high) // threads) * high * threads / (2 * lines)
 
     block = choose_box_block(box, extents, elements, element_ns, root, threads=threads)
     assert box.fits(box.counts(block.lines, block.pixels)) and block.pixels == pixels
-    others = [high for high in range(1, lines + 1) if box.fits(box.counts(high, pixels))]
-    allowed = [high for high in others if threads == 1 or 2 * -(-lines // high) >= BLOCKS_OF_THREAD * threads]
-    assert block.lines in allowed and time_of(block.lines) <= (1 + ALMOST) * min(map(time_of, allowed)) + 1e-6
+    fitting = [high for high in range(1, lines + 1) if box.fits(box.counts(high, pixels))]
+    allowed = [high for high in fitting if threads == 1 or 2 * -(-lines // high) >= BLOCKS_OF_THREAD * threads]
+    shared = [high for high in allowed if share(high) <= UNEVEN] or [min(allowed, key=share)]
+    assert block.lines in shared and total(block.lines) <= (1 + ALMOST) * min(map(total, shared)) + 1e-6
 
 
 def test_one_thread_shares_blocks_with_nobody():

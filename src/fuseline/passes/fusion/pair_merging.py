@@ -23,7 +23,7 @@ from fuseline.passes.fusion.group_owners import GroupOwners
 from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.parallelism import becomes_serial, loses_parallelism
-from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS, unprofitable, weigh
+from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS, QUANTIZES, unprofitable, weigh
 from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
 from fuseline.passes.fusion.rule_choice import JOINS
 from fuseline.passes.fusion.starting_groups import StartingGroup, with_single_nodes
@@ -187,7 +187,8 @@ class PairMerging:
         return Outcome(rule.name, answer, group, saved)
 
     def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
-        evaluated = answer.numbers.get(EVALUATION_NS, 0.0)
+        waived = self.level == "aggressive" and QUANTIZES in answer.numbers
+        evaluated = 0.0 if waived else answer.numbers.get(EVALUATION_NS, 0.0)
         return loses_parallelism(group, (merge.producer, merge.consumer), self.graph, self.target) or unprofitable(
             group, merge, self.graph, bytes_saved, self.level, evaluated, converts=CONVERSION in answer.numbers
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import DenseArrayBase, f32, i8, i64
 from xdsl.ir import SSAValue
 
 from fuseline.ir.context import new_context
@@ -116,3 +116,23 @@ def test_large_arguments_are_turned_once(more: int, count: int) -> None:
     p = Program((ASSUMED_COSTS.crossed_elements // 8 + more, 8))
     turned = _turned(p, p.x[0], [1, 0])
     assert _transposes(p.done(p.concat(turned, turned), p.pad(turned, [1, 0], [0, 2]))) == count
+
+
+# quantised arguments --------------------------------------------------------------------------------------------------
+
+
+def _quantised(p: Program, x: SSAValue) -> SSAValue:
+    """Rounded to integers of 8 bits, and those as floats."""
+    narrow = p.elementwise([x], p.empty(*p.shape(x), element=i8), lambda b: b.op(arith.FPToSIOp, b.args[0], i8))
+    return p.elementwise([narrow], p.empty(*p.shape(x)), lambda b: b.op(arith.SIToFPOp, b.args[0], f32))
+
+
+@pytest.mark.parametrize(("level", "most"), [("default", 1), ("aggressive", 2)])
+def test_an_argument_is_quantised_by_each_reader_where_that_is_asked_for(level: str, most: int) -> None:
+    p = Program((6, 8), (8, 5), constants=[1])
+    both = _quantised(p, p.x[0])
+    p.done(p.matmul(both, p.x[1]), p.relu(both))
+    with same_results(p):
+        CloneReadsPass(level=level).apply(new_context(), p.module)
+    rounds = [op for op in p.function.walk() if isinstance(op, arith.FPToSIOp)]
+    assert len(rounds) == most

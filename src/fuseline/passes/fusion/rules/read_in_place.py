@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.packings import packings
 from fuseline.analysis.prologue import Prologue
+from fuseline.analysis.quantized_arguments import quantizes_argument
 from fuseline.analysis.ranks import Rank
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, multiply_add_operands
 from fuseline.analysis.walks import Scatter
@@ -22,7 +23,7 @@ from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.order_walk import rank_in
-from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS
+from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS, QUANTIZES
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
 from fuseline.passes.fusion.walk_prologue import evaluations, loaded_on_the_way, only_walked, walk_multiplicity
 
@@ -99,7 +100,8 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
         before = _prologues(view, inlined, graph, merge.target)
         total += _evaluation_ns(view, after, graph, costs)
         total -= _evaluation_ns(view, before, graph, costs)
-    return Legal({EVALUATION_NS: total, **({CONVERSION: 1.0} if only_converts(merge.producer, CONVERSIONS) else {})})
+    kinds = {CONVERSION: only_converts(merge.producer, CONVERSIONS), QUANTIZES: all(map(quantizes_argument, mine))}
+    return Legal({EVALUATION_NS: total, **{name: 1.0 for name, is_so in kinds.items() if is_so}})
 
 
 _EVALUATED = ("packed", "boxed", "filtered")

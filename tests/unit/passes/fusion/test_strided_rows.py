@@ -15,7 +15,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.strided_rows import COLUMNS, LINE_BYTES, strided_rows
+from fuseline.passes.fusion.strided_rows import COLUMNS, LINE_BYTES, short_runs_ns, strided_rows
 
 from .programs import TARGET, Program
 
@@ -85,10 +85,28 @@ def test_few_elements_need_one_thread():
     assert _asked(_exp(SERIAL // COLUMNS + 1, COLUMNS), {0}) is not None
 
 
-def test_a_loop_between_serial_ones_is_across_memory():
-    graph, group = _exp(4, 8, 4)
+def test_runs_beside_those_of_other_workgroups_are_walked_while_they_stay_in_the_cache():
+    rows = CACHED // 4 // (32 * 10)
+    assert _asked(_exp(rows, 32, 10), {0, 2}) is None
+    graph, group = _exp(rows + 1, 32, 10)
     refusal = _asked((graph, group), {0, 2})
-    assert refusal == WhyNot("strided-inner", f"{group.root.name} would walk its rows across memory", group.root.name)
+    assert refusal is not None and (refusal.code, refusal.at) == ("strided-inner", group.root.name)
+
+
+def test_runs_of_one_workgroup_are_too_few_for_all_threads():
+    graph, group = _exp(SERIAL, 3, 2)
+    assert _asked((graph, group), {0, 2}) is None
+    assert _asked((graph, group), {0, 2}, replace(TARGET, threads=4)).code == "parallelism"  # pyright: ignore[reportOptionalMemberAccess]
+
+
+@pytest.mark.parametrize(("run", "wasted"), [(2, 3.0), (4, 1.0), (10, 0.6), (16, 0.0), (20, 0.2), (48, 0.0)])
+def test_lanes_that_a_run_leaves_empty_cost_arithmetic(run: int, wasted: float):
+    _, group = _exp(7, 5, run)
+    costs = TARGET.costs
+    assert costs.lanes == 8
+    longer = short_runs_ns(group, frozenset({0, 2}), costs)
+    assert longer == pytest.approx(wasted * 35 * run * group.root.operations * costs.operation_ns)
+    assert short_runs_ns(group, frozenset({0}), costs) == short_runs_ns(group, frozenset({2}), costs) == 0.0
 
 
 def test_loops_inside_already_are_serial_too():

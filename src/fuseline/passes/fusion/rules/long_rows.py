@@ -8,7 +8,7 @@ from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.profit import EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape, scratch_limit_refusal, scratch_refusal
-from fuseline.passes.fusion.rules.row_chain import rows_refusal
+from fuseline.passes.fusion.rules.row_chain import rows_ns, rows_refusal
 
 
 class LongRows(FusionRule):
@@ -35,7 +35,7 @@ class LongRows(FusionRule):
         )
         if refusal is not None:
             return refusal
-        again = evaluation_ns(group, merge.shared, merge.target.costs)
+        again = evaluation_ns(group, merge.shared, merge.target.costs) + rows_ns(merge)
         return Legal({"scratch_bytes": float(group.scratch_bytes or 0), EVALUATION_NS: again})
 
 

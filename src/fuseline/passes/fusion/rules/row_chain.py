@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.merging import Alignment
+from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.order_walk import rank_in
+from fuseline.passes.fusion.profit import EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, scratch_refusal
-from fuseline.passes.fusion.strided_rows import strided_rows
+from fuseline.passes.fusion.strided_rows import short_runs_ns, strided_rows
 
 
 class RowChain(FusionRule):
@@ -27,26 +30,35 @@ class RowChain(FusionRule):
         producer, consumer = merge.producer, merge.consumer
         if producer.heavy or consumer.heavy or rank_in(producer) is not None:
             return NotApplicable()
-        return rows_refusal(merge, graph) or scratch_refusal(merge) or Legal(_numbers(merge, merge.alignment))
+        return rows_refusal(merge, graph) or scratch_refusal(merge) or Legal(_numbers(merge))
 
 
 def rows_refusal(merge: Merge, graph: FusionGraph) -> WhyNot | None:
     """Why the loops that both sides do not share cannot be those of rows, None where they can."""
     if merge.regrouped:
         return WhyNot("reshape-between", "a reshape regroups the dimensions", merge.consumer.root.name)
-    alignment = merge.alignment
-    for group, demoted in (
-        (merge.producer, alignment.demoted_producer),
-        (merge.consumer, alignment.demoted_consumer),
-    ):
+    for group, demoted in _sides(merge):
         strided = strided_rows(group, demoted, graph, merge.target)
         if strided is not None:
             return strided
     return None
 
 
-def _numbers(merge: Merge, alignment: Alignment) -> dict[str, float]:
-    return {"scratch_bytes": float(merge.scratch or 0), "grid_loops": float(len(alignment.pairs))}
+def rows_ns(merge: Merge) -> float:
+    """What it takes longer to traverse the rows of both sides in runs that are shorter than vectors."""
+    sides = _sides(merge)
+    return sum(short_runs_ns(group, demoted, merge.target.costs) for group, demoted in sides)
+
+
+def _sides(merge: Merge) -> Sequence[tuple[Group, frozenset[int]]]:
+    alignment = merge.alignment
+    return (merge.producer, alignment.demoted_producer), (merge.consumer, alignment.demoted_consumer)
+
+
+def _numbers(merge: Merge) -> dict[str, float]:
+    numbers = {"scratch_bytes": float(merge.scratch or 0), "grid_loops": float(len(merge.alignment.pairs))}
+    longer = rows_ns(merge)
+    return {**numbers, EVALUATION_NS: longer} if longer else numbers
 
 
 EXPORT = RowChain

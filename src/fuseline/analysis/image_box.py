@@ -278,7 +278,7 @@ def choose_box_block(
     lines, pixels = ((1, 1, *(extents[loop] for loop in box.rows[-2:])))[-2:]
     outer = prod(extents[loop] for loop in box.rows[:-2])
     room = next((n for n in range(pixels, 0, -1) if box.fits(box.counts(1, n))), 1)
-    if room < pixels:
+    if room < pixels or 0 in (lines, pixels, outer):
         return _block(box, (lines, pixels), (1, room), outer)
     heights = [n for n in range(1, lines + 1) if n <= least or -(-lines // n) * outer >= least_blocks(threads)]
     fitting = list(takewhile(lambda high: high == 1 or box.fits(box.counts(high, pixels)), heights))

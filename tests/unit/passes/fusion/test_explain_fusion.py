@@ -89,9 +89,10 @@ class _Absent(_Never):
 
 
 def _refused() -> Program:
-    """A row that is spread over both sides of its loop: no rule here takes a merge of the two."""
-    p = Program((6, 5, 4), (6, 5))
-    return p.done(p.binary(p.x[0], p.moved(p.reduce(p.x[1], axis=0), [1], 6, 5, 4)))
+    """A row that is spread over both sides of its loop, of more than stays in a cache: no rule here takes a merge of
+    the two."""
+    p = Program((700, 5, 300), (6, 5))
+    return p.done(p.binary(p.x[0], p.moved(p.reduce(p.x[1], axis=0), [1], 700, 5, 300)))
 
 
 def test_rules_from_outside_are_asked_as_well():

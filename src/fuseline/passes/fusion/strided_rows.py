@@ -72,7 +72,7 @@ def _walks(group: Group, demoted: frozenset[int]) -> Iterator[tuple[Node, int, l
 def _run(extents: Sequence[int], serial: Sequence[bool]) -> int:
     """Elements that lie side by side in a row: of the last loops, as far as they are serial."""
     last = next((i for i in reversed(range(len(serial))) if not serial[i]), -1)
-    return prod(extents[last + 1 :])
+    return max(1, prod(extents[last + 1 :]))
 
 
 def _refusal(
@@ -103,4 +103,4 @@ def _row(extents: Sequence[int], serial: Sequence[bool]) -> int:
         return extents[-1]
     first = serial.index(True)
     rows = prod(extent for extent, is_serial in zip(extents, serial, strict=True) if is_serial) // _run(extents, serial)
-    return prod(extents[first:]) // rows
+    return prod(extents[first:]) // max(1, rows)

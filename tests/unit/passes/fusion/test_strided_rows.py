@@ -93,6 +93,12 @@ def test_runs_beside_those_of_other_workgroups_are_walked_while_they_stay_in_the
     assert refusal is not None and (refusal.code, refusal.at) == ("strided-inner", group.root.name)
 
 
+@pytest.mark.parametrize("shape", [(0, 5, 4), (7, 0, 4), (7, 5, 0)])
+def test_empty_rows_may_be_walked_in_any_way(shape: tuple[int, ...]):
+    graph, group = _exp(*shape)
+    assert _asked((graph, group), {0, 2}) is None and short_runs_ns(group, frozenset({0, 2}), TARGET.costs) == 0.0
+
+
 def test_runs_of_one_workgroup_are_too_few_for_all_threads():
     graph, group = _exp(SERIAL, 3, 2)
     assert _asked((graph, group), {0, 2}) is None

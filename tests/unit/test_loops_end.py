@@ -28,7 +28,7 @@ TAKING = {"pop", "popleft", "popitem", "heappop", "remove", "difference_update"}
 
 LINKS = frozenset(
     "parent parent_op parent_block _next_op _prev_op _next_block _next_use first_use first_op owner op src source "
-    "value base operands "
+    "value base operands lhs rhs "
     "after following operand_of producer_of get result result_of same owner_of erase".split()
 )
 """From an op, block or value to another one that is not behind it again: parents, neighbours, what it is made of."""

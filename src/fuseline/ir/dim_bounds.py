@@ -87,27 +87,33 @@ def _divided(monomial: tuple[Atom, ...]) -> Quotient | None:
     return atom if isinstance(atom, Quotient) and isinstance(atom.denominator, int) and atom.denominator > 0 else None
 
 
-@lru_cache(maxsize=1 << 12)
 def _bound_by_fractions(dim: Expr, end: int) -> int | None:
     """The bound with `n / d - (d - 1) / d <= n // d <= n / d` for every quotient by a number: what is left of a size
     after its halves are taken away is 0 or 1, whatever the size."""
-    terms: _Fractions = {}
-    _take_fractions(dim, Fraction(1), end, terms)
-    bound = _sum_of_bounds({monomial: count for monomial, count in terms.items() if count}, end)
+    bound = _sum_of_bounds(_fractions(dim, end), end)
     return None if bound is None else floor(bound) if end else ceil(bound)
 
 
-def _take_fractions(dim: Dim, factor: Fraction, end: int, terms: _Fractions) -> None:
-    """Add `factor * dim` to `terms`, quotients as the fractions that bound them at `end`."""
+@lru_cache(maxsize=1 << 12)
+def _fractions(dim: Dim, end: int) -> _Fractions:
+    """What bounds `dim` at `end` without quotients by numbers. Kept, since sizes of sizes of sizes have each one before
+    them several times."""
+    found: _Fractions = {}
     for monomial, count in terms_of(dim).items():
-        share, quotient = factor * count, _divided(monomial)
+        quotient, side = _divided(monomial), end if count > 0 else 1 - end
         if quotient is None:
-            terms[monomial] = terms.get(monomial, Fraction(0)) + share
+            _add(found, monomial, Fraction(count))
             continue
         assert isinstance(quotient.denominator, int)
-        _take_fractions(quotient.numerator, share / quotient.denominator, end, terms)
-        if (share > 0) != bool(end):
-            terms[()] = terms.get((), Fraction(0)) - share * (quotient.denominator - 1) / quotient.denominator
+        for inner, share in _fractions(quotient.numerator, side).items():
+            _add(found, inner, share * count / quotient.denominator)
+        if side == 0:
+            _add(found, (), Fraction(-count * (quotient.denominator - 1), quotient.denominator))
+    return {monomial: share for monomial, share in found.items() if share}
+
+
+def _add(terms: _Fractions, monomial: tuple[Atom, ...], share: Fraction) -> None:
+    terms[monomial] = terms.get(monomial, Fraction(0)) + share
 
 
 def lower_bound(dim: Dim) -> int | None:

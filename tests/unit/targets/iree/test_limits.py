@@ -95,7 +95,8 @@ def test_every_refusal_is_tested():
     assert create_target("iree").description.roots_limit == 1
 
 
-def test_long_rows_are_sorted_by_the_host() -> None:
+def test_long_rows_are_sorted_by_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
     text = "(float[2, {n}] x) => (float[] v, int64[] i) {{ v, i = TopK(x, k) }}"
     kept, left = (
         fuseline.compile(onnx_model(text.format(n=size), k=[3]), target="iree", threads=1) for size in (90, 8193)

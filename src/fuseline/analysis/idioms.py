@@ -54,20 +54,15 @@ def name_of(idiom: Idiom) -> str:
 
 def idiom_of(view: StructuredOp, extents: Sequence[Dim]) -> Idiom | None:
     """The idiom that a structured op with loops of these `extents` is, None for any other op."""
-    if len(view.reduction) != 1 or not _counts_loops(view):
+    if len(view.reduction) != 1 or not counted_loops(view):
         return None
     if len(view.op.results) == 1:
         return scatter_of(view) or rank_of(view) or scan_of(view, extents)
     return selection_of(view)
 
 
-def _counts_loops(view: StructuredOp) -> bool:
-    """Whether the body asks where in its loops it is: every idiom does."""
-    return any(type(op) is linalg.ops.IndexOp for op in ops_of(view.body))
-
-
 def counted_loops(view: StructuredOp) -> set[int]:
-    """The loops whose counters the body asks for."""
+    """The loops whose counters the body asks for: every idiom asks for some."""
     return {op.dim.value.data for op in ops_of(view.body) if type(op) is linalg.ops.IndexOp}
 
 
@@ -76,7 +71,7 @@ def near_idiom(view: StructuredOp, extents: Sequence[Dim]) -> NearIdiom | None:
 
     A masked reduction, whose elements vary with both of the loops that are compared, is far from a scan.
     """
-    if not view.reduction or not _counts_loops(view) or idiom_of(view, extents) is not None:
+    if not view.reduction or not counted_loops(view) or idiom_of(view, extents) is not None:
         return None
     return next(_near(view, extents), None)
 

@@ -31,17 +31,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.box_blocks import blocks_of, choose_box_block, lines_of_block, packs_columns_seldom, root_ns
 from fuseline.analysis.cost import operations
 from fuseline.analysis.filtered_convolutions import filtered_dims, tile_overlap
-from fuseline.analysis.image_box import (
-    ImageBox,
-    blocks_of,
-    choose_box_block,
-    image_box,
-    lines_of_block,
-    packs_columns_seldom,
-    root_ns,
-)
+from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
@@ -49,6 +42,7 @@ from fuseline.analysis.packings import block_of, block_steps, extent_of, packing
 from fuseline.analysis.pixel_lines import runs_along_lines
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import (
+    CHANNEL_WINDOWS,
     DENSE,
     Kind,
     StructuredOp,
@@ -133,7 +127,7 @@ def prologue(
             packs = not all(is_constant(value) for i, value in enumerate(root.inputs) if i != position)
             side = _in_blocks(root, position, chain, shapes, costs, packs=packs, threads=threads)
         return side or _packed(root, position, chain, shapes, costs.block_uses)
-    if kind(root.op) in (Kind.DEPTHWISE, Kind.POOLING):
+    if kind(root.op) in CHANNEL_WINDOWS:
         return _of_window(root, position, found or (), shapes)
     return Prologue(None, reason="the root reads each element in a way of its own")
 
@@ -255,9 +249,7 @@ def _boxed(
     elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
     element_ns = costs.packing_ns + total * costs.operation_ns
     least, whole_ns = lines_of_block(box, extents), root_ns(extents, costs)
-    block = choose_box_block(
-        box, extents, elements, element_ns, whole_ns, highest=highest, least=least, threads=threads
-    )
+    block = choose_box_block(box, extents, element_ns, whole_ns, highest=highest, least=least, threads=threads)
     columns = extent_of(root, used_dims(root.output_maps[0]) - used_dims(root.input_maps[position]), shapes)
     lines = max(1, prod(extents[loop] for loop in box.rows[:-1]))
     groups = min(-(-assumed_size(columns) // block_of(root, costs.block_uses)), -(-blocks_of(box, extents) // lines))

@@ -62,6 +62,9 @@ PRODUCTS = DENSE | {Kind.DEPTHWISE}
 WINDOWS = frozenset({Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING})
 """Kinds that slide a window over an image."""
 
+CHANNEL_WINDOWS = frozenset({Kind.DEPTHWISE, Kind.POOLING})
+"""Kinds that slide a window over an image channel by channel: a few taps per point, of stored tensors mostly."""
+
 HEAVY = PRODUCTS | WINDOWS
 """Kinds that read an element many times: a dispatch tiles the loops of one, and has at most one."""
 

@@ -231,6 +231,14 @@ class Emitter:
         builder.add(create_yield(body(builder)))
         return self.add(create_generic(inputs, outputs, region_with(block), maps, iterators))
 
+    def reshaped_again(self, op: Operation, value: SSAValue) -> SSAValue:
+        """What a reshape `op` makes of `value`, whose elements may have another type than those it is of."""
+        type_ = attributes.tensor_type(element_of(value), shape_of(op.results[0]))
+        operands = [value, *op.operands[1:]]
+        return result_of(
+            self.add(type(op).create(operands=operands, result_types=[type_], properties=dict(op.properties)))
+        )
+
     def elementwise(
         self,
         inputs: Sequence[SSAValue],

@@ -31,7 +31,7 @@ from fuseline.analysis.borders import border_read
 from fuseline.analysis.filtered_convolutions import filtered_dims
 from fuseline.analysis.quantized_arguments import quantizes_argument
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import HEAVY, Kind, StructuredOp, is_generic, kind
+from fuseline.analysis.structured import CHANNEL_WINDOWS, HEAVY, Kind, StructuredOp, is_generic, kind
 from fuseline.analysis.views import base_of, is_view
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.costs import MachineCosts, assumed_size
@@ -89,9 +89,7 @@ def _is_read_by_window(op: Operation) -> bool:
     stored tensors."""
     readers = users_of_value(result_of(op))
     through = [reader for reader in readers if type(reader) is tensor.PadOp or quantizes_argument(reader)]
-    return any(kind(reader) in (Kind.DEPTHWISE, Kind.POOLING) for reader in readers) or any(
-        map(_is_read_by_window, through)
-    )
+    return any(kind(reader) in CHANNEL_WINDOWS for reader in readers) or any(map(_is_read_by_window, through))
 
 
 def _clone(read: Operation) -> None:

@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import is_generic, yielded
 from fuseline.dispatch.result_boxes import returned
-from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import body_of, ops_of, replace_uses
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.functions import functions
@@ -113,15 +112,9 @@ def _elide(region: Operation, chain: Sequence[Operation]) -> list[str]:
         )
     for op in chain:
         if isinstance(op, RESHAPES):
-            value = _reshaped(emit, op, value)
+            value = emit.reshaped_again(op, value)
     replace_uses(chain[-1].results[0], value)
     return names
-
-
-def _reshaped(emit: Emitter, op: Operation, value: SSAValue) -> SSAValue:
-    type_ = attributes.tensor_type(element_of(value), tuple(shape_of(op.results[0])))
-    new = type(op).create(operands=[value, *op.operands[1:]], result_types=[type_], properties=dict(op.properties))
-    return emit.add(new).results[0]
 
 
 EXPORT = ElideBitcastsPass

@@ -23,7 +23,7 @@ from fuseline.passes.fusion.group_owners import GroupOwners
 from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.parallelism import becomes_serial, loses_parallelism
-from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS, QUANTIZES, unprofitable, weigh
+from fuseline.passes.fusion.profit import ANSWERED, CONVERSION, QUANTIZES, unprofitable, weigh
 from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
 from fuseline.passes.fusion.rule_choice import JOINS
 from fuseline.passes.fusion.starting_groups import StartingGroup, with_single_nodes
@@ -188,9 +188,9 @@ class PairMerging:
 
     def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
         waived = self.level == "aggressive" and QUANTIZES in answer.numbers
-        evaluated = 0.0 if waived else answer.numbers.get(EVALUATION_NS, 0.0)
+        longer = {} if waived else {name: answer.numbers[name] for name in ANSWERED if name in answer.numbers}
         return loses_parallelism(group, (merge.producer, merge.consumer), self.graph, self.target) or unprofitable(
-            group, merge, self.graph, bytes_saved, self.level, evaluated, converts=CONVERSION in answer.numbers
+            group, merge, self.graph, bytes_saved, self.level, longer, converts=CONVERSION in answer.numbers
         )
 
     def _structural(self, merge: Merge) -> WhyNot | None:

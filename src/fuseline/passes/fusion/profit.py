@@ -7,8 +7,9 @@ comes inside.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.target_description import TargetDescription
@@ -25,6 +26,13 @@ EVALUATION_NS = "evaluation_ns"
 """The number in a rule's `Legal` that says how much longer a producer takes where it is read than by itself,
 nanoseconds of one thread."""
 
+SHORT_RUNS_NS = "short_runs_ns"
+"""The number in a rule's `Legal` that says how much longer rows take whose runs leave lanes empty, nanoseconds of one
+thread."""
+
+ANSWERED = (EVALUATION_NS, SHORT_RUNS_NS)
+"""The numbers in a rule's `Legal` that say what takes longer."""
+
 CONVERSION = "conversion"
 """The number in a rule's `Legal` that says that a producer only converts elements."""
 
@@ -37,8 +45,11 @@ LOSSES = {
     "direct_ns": "a block of the filter is too little for minimal filtering",
     "sliding_ns": "a window would be met block by block",
     EVALUATION_NS: "the producer would be evaluated again",
+    SHORT_RUNS_NS: "rows would be walked in runs that end before a vector does",
 }
 """Why a merge would take longer, by the number that weighs most."""
+
+NOTHING: Mapping[str, float] = MappingProxyType({})
 
 SLACK = {"default": 0.02, "aggressive": 0.15}
 """By how much of its arithmetic a merge may be predicted slower than its parts."""
@@ -71,20 +82,20 @@ def weigh_reads(reads: Iterable[Read], merged: Sequence[Group], graph: FusionGra
 
 
 def unprofitable(
-    group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str, evaluated_ns: float = 0.0, *,
-    converts: bool = False,
+    group: Group, merge: Merge, graph: FusionGraph, bytes_saved: int, level: str,
+    answered: Mapping[str, float] = NOTHING, *, converts: bool = False,
 ) -> WhyNot | None:  # fmt: skip
     """The refusal of a merge that would work longer than it saves, None where it pays.
 
     Args:
-        evaluated_ns: what evaluating a producer in place takes beyond evaluating it once. converts: whether that is a
-        conversion.
+        answered: what the rule says that takes longer, by number (`ANSWERED`), nanoseconds of one thread. converts:
+        whether what is evaluated is a conversion.
     """
     costs = merge.target.costs
-    if not group.blocked and evaluated_ns <= bytes_saved / costs.stored_bytes_per_ns + costs.launch_ns:
+    if not group.blocked and sum(answered.values()) <= bytes_saved / costs.stored_bytes_per_ns + costs.launch_ns:
         return None  # nothing is streamed
     merged = (merge.producer, merge.consumer)
-    return costs_more(group, merged, graph, merge.target, bytes_saved, level, evaluated_ns, converts=converts)
+    return costs_more(group, merged, graph, merge.target, bytes_saved, level, answered, converts=converts)
 
 
 def costs_more(
@@ -94,7 +105,7 @@ def costs_more(
     target: TargetDescription,
     bytes_saved: int,
     level: str,
-    evaluated_ns: float = 0.0,
+    answered: Mapping[str, float] = NOTHING,
     *,
     converts: bool = False,
 ) -> WhyNot | None:
@@ -103,13 +114,13 @@ def costs_more(
     streamed = reread_ns(group, graph, target) - sum(reread_ns(former, graph, target) for former in merged)
     direct = direct_ns(group, target) - sum(direct_ns(former, target) for former in merged)
     sliding = sliding_ns(group, target) - sum(sliding_ns(former, target) for former in merged)
-    more = streamed + evaluated_ns + direct + sliding
+    costs = {"streamed_ns": streamed, "direct_ns": direct, "sliding_ns": sliding, EVALUATION_NS: 0.0, **answered}
+    more = sum(costs.values())
     stays = bytes_saved if not sliding else 0  # measured: blocks of an image are in a cache either way
     saved = stays / target.costs.stored_bytes_per_ns + target.costs.launch_ns * (len(merged) - 1)
     slack = max(SLACK[level], CONVERSION_SLACK if converts else 0.0)
     if more - saved <= slack * compute_ns(group, target):
         return None
-    costs = {"streamed_ns": streamed, "direct_ns": direct, "sliding_ns": sliding, EVALUATION_NS: evaluated_ns}
     numbers = {"predicted_loss_ns": more - saved, "saved_ns": saved, **costs}
     numbers = {name: float(round(number)) for name, number in numbers.items()}
     what = LOSSES[max(costs, key=lambda name: costs[name])]

@@ -12,14 +12,11 @@ from xdsl.ir.affine import AffineExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.indexing_maps import dims_of
-from fuseline.analysis.structured import HEAVY, Kind
+from fuseline.analysis.structured import CHANNEL_WINDOWS, HEAVY
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node, plain_coordinate
 from fuseline.passes.fusion.tile_cost import compute_ns
-
-WINDOWS = frozenset({Kind.DEPTHWISE, Kind.POOLING})
-"""Roots of a few taps per point, which may be evaluated side by side over one image."""
 
 MOST_SHARED = 0.25
 """Windows that have no more in common with their neighbours are met once, as tiles are: of 8 in steps of 6 two products
@@ -34,8 +31,8 @@ def slid_root(group: Group) -> Node | None:
 
 def sliding_ns(group: Group, target: TargetDescription) -> float:
     """Time that the roots of a group take longer since one of them slides over the blocks, nanoseconds of one thread;
-    0 where all are windows over one image, and where windows hardly overlap (`MOST_SHARED`)."""
-    if not group.blocked or all(node.kind in WINDOWS for node in group.members if node.reduces):
+    0 where all are windows over one image channel by channel, and where windows hardly overlap (`MOST_SHARED`)."""
+    if not group.blocked or all(node.kind in CHANNEL_WINDOWS for node in group.members if node.reduces):
         return 0.0
     slid = any(
         _overlaps(coordinate, shared, node) for node in _placed(group) for coordinate, shared in _bent(node, group)

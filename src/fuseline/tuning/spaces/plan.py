@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from fuseline.ir.costs import MachineCosts
 from fuseline.passes.fusion.plan import id_of
-from fuseline.passes.fusion.profit import EVALUATION_NS
+from fuseline.passes.fusion.profit import ANSWERED
 from fuseline.report.records import CompileRecord, Decision, DispatchRecord
 from fuseline.tuning.knob import Knob
 
@@ -76,7 +76,7 @@ def _choice(decision: Decision, groups: dict[str, int]) -> str | None:
         return None
     together = groups[ends[0]] == groups[ends[1]]
     if decision.verdict == "fused" and together:
-        return APART if decision.rule not in SURE or EVALUATION_NS in decision.numbers else None
+        return APART if decision.rule not in SURE or not decision.numbers.keys().isdisjoint(ANSWERED) else None
     return JOIN if decision.verdict == "missed" and decision.code in OVERRULED and not together else None
 
 
@@ -118,4 +118,4 @@ def _gain(edge: Decision, choice: str, costs: MachineCosts) -> float:
     if choice == JOIN:
         return -edge.numbers.get("predicted_loss_ns", 0.0)
     kept = edge.numbers.get("bytes_saved", 0.0) / costs.stored_bytes_per_ns + costs.launch_ns
-    return edge.numbers.get(EVALUATION_NS, 0.0) - kept
+    return sum(edge.numbers.get(name, 0.0) for name in ANSWERED) - kept

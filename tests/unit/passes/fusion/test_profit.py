@@ -97,7 +97,7 @@ def test_what_is_streamed_is_weighed_against_what_is_saved():
 
 def test_a_refusal_has_the_sum_and_names_the_largest_part():
     graph, product, total, both = _rows()
-    refusal = costs_more(both, (product, total), graph, TARGET, 0, "default", evaluated_ns=1e9)
+    refusal = costs_more(both, (product, total), graph, TARGET, 0, "default", {EVALUATION_NS: 1e9})
     assert refusal is not None
     assert (refusal.code, refusal.at) == ("unprofitable", both.root.name)
     numbers = refusal.numbers
@@ -125,8 +125,8 @@ def test_aggressive_fusion_takes_a_greater_loss():
     graph, product, total, both = _rows()
     work = compute_ns(both, TARGET)
     between = COSTS.launch_ns + 0.08 * work - reread_ns(both, graph, TARGET)
-    assert costs_more(both, (product, total), graph, TARGET, 0, "default", evaluated_ns=between) is not None
-    assert costs_more(both, (product, total), graph, TARGET, 0, "aggressive", evaluated_ns=between) is None
+    assert costs_more(both, (product, total), graph, TARGET, 0, "default", {EVALUATION_NS: between}) is not None
+    assert costs_more(both, (product, total), graph, TARGET, 0, "aggressive", {EVALUATION_NS: between}) is None
 
 
 def test_nothing_is_weighed_where_nothing_is_streamed():
@@ -134,8 +134,8 @@ def test_nothing_is_weighed_where_nothing_is_streamed():
     graph, (first, second) = _graph(p.done(p.unary(p.unary(p.x[0]))))
     merge, both = Merge(first, second, TARGET), _merged(first, second)
     limit = 4096 / COSTS.stored_bytes_per_ns + COSTS.launch_ns
-    assert unprofitable(both, merge, graph, 4096, "default", limit) is None
-    refusal = unprofitable(both, merge, graph, 4096, "default", limit + 1)
+    assert unprofitable(both, merge, graph, 4096, "default", {EVALUATION_NS: limit}) is None
+    refusal = unprofitable(both, merge, graph, 4096, "default", {EVALUATION_NS: limit + 1})
     assert refusal is not None and refusal.numbers[EVALUATION_NS] == round(limit + 1)
 
 

@@ -11,16 +11,17 @@ equals stay in order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 
 from fuseline.ir.build import Body
 from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.linalg_ext import ExtYieldOp
 from fuseline.ir.order_bodies import ordered_integer, turned
+from fuseline.ir.reachable import reachable
 
 _INTEGERS = {
     **dict.fromkeys((2, 3), ("up", False)),
@@ -45,9 +46,9 @@ class Key:
     def emit(self, b: Body, block: Block, elements: Sequence[SSAValue]) -> SSAValue:
         """The integer that stands for the key of `elements`, one per operand."""
         values: dict[SSAValue, SSAValue] = {arg: elements[arg.index // 2] for arg in block.args}
-        needed = _behind(self.value)
+        needed = set(_behind(self.value))
         for op in ops_of(block):
-            if op in needed:
+            if not needed.isdisjoint(op.results):
                 b.add(op.clone(values))
         number = ordered_integer(b, values.get(self.value, self.value), unsigned=self.unsigned)
         return turned(b, number) if self.largest else number
@@ -77,14 +78,13 @@ def _keys(value: SSAValue) -> list[Key] | None:
 
 def _in_turn(then: SSAValue, first: SSAValue, same: SSAValue) -> list[Key] | None:
     """The keys of `first`, and where `same` says that it is undecided, those of `then`."""
-    head, tail = _keys(first), _keys(then)
-    if head is None or tail is None or len(head) != 1 or _tested(same) is None:
+    head, tail, sides = _keys(first), _keys(then), _tested(same)
+    if head is None or tail is None or sides is None or len(head) != 1:
         return None
-    sides = _tested(same)
     first_op = first.owner
     assert isinstance(first_op, arith.CmpiOp | arith.CmpfOp)
     compared = {first_op.lhs, first_op.rhs}
-    return [*head, *tail] if sides is not None and set(sides) == compared else None
+    return [*head, *tail] if set(sides) == compared else None
 
 
 def _tested(value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
@@ -114,23 +114,13 @@ def _compared(op: arith.CmpiOp | arith.CmpfOp) -> list[Key] | None:
 
 def _side(value: SSAValue) -> int | None:
     """Which place all arguments behind a value are of; None where they are of both, or none."""
-    found = {arg.index % 2 for arg in _arguments(value)}
+    found = {arg.index % 2 for arg in _behind(value) if isinstance(arg, BlockArgument)}
     return found.pop() if len(found) == 1 else None
 
 
-def _arguments(value: SSAValue) -> list[BlockArgument]:
-    if isinstance(value, BlockArgument):
-        return [value]
-    return [arg for operand in _operands(value) for arg in _arguments(operand)]
-
-
-def _operands(value: SSAValue) -> Sequence[SSAValue]:
-    return value.op.operands if isinstance(value, OpResult) else ()
-
-
-def _behind(value: SSAValue) -> set[Operation]:
-    found = {value.op} if isinstance(value, OpResult) else set[Operation]()
-    return found.union(*(_behind(operand) for operand in _operands(value)))
+def _behind(value: SSAValue) -> Iterator[SSAValue]:
+    """All that a value is computed of, itself included."""
+    return reachable([value], lambda found: found.op.operands if isinstance(found, OpResult) else ())
 
 
 def _mirrored(a: SSAValue, b: SSAValue) -> bool:

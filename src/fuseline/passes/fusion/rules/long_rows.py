@@ -6,7 +6,7 @@ from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable
 from fuseline.passes.fusion.evaluated_rows import evaluation_ns
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.order_walk import rank_in
-from fuseline.passes.fusion.profit import EVALUATION_NS
+from fuseline.passes.fusion.profit import EVALUATION_NS, SHORT_RUNS_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape, scratch_limit_refusal, scratch_refusal
 from fuseline.passes.fusion.rules.row_chain import rows_ns, rows_refusal
 
@@ -35,8 +35,9 @@ class LongRows(FusionRule):
         )
         if refusal is not None:
             return refusal
-        again = evaluation_ns(group, merge.shared, merge.target.costs) + rows_ns(merge)
-        return Legal({"scratch_bytes": float(group.scratch_bytes or 0), EVALUATION_NS: again})
+        again, longer = evaluation_ns(group, merge.shared, merge.target.costs), rows_ns(merge)
+        numbers = {"scratch_bytes": float(group.scratch_bytes or 0), EVALUATION_NS: again}
+        return Legal({**numbers, SHORT_RUNS_NS: longer} if longer else numbers)
 
 
 EXPORT = LongRows

@@ -8,7 +8,7 @@ from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.order_walk import rank_in
-from fuseline.passes.fusion.profit import EVALUATION_NS
+from fuseline.passes.fusion.profit import SHORT_RUNS_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, scratch_refusal
 from fuseline.passes.fusion.strided_rows import short_runs_ns, strided_rows
 
@@ -58,7 +58,7 @@ def _sides(merge: Merge) -> Sequence[tuple[Group, frozenset[int]]]:
 def _numbers(merge: Merge) -> dict[str, float]:
     numbers = {"scratch_bytes": float(merge.scratch or 0), "grid_loops": float(len(merge.alignment.pairs))}
     longer = rows_ns(merge)
-    return {**numbers, EVALUATION_NS: longer} if longer else numbers
+    return {**numbers, SHORT_RUNS_NS: longer} if longer else numbers
 
 
 EXPORT = RowChain

@@ -59,7 +59,7 @@ def source_order(op: linalg.ops.GenericOp) -> Sequence[int] | None:
 def moved_again(emit: Emitter, op: Operation, source: SSAValue) -> SSAValue:
     """What `op`, which `moved_by` knows, makes of `source`, whose elements may have another type."""
     if type(op) in _RESHAPES:
-        return _reshaped_again(emit, op, source)
+        return emit.reshaped_again(op, source)
     moved, new = moved_by(op), emit.add(op.clone())
     assert moved is not None and is_generic(new)
     last, element = len(operands_of(new)) - 1, element_of(source)
@@ -73,9 +73,3 @@ def moved_again(emit: Emitter, op: Operation, source: SSAValue) -> SSAValue:
     set_type(body_of(new).args[last], element)
     set_type(result_of(new), tensor_type(element, shape_of(result_of(new))))
     return result_of(new)
-
-
-def _reshaped_again(emit: Emitter, op: Operation, source: SSAValue) -> SSAValue:
-    type_ = tensor_type(element_of(source), shape_of(result_of(op)))
-    operands = [source, *operands_of(op)[1:]]
-    return result_of(emit.add(type(op).create(operands=operands, result_types=[type_], properties=dict(op.properties))))

@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.image_box import BOX_BYTES, LEAST_ROWS
+from fuseline.analysis.box_blocks import LEAST_ROWS
+from fuseline.analysis.image_box import BOX_BYTES
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan

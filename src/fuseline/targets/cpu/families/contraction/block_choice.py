@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from fuseline.analysis.box_blocks import choose_box_block, least_blocks, root_ns
 from fuseline.analysis.cost import operations
-from fuseline.analysis.image_box import ImageBox, choose_box_block, least_blocks, root_ns
+from fuseline.analysis.image_box import ImageBox
 from fuseline.analysis.prologue import producers_of
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.contraction.axes import estimated
@@ -102,9 +103,8 @@ def _lines_of_box(loops: ContractionLoops, box: ImageBox, extents: list[int], ma
     costs, image = machine.costs, loops.lhs.value
     made = producers_of(image, loops.view.members)
     element_ns = costs.packing_ns + costs.operation_ns * sum(operations(op) for op in made)
-    elements = estimated(d.product(loops.view.shapes.dims(image)))
     return choose_box_block(
-        box, extents, elements, element_ns, root_ns(extents, costs), highest=packs, threads=loops.threads
+        box, extents, element_ns, root_ns(extents, costs), highest=packs, threads=loops.threads
     ).lines
 
 

@@ -15,7 +15,8 @@ from typing import Literal
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fuseline.analysis.image_box import ImageBox, image_box, packs_columns_seldom
+from fuseline.analysis.box_blocks import packs_columns_seldom
+from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
 from fuseline.analysis.operand_access import LinearAccess, Segment

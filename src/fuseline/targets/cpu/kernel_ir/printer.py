@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir import print_functions, print_memory, print_values
 from fuseline.targets.cpu.kernel_ir.llvm_types import llvm_type, reference, scalar_text
+from fuseline.targets.cpu.kernel_ir.print_constants import around_wide_loops, held
 from fuseline.targets.cpu.kernel_ir.print_pointers import PointerPrinter
 from fuseline.targets.cpu.kernel_ir.types import (
     Block,
@@ -45,6 +47,8 @@ class _Printer(PointerPrinter):
     def __init__(self, kernel: Kernel | Function, machine: Machine, declarations: set[str]) -> None:
         super().__init__(kernel)
         self.machine, self.declarations, self.label = machine, declarations, "entry"
+        self.globals = set[str]()
+        self.around_wide = around_wide_loops(kernel.body, machine)
 
     def out(self, value: Value, text: str) -> None:
         """Define a value."""
@@ -64,7 +68,14 @@ class _Printer(PointerPrinter):
         self._prologue(kernel)
         self._block(kernel.body)
         tables = "".join(_table(kernel.symbol, t) for t in kernel.tables)
-        return tables + head + "ptr noalias %scratch) #0 {\nentry:\n" + "\n".join(self.lines) + "\n  ret void\n}\n"
+        return (
+            "".join(sorted(self.globals))
+            + tables
+            + head
+            + "ptr noalias %scratch) #0 {\nentry:\n"
+            + "\n".join(self.lines)
+            + "\n  ret void\n}\n"
+        )
 
     # parts ------------------------------------------------------------------------------------------------------------
 
@@ -80,8 +91,18 @@ class _Printer(PointerPrinter):
         self.start_strides()
 
     def _block(self, block: Block) -> None:
+        if block not in self.around_wide:
+            self._ops(block.ops)
+            return
+        for apart, ops in groupby(block.ops, lambda op: op in self.around_wide):
+            at = len(self.lines)
+            self._ops(ops)
+            if not apart:
+                self.lines[at:] = held(self.lines[at:], f"%held{at}_", self.kernel.symbol, self.globals)
+
+    def _ops(self, ops: Iterable[Value | Loop | While | When]) -> None:
         handlers = _HANDLERS
-        for op in block.ops:
+        for op in ops:
             if isinstance(op, Value):
                 handlers[op.op](self, op)
                 self.start_rows(op)

@@ -109,6 +109,20 @@ def _skipped(n: Network) -> None:
     n.conv(joined, 48, 16)
 
 
+def _fire(n: Network) -> None:
+    few = n.conv(n.x, n.shape[1], 8, 1)
+    parts = [n.conv(few, 8, 16, size) for size in (1, 3)]
+    joined = n.quantized(n("Concat", *parts, axis=1), n.parameters())
+    n.conv(n.moved("MaxPool", joined, kernel_shape=[3, 3], strides=[2, 2]), 32, 16, 1)
+
+
+def _attended(n: Network) -> None:
+    rows = n.moved("Reshape", n.conv(n.x, n.shape[1], 32), n.constant(np.array([2, 2, 8, -1], np.int64)))
+    first, second = (n.moved("Gather", rows, n.constant(np.array(i, np.int64)), axis=0) for i in range(2))
+    scores = n("MatMul", n.moved("Transpose", first, perm=[0, 2, 1]), second)
+    n.quantized(scores, n.parameters())
+
+
 def _residual(n: Network) -> None:
     high = n.conv(n.conv(n.x, n.shape[1], 24), 24, n.shape[1])
     n.quantized(n("Add", n.x, high), n.parameters())
@@ -119,16 +133,18 @@ def _chain(n: Network) -> None:
 
 
 NETWORKS: dict[str, Callable[[Network], None]] = {
-    "dense": _dense, "edge": _bordered("edge"), "skipped": _skipped, "upsampled": _upsampled,
-    "reflect": _bordered("reflect"), "stretched": _stretched, "residual": _residual, "chain": _chain,
+    "dense": _dense, "edge": _bordered("edge"), "skipped": _skipped, "fire": _fire, "attended": _attended,
+    "upsampled": _upsampled, "reflect": _bordered("reflect"), "stretched": _stretched, "residual": _residual,
+    "chain": _chain,
 }  # fmt: skip
-OFTEN = {"skipped": 2}
-"""Dispatches more than in f32: the argument's, and the upsampling where reading it in place would take longer."""
+OFTEN = {"skipped": 2, "attended": 2}
+"""Dispatches more than in f32: the argument's, and the upsampling, or operands of a product, where reading them in
+place would take longer."""
 
 AGGRESSIVE = {"dense": 1, "skipped": 1}
 """The same at `aggressive`: an argument that a later concat reads as well, and the image of a window, are stored."""
 
-QUICK = 3
+QUICK = 5
 """The first of them run by default, the others are slow."""
 
 

@@ -97,3 +97,99 @@ func.func @unknown(%x: tensor<6xi8>, %scale: f32) -> tensor<6xi8> {
   } -> tensor<6xi8>
   return %q : tensor<6xi8>
 }
+
+// -----
+
+// Elements may be moved in between: what moves them moves integers.
+// CHECK-LABEL: func.func @moved
+// CHECK: [[E:%[0-9a-z]+]] = tensor.expand_shape %x {{.*}} : tensor<6x4xi8> into tensor<2x3x4xi8>
+// CHECK: [[T:%[0-9a-z]+]] = linalg.generic {{.*}} ins([[E]] : tensor<2x3x4xi8>) outs({{.*}} : tensor<3x2x4xi8>)
+// CHECK: [[S:%[0-9a-z]+]] = tensor.extract_slice [[T]]{{.*}} : tensor<3x2x4xi8> to tensor<1x2x4xi8>
+// CHECK: [[C:%[0-9a-z]+]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (0, d0, d1)>{{.*}} ins([[S]] : tensor<1x2x4xi8>) outs({{.*}} : tensor<2x4xi8>)
+// CHECK-NOT: arith.divf
+// CHECK: return [[C]] : tensor<2x4xi8>
+func.func @moved(%x: tensor<6x4xi8>) -> tensor<2x4xi8> {
+  %e = tensor.empty() : tensor<6x4xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<6x4xi8>) outs(%e : tensor<6x4xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %scale = arith.constant 0.1 : f32
+    %f = arith.sitofp %in : i8 to f32
+    %v = arith.mulf %f, %scale : f32
+    linalg.yield %v : f32
+  } -> tensor<6x4xf32>
+  %r = tensor.expand_shape %d [[0, 1], [2]] output_shape [2, 3, 4] : tensor<6x4xf32> into tensor<2x3x4xf32>
+  %e1 = tensor.empty() : tensor<3x2x4xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (j, i, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%r : tensor<2x3x4xf32>) outs(%e1 : tensor<3x2x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<3x2x4xf32>
+  %s = tensor.extract_slice %t[1, 0, 0] [1, 2, 4] [1, 1, 1] : tensor<3x2x4xf32> to tensor<1x2x4xf32>
+  %e2 = tensor.empty() : tensor<2x4xi8>
+  %q = linalg.generic {indexing_maps = [affine_map<(i, j) -> (0, i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%s : tensor<1x2x4xf32>) outs(%e2 : tensor<2x4xi8>) {
+  ^bb0(%in: f32, %out: i8):
+    %scale = arith.constant 0.1 : f32
+    %f = arith.divf %in, %scale : f32
+    %r1 = math.roundeven %f : f32
+    %v = arith.fptosi %r1 : f32 to i8
+    linalg.yield %v : i8
+  } -> tensor<2x4xi8>
+  return %q : tensor<2x4xi8>
+}
+
+// -----
+
+// A border of numbers that are no integers of this scale is not moved.
+// CHECK-LABEL: func.func @bordered
+// CHECK: arith.divf
+// CHECK: return
+func.func @bordered(%x: tensor<6xi8>) -> tensor<8xi8> {
+  %e = tensor.empty() : tensor<6xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<6xi8>) outs(%e : tensor<6xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %scale = arith.constant 0.1 : f32
+    %f = arith.sitofp %in : i8 to f32
+    %v = arith.mulf %f, %scale : f32
+    linalg.yield %v : f32
+  } -> tensor<6xf32>
+  %p = tensor.pad %d low[1] high[1] {
+  ^bb0(%i: index):
+    %zero = arith.constant 0.25 : f32
+    tensor.yield %zero : f32
+  } : tensor<6xf32> to tensor<8xf32>
+  %e1 = tensor.empty() : tensor<8xi8>
+  %q = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%p : tensor<8xf32>) outs(%e1 : tensor<8xi8>) {
+  ^bb0(%in: f32, %out: i8):
+    %scale = arith.constant 0.1 : f32
+    %f = arith.divf %in, %scale : f32
+    %r = math.roundeven %f : f32
+    %v = arith.fptosi %r : f32 to i8
+    linalg.yield %v : i8
+  } -> tensor<8xi8>
+  return %q : tensor<8xi8>
+}
+
+// -----
+
+// An index makes what becomes of a number depend on where it stands.
+// CHECK-LABEL: func.func @indexed
+// CHECK: linalg.index
+// CHECK: return
+func.func @indexed(%x: tensor<6xi8>) -> tensor<6xi8> {
+  %e = tensor.empty() : tensor<6xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<6xi8>) outs(%e : tensor<6xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %v = arith.sitofp %in : i8 to f32
+    linalg.yield %v : f32
+  } -> tensor<6xf32>
+  %e1 = tensor.empty() : tensor<6xi8>
+  %q = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%d : tensor<6xf32>) outs(%e1 : tensor<6xi8>) {
+  ^bb0(%in: f32, %out: i8):
+    %i = linalg.index 0 : index
+    %i32 = arith.index_cast %i : index to i32
+    %g = arith.sitofp %i32 : i32 to f32
+    %f = arith.addf %in, %g : f32
+    %v = arith.fptosi %f : f32 to i8
+    linalg.yield %v : i8
+  } -> tensor<6xi8>
+  return %q : tensor<6xi8>
+}

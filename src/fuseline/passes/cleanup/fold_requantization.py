@@ -1,9 +1,11 @@
 """fold-requantization: integers that are dequantised and quantised again to the same numbers stay as they are.
 
-    quantized(dequantized(q))      =>      q          where all 256 numbers come back
+    quantized(dequantized(q))               =>      q          where all 256 numbers come back
+    quantized(moved(dequantized(q)))        =>      moved(q)
 
 Operators that only move or choose elements (a resize, a border, a maximum, a concat) are written so by tools that put a
-pair around every operator, mostly with the scale of what they read. Whether a pair does nothing is found by computing
+pair around every operator, mostly with the scale of what they read; in between, elements may be moved (reshaped,
+transposed, sliced: attention is full of it). Whether a pair does nothing is found by computing
 it for every number of the type, so what it is written as does not count.
 """
 
@@ -14,15 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.dialects import linalg
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
+from fuseline.analysis.indexing_maps import is_identity
 from fuseline.analysis.stored_integers import STORED_BITS
-from fuseline.analysis.structured import Kind, captured, is_generic, kind, producer_of, yielded
+from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic, kind, producer_of, yielded
 from fuseline.evaluation.program import Program, run_op
 from fuseline.evaluation.program import Scope as Values
-from fuseline.ir.build import element_of
+from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.fast.direct import body_of, ops_of, replace_uses, result_of
-from fuseline.passes.layout.rewriting.repeated_parts import is_point_by_point
+from fuseline.passes.cleanup.moved_elements import moved, moves_behind
+from fuseline.passes.layout.rewriting.generics import index_ops
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 
@@ -38,32 +42,59 @@ class FoldRequantizationPass(ScopedPass):
         found = False
         for op in ops_of(scope.block):
             pair = _pair(op) if is_generic(op) else None
-            if pair is not None and _is_identity(*pair):
-                replace_uses(result_of(op), pair[0].inputs[0])
+            if pair is not None and _is_undone(pair.first, pair.second):
+                replace_uses(result_of(op), pair.integers(op))
                 found = True
         if found:
             scope.sweep()
 
 
-def _pair(op: linalg.ops.GenericOp) -> tuple[linalg.ops.GenericOp, linalg.ops.GenericOp] | None:
-    """What makes `op`'s input, and `op`, where both go from element to element and the end is of the type of the
-    beginning: stored integers."""
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two elementwise ops, and what moves elements between them."""
+
+    first: linalg.ops.GenericOp
+    moves: list[Operation]
+    second: linalg.ops.GenericOp
+
+    def integers(self, before: Operation) -> SSAValue:
+        """What the first reads, moved to where the second has it, before an op."""
+        stored = _placed(self.first, self.first.inputs[0], before)
+        return _placed(self.second, moved(stored, self.moves, before), before)
+
+
+def _placed(op: linalg.ops.GenericOp, value: SSAValue, before: Operation) -> SSAValue:
+    """The elements of `value` where `op` has what it computes of them."""
+    (read,) = StructuredOp(op).input_maps
+    if is_identity(read):
+        return value
+    at = Emitter.before(before)
+    return at.elementwise([value], at.empty_like(op.outputs[0], element_of(value)), lambda b: b.args[0], [read])
+
+
+def _pair(op: linalg.ops.GenericOp) -> _Pair | None:
+    """`op`, and what makes the elements that it reads, where both go from element to element and the end is of the type
+    of the beginning: stored integers."""
     if not _is_closed(op):
         return None
-    first = producer_of(op.inputs[0])
+    value, moves = moves_behind(op.inputs[0])
+    first = producer_of(value)
     if not is_generic(first) or not _is_closed(first):
         return None
     element = element_of(first.inputs[0])
     stored = isinstance(element, IntegerType) and element.width.data == STORED_BITS
-    return (first, op) if stored and element == element_of(result_of(op)) else None
+    return _Pair(first, moves, op) if stored and element == element_of(result_of(op)) else None
 
 
 def _is_closed(op: linalg.ops.GenericOp) -> bool:
-    """Whether `op` goes from element to element by what stands in its body alone."""
-    return kind(op) is Kind.ELEMENTWISE and is_point_by_point(op, in_order=True) and not captured(op)
+    """Whether `op` makes each element of one by what stands in its body alone."""
+    if kind(op) is not Kind.ELEMENTWISE or len(op.inputs) != 1 or len(op.results) != 1:
+        return False
+    in_order = is_identity(StructuredOp(op).output_maps[0])
+    return in_order and not captured(op) and not index_ops(op) and not list(body_of(op).args[1].uses)
 
 
-def _is_identity(first: linalg.ops.GenericOp, second: linalg.ops.GenericOp) -> bool:
+def _is_undone(first: linalg.ops.GenericOp, second: linalg.ops.GenericOp) -> bool:
     element = element_of(first.inputs[0])
     assert isinstance(element, IntegerType)
     numbers = np.arange(1 << element.width.data).astype(np.uint8).view(np.int8)

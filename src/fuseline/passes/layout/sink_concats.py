@@ -1,12 +1,13 @@
-"""A concat along the channels of products sinks below the elementwise ops before them.
+"""A concat along the channels of products or windows sinks below the elementwise ops before them.
 
     product(widened(quantized(concat(a, b))))      =>      product(concat(widened(quantized(a)), widened(quantized(b))))
 
 What is computed behind the concat follows each part where that is made, and the products read the parts where they lie,
-as they do in a model that is not quantised. A part that is only repeated is computed before it is repeated
-(`rewriting/repeated_parts.py`). Nothing is computed twice. Behind the concat the ops may branch, as long as each end is
-a product, or a further concat along the same channels (a dense block, which requantises all it has for each layer);
-then that one's parts are those of both.
+as they do in a model that is not quantised; depthwise and pooling windows read the concat, which its parts are written
+into. A part that is only repeated is computed before it is repeated (`rewriting/repeated_parts.py`). Nothing is
+computed twice. Behind the concat the ops may branch, as long as each end is a product, a window, or a further concat
+along the same channels (a dense block, which requantises all it has for each layer); then that one's parts are those of
+both.
 
 Nothing gets wider, either: the parts have one reader, and what the product reads is no wider than they are; or they
 have several, and it is narrower.
@@ -23,7 +24,15 @@ from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import DENSE, StructuredOp, is_generic, kind, multiply_add_operands, producer_of
+from fuseline.analysis.structured import (
+    CHANNEL_WINDOWS,
+    DENSE,
+    StructuredOp,
+    is_generic,
+    kind,
+    multiply_add_operands,
+    producer_of,
+)
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.fast.direct import ops_of, replace_uses, result_of, users_of_value
 from fuseline.ir.provenance import carry
@@ -37,7 +46,7 @@ Chain = list[linalg.ops.GenericOp]
 
 @dataclass(frozen=True)
 class SinkConcatsPass(ScopedPass):
-    """Moves concats below elementwise ops whose result a product sums up along them."""
+    """Moves concats below elementwise ops whose result a product sums up along them, or a window has as channels."""
 
     name = "sink-concats"
 
@@ -90,15 +99,17 @@ def _parts(op: tensor.ConcatOp) -> list[SSAValue]:
 
 def _pays(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
     """Whether all that is read behind the concat is read by products that sum along it, their pairs of integers lie in
-    one part each, and every part is made for this alone, or by an op that can make the narrow form as well."""
+    one part each, or by windows that have it as channels, and every part is made for this alone, or by an op that can
+    make the narrow form as well."""
     axis, parts, sunk = op.dim.value.data, _parts(op), [end for end in ends if end.chain]
-    if not any(_sums_along(end.value, reader, axis) for end in sunk for reader in end.readers):
+    roots = [end for end in sunk if any(_is_root_along(end.value, reader, axis) for reader in end.readers)]
+    if not roots:
         return False
     if not all(_reads_parts(end.value, reader, op) for end in ends for reader in end.readers):
         return False
     made = all(map(_is_made, parts))
     alone = all(len(users_of_value(value)) == 1 for value in parts)
-    widest = max(_bits(end.value) for end in sunk if any(_sums_along(end.value, r, axis) for r in end.readers))
+    widest = max(_bits(end.value) for end in roots)
     narrow = any(isinstance(element_of(end.value), IntegerType) for end in sunk)
     fits = widest <= _bits(op.result) if alone else widest < _bits(op.result)
     return made and fits and not (narrow and any(shape_of(value)[axis] % 2 for value in parts))
@@ -107,22 +118,25 @@ def _pays(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
 def _reads_parts(value: SSAValue, reader: Operation, op: tensor.ConcatOp) -> bool:
     """Whether `reader` has a concat in place of `value` in its addresses."""
     further = isinstance(reader, tensor.ConcatOp) and reader.dim == op.dim
-    return further or _sums_along(value, reader, op.dim.value.data)
+    return further or _is_root_along(value, reader, op.dim.value.data)
 
 
-def _sums_along(value: SSAValue, reader: Operation, axis: int) -> bool:
-    """Whether `reader` is a product that sums along dimension `axis` of `value`, or pads it elsewhere for such."""
+def _is_root_along(value: SSAValue, reader: Operation, axis: int) -> bool:
+    """Whether `reader` is a product that sums along dimension `axis` of `value`, a window that has it as channels, or
+    pads `value` elsewhere for such."""
     if isinstance(reader, tensor.PadOp):
         along = low_of(reader)[axis] == 0 == high_of(reader)[axis]
-        return along and all(_sums_along(reader.result, user, axis) for user in users_of_value(reader.result))
-    if kind(reader) not in DENSE:
+        return along and all(_is_root_along(reader.result, user, axis) for user in users_of_value(reader.result))
+    if kind(reader) not in DENSE | CHANNEL_WINDOWS:
         return False
     assert is_generic(reader)
     view = StructuredOp(reader)
-    if multiply_add_operands(reader) is None:
-        return False
     read = [map_.results[axis] for source, map_ in zip(view.inputs, view.input_maps, strict=True) if source is value]
-    return len(read) == 1 and isinstance(read[0], AffineDimExpr) and read[0].position in view.reduction
+    (along,) = read if len(read) == 1 else (None,)
+    if kind(reader) in CHANNEL_WINDOWS:
+        return isinstance(along, AffineDimExpr) and along.position in view.parallel
+    summed = isinstance(along, AffineDimExpr) and along.position in view.reduction
+    return summed and multiply_add_operands(reader) is not None
 
 
 def _is_made(part: SSAValue) -> bool:

@@ -14,7 +14,8 @@ all its readers are roots. A widening is repeated for each reader: it is done wh
 bytes. Where a root reads it that would evaluate it again and again (a dilated or strided convolution), all share
 one. What quantises an argument is repeated for each reader at the level `aggressive`, unless a window reads it: a
 dispatch less takes longer there, since each reader loads floats and rounds them (measured: residual blocks 1.03 to
-1.07, a dense block 1.14 of the time). Copies that no reader took in are one again after `merge-equal-regions`.
+1.07, a dense block 1.14 of the time). A small vector that is made of arguments is made by each large reader, ahead of
+its rows (`analysis/small_chains.py`). Copies that no reader took in are one again after `merge-equal-regions`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from fuseline.analysis.borders import border_read
 from fuseline.analysis.filtered_convolutions import filtered_dims
 from fuseline.analysis.quantized_arguments import quantizes_argument
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.small_chains import SmallChains
 from fuseline.analysis.structured import CHANNEL_WINDOWS, HEAVY, Kind, StructuredOp, is_generic, kind
 from fuseline.analysis.views import base_of, is_view
 from fuseline.ir.context import CompilerContext
@@ -55,11 +57,12 @@ class CloneReadsPass(ModulePass):
         """Copy from the last op to the first, so that what a copy reads can be copied too."""
         assert isinstance(ctx, CompilerContext)
         costs, shapes = ctx.target.costs, ShapeAnalysis()
+        small = SmallChains(costs, ctx.target.threads, shapes)
         for function in functions(op):
             # a pad of a slice first: then the slice has as many readers
             for inner in reversed(ops_of(function.body.block)):
                 quantizes = self.level == "aggressive" and quantizes_argument(inner) and not _is_read_by_window(inner)
-                if quantizes or _is_repeatable(inner, costs, shapes):
+                if quantizes or _is_repeatable(inner, costs, shapes) or small.makes(inner):
                     _clone(inner)
 
 

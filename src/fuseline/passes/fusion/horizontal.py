@@ -128,7 +128,8 @@ def level_merges(
     kinds: Collection[str] = (SHARED_OPERAND, SAME_SPACE, SMALL),
 ) -> list[HorizontalMerge]:
     """Disjoint merges of groups at equal depth: roots that share an operand, then what runs over one space, then what
-    is small. `takes`: whether the target takes a merge that is within its numbers.
+    is small, then what reads one value elementwise. `takes`: whether the target takes a merge that is within its
+    numbers.
     `kinds`: which of the three are done."""
     depth = Levels(groups, order).depth
     levels: dict[int, list[Group]] = defaultdict(list)
@@ -142,6 +143,7 @@ def level_merges(
             (SHARED_OPERAND, _operands),
             (SAME_SPACE, _space),
             (SMALL, lambda group: _small(group, target)),
+            (SHARED_OPERAND, _elementwise_operands),
         ):
             found = _bucketed(rule, rest, keys, target, takes) if rule in kinds else []
             taken = {node for merge in found for arm in merge.groups for node in arm.members}
@@ -192,6 +194,13 @@ def _operands(group: Group) -> list[Hashable]:
     mine = set(group.members)
     reads = [read for node in group.members if node.kind in HEAVY for read in _through_pulled(node, group)]
     return list({read.value: None for read in reads if read.producer not in mine and not is_constant(read.value)})
+
+
+def _elementwise_operands(group: Group) -> list[Hashable]:
+    """What a group reads that only computes elements, constants aside."""
+    if group.heavy or group.reduces or not group.grid:
+        return []
+    return list({read.value: None for read in group.outside_reads() if not is_constant(read.value)})
 
 
 def _through_pulled(node: Node, group: Group) -> Iterable[Read]:

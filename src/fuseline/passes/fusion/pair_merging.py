@@ -139,14 +139,15 @@ class PairMerging:
         """Less comes first.
 
         Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to
-        one thread. Then what saves more bytes, and the earlier rule.
+        one thread, or a rule is late. Then what saves more bytes, and the earlier rule.
         """
         assert outcome.group is not None
+        order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
+        late = any(rule.late for rule in self.rules[order : order + 1])
         if consumer.heavy and outcome.group.inlines(producer):
             first = 0 if producer.moves else 2
         else:
-            first = 2 if becomes_serial(outcome.group, (producer, consumer), self.target) else 1
-        order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
+            first = 2 if late or becomes_serial(outcome.group, (producer, consumer), self.target) else 1
         return first, -outcome.bytes_saved, order, producer.key, consumer.key
 
     def _judge(self, merge: Merge) -> Outcome:

@@ -129,12 +129,14 @@ class FusionRule(ABC):
     """One kind of legal merge.
 
     `after` names rules that must have had their chance first; `shape` says which merged group the rule is about.
+    `late`: its merges come after those by which roots evaluate what they read.
     `origin` is the file of a rule from outside.
     """
 
     name: ClassVar[str]
     after: ClassVar[tuple[str, ...]] = ()
     shape: ClassVar[Shape] = Shape.SHARED
+    late: ClassVar[bool] = False
     origin: ClassVar[str] = ""
 
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, linalg, math, tensor
 from xdsl.dialects.builtin import DenseArrayBase, f32, i8, i64
 from xdsl.ir import SSAValue
 
@@ -136,3 +136,28 @@ def test_an_argument_is_quantised_by_each_reader_where_that_is_asked_for(level: 
         CloneReadsPass(level=level).apply(new_context(), p.module)
     rounds = [op for op in p.function.walk() if isinstance(op, arith.FPToSIOp)]
     assert len(rounds) == most
+
+
+# small values ---------------------------------------------------------------------------------------------------------
+
+
+def _shared(columns: int, rows: int, *, chain: int = 1, of_argument: bool = True) -> int:
+    """How many exponentials of a vector two large ops have."""
+    p = Program((columns,), (rows, columns), (4, rows, columns))
+    small = p.x[0] if of_argument else p.reduce(p.x[1], axis=0)
+    for _ in range(chain):
+        small = p.unary(small)
+    p.done(p.bias(p.x[1], small, 1), p.bias(p.x[2], small, 2))
+    with same_results(p):
+        CloneReadsPass().apply(new_context(), p.module)
+    return sum(isinstance(op, math.ExpOp) for op in p.function.walk())
+
+
+@pytest.mark.parametrize("chain", [1, 3])
+def test_a_small_vector_is_made_by_each_large_reader(chain: int) -> None:
+    assert _shared(16, 60, chain=chain) == 2 * chain
+
+
+def test_a_vector_that_is_long_dear_or_read_seldom_is_made_once() -> None:
+    assert _shared(2000, 60) == _shared(16, 2) == _shared(16, 60, of_argument=False) == 1
+    assert _shared(60, 60, chain=12) == 12

@@ -56,6 +56,17 @@ def test_elementwise_ops_over_one_space_and_small_ops_are_arms():
     assert len(_groups(p.done(p.unary(p.x[0]), p.unary(p.x[1])))) == 1
 
 
+def test_elementwise_ops_that_read_one_value_are_arms():
+    """Whatever they run over; not what reduces."""
+    p = Program((600, 256), (9, 100, 256), (256,))
+    p.done(p.bias(p.x[0], p.x[2], 1), p.bias(p.x[1], p.x[2], 2))
+    (group,) = _groups(p)
+    assert len(group.arms) == 2
+    q = Program((600, 256), (9, 100, 256), (256,))
+    q.done(q.bias(q.x[0], q.x[2], 1), q.reduce(q.bias(q.x[1], q.x[2], 2)))
+    assert len(_groups(q)) == 2
+
+
 def _order(p: Program) -> tuple[dict[str, list[Group]], GroupOrder]:
     """The groups of one op each, by kind."""
     graph = FusionGraph(p.function.body.block, ShapeAnalysis())

@@ -70,14 +70,30 @@ def test_lines_are_counted_in_bytes():
 
 
 def test_there_are_blocks_of_columns_for_all_threads():
-    assert _asked(_exp(500, COLUMNS + 1), {0}) is None
-    graph, group = _exp(500, COLUMNS)
+    rows = SERIAL // COLUMNS + 1
+    assert _asked(_exp(rows, 2 * COLUMNS), {0}) is None
+    graph, group = _exp(rows, 2 * COLUMNS - 1)
     refusal = _asked((graph, group), {0})
     assert refusal is not None and (refusal.code, refusal.at) == ("parallelism", group.root.name)
     assert refusal.detail == "1 blocks of columns for 2 threads"
     assert refusal.numbers == {"workgroups": 1.0, "threads": 2.0}
-    assert _asked(_exp(500, COLUMNS), {0}, replace(TARGET, threads=1)) is None
-    assert _asked(_exp(2, 500, COLUMNS), {1}) is None
+    assert _asked(_exp(rows, COLUMNS), {0}, replace(TARGET, threads=1)) is None
+    assert _asked(_exp(2, rows, COLUMNS), {1}) is None
+
+
+def test_what_is_not_reduced_is_not_walked_in_columns():
+    """Where it is too much for a cache, or threads would take its lines from each other."""
+    alone = replace(TARGET, threads=1)
+    for target, columns in ((alone, CACHED // 8 // 256), (TARGET, SERIAL // 256)):
+        graph, group = _exp(256, columns)
+        assert strided_rows(group, frozenset({0}), graph, target, in_rows=False) is None
+        graph, group = _exp(256, columns + 1)
+        refusal = strided_rows(group, frozenset({0}), graph, target, in_rows=False)
+        assert refusal is not None and (refusal.code, refusal.at) == ("strided-inner", group.root.name)
+        walked = 256 * (columns + 1) * 8
+        assert refusal.detail == f"{group.root.name} would be walked in columns, {walked:,} bytes that lie in rows"
+        assert refusal.numbers == {"walked_bytes": float(walked)}
+        assert strided_rows(group, frozenset({0}), graph, target) is None
 
 
 def test_few_elements_need_one_thread():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fuseline
+from fuseline.analysis.made_ahead import MOST_BYTES
 from tests.draws import RNG
 from tests.kernels import assert_close
 
@@ -57,10 +58,12 @@ def test_a_row_that_is_added_to_many(rows: int, columns: int, threads: int, tmp_
     assert dispatches == 1
 
 
-def test_arithmetic_is_not_repeated(tmp_path: Path):
-    dispatches, found, wanted = _run(5000, 640, COMPUTED, tmp_path, 2)
-    assert_close(found, wanted)
-    assert dispatches == 2
+@pytest.mark.parametrize(("rows", "columns", "wanted"), [(5000, 640, 1), (300, MOST_BYTES // 4 + 1, 2)])
+def test_arithmetic_is_not_repeated(rows: int, columns: int, wanted: int, tmp_path: Path):
+    """A short row is made ahead by each thread, a long one stored."""
+    dispatches, found, expected = _run(rows, columns, COMPUTED, tmp_path, 2)
+    assert_close(found, expected)
+    assert dispatches == wanted
 
 
 TABLE = """func.func @main(%x: tensor<{rows}x{steps}xf32>, %y: tensor<{steps}x{columns}xf16>)

@@ -3,11 +3,12 @@ are read once."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isfinite
 
 from xdsl.ir import Operation
 
+from fuseline.analysis.cost import operations
 from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.packings import packings
 from fuseline.analysis.prologue import Prologue
@@ -123,20 +124,26 @@ def _prologues(
 def _evaluation_ns(view: StructuredOp, through: Through, graph: FusionGraph, costs: MachineCosts) -> float:
     """How much longer elements take in the root than by themselves, and stored ones that are packed more often for
     them."""
-    packed = {i: found for i, (found, _) in through.items() if found.kind in _EVALUATED}
+    packed = {i: (found, chain) for i, (found, chain) in through.items() if found.kind in _EVALUATED}
     sides = multiply_add_operands(view.op) if is_generic(view.op) and packed else None
     total = 0.0
     for position in sides or ():
         elements = assumed_size(product(graph.shapes.dims(view.inputs[position])))
-        found = packed.get(position)
-        if found is not None:
+        if position in packed:
+            found, chain = packed[position]
             often = found.recompute if len(packed) == 1 else found.beside_packed
-            once = found.operations * costs.operation_ns
-            total += elements * (often * (once + _copying_ns(found, costs)) - once)
+            total += elements * often * (found.operations * costs.operation_ns + _copying_ns(found, costs))
+            total -= _alone_ns(chain, graph, costs)
         elif not graph.is_constant(view.inputs[position]):
             alone, beside = packings(view, position, graph.shapes, costs.block_uses)
             total += elements * (beside - alone) * costs.packing_ns
     return total
+
+
+def _alone_ns(chain: Sequence[Operation], graph: FusionGraph, costs: MachineCosts) -> float:
+    """What the ops take by themselves: those of few elements that others read again and again, for each once."""
+    points = (assumed_size(product(graph.shapes.dims(op.results[0]))) for op in chain)
+    return sum(count * operations(op) for count, op in zip(points, chain, strict=True)) * costs.operation_ns
 
 
 def _copying_ns(found: Prologue, costs: MachineCosts) -> float:

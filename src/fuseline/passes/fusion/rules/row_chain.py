@@ -38,10 +38,20 @@ def rows_refusal(merge: Merge, graph: FusionGraph) -> WhyNot | None:
     if merge.regrouped:
         return WhyNot("reshape-between", "a reshape regroups the dimensions", merge.consumer.root.name)
     for group, demoted in _sides(merge):
-        strided = strided_rows(group, demoted, graph, merge.target)
+        strided = strided_rows(group, demoted, graph, merge.target, in_rows=_in_rows(merge))
         if strided is not None:
             return strided
     return None
+
+
+def _in_rows(merge: Merge) -> bool:
+    """Whether kernels traverse rows in spite of the grid: what one result alone is made of is made with it, ahead of it
+    or where it is read. Several results over different loops have nothing but the grid in common."""
+    if merge.producer.reduces or merge.consumer.reduces:
+        return True
+    group = merge.shared
+    makers = [node for node in group.members if any(value in group.results() for value in node.op.results)]
+    return sum(any(node.loops[loop] != 1 for loop in group.inner(node)) for node in makers) <= 1
 
 
 def rows_ns(merge: Merge) -> float:

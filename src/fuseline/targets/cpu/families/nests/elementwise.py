@@ -20,7 +20,7 @@ class Elementwise(LoopNest):
         reducing = next((op for op in view.members if is_reduction(op)), None)
         if reducing is not None:
             return Refusal("reduces", f"{reducing.name} has reduction loops")
-        return nest_plan(view, machine)
+        return nest_plan(view, machine, self.policy.threads)
 
 
 EXPORT = Elementwise

@@ -20,9 +20,9 @@ class NestPlan(Plan):
     schedule: Schedule
 
 
-def nest_plan(view: DispatchView, machine: Machine) -> NestPlan:
-    """The plan for any dispatch."""
-    schedule = build_schedule(Staging(view), machine)
+def nest_plan(view: DispatchView, machine: Machine, threads: int = 1) -> NestPlan:
+    """The plan for any dispatch that so many threads share."""
+    schedule = build_schedule(Staging(view), machine, 1 if view.serial else threads)
     notes = {"stages": len(schedule.staging.stages), "groups": len(schedule.groups), "chunk": schedule.chunk}
     return NestPlan(view=view, workgroups=schedule.workgroups, schedule=schedule, notes=notes)
 
@@ -35,7 +35,7 @@ class LoopNest(Family):
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan, always."""
-        return nest_plan(view, machine)
+        return nest_plan(view, machine, self.policy.threads)
 
     def emit(self, plan: Plan, kernel: KernelBuilder) -> None:
         """The nest of the plan's schedule."""

@@ -24,7 +24,7 @@ class Rows(LoopNest):
         for op in reductions:
             if kind(op) is not Kind.REDUCTION or combiners(op) is None:  # pyright: ignore[reportArgumentType]
                 return Refusal("not-a-row-reduction", f"{op.name} is a {kind(op).value} or depends on order")
-        plan = nest_plan(view, machine)
+        plan = nest_plan(view, machine, self.policy.threads)
         grouped = [group for group in plan.schedule.groups if any(stage.op is not None for stage in group.stages)]
         if any(group.lane_reduction is None and not group.together for group in grouped):
             return Refusal("not-contiguous", "a reduction does not run along memory")

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from fuseline.dispatch.loop_ref import LoopRef
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.ir.rounds import rounds
+from fuseline.targets.cpu.families.nests.ahead import values_ahead
 from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops
 from fuseline.targets.cpu.families.nests.evaluations import MOST_OPERATIONS, operations_per_point
 from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
@@ -44,6 +46,7 @@ class Schedule:
     last). `tiled_loops` is a run traversed in blocks of `tile` rows; `transposed`: values are made with lanes along it
     and transposed before they are written. `interleaved`: the extent of a short last axis of `vector_loops` along which
     vectors made along the axis before are interleaved (0: none).
+    `ahead` is made once, before the grid.
     """
 
     staging: Staging
@@ -56,6 +59,7 @@ class Schedule:
     tile: int = 1
     transposed: bool = False
     interleaved: int = 0
+    ahead: list[Group] = field(default_factory=list[Group])
 
     @property
     def tiles(self) -> Dim:
@@ -81,21 +85,23 @@ class Schedule:
         )
 
 
-def build_schedule(staging: Staging, machine: Machine) -> Schedule:
-    """The schedule for `staging`, which may be told to store less on the way."""
+def build_schedule(staging: Staging, machine: Machine, threads: int = 1) -> Schedule:
+    """The schedule for `staging`, which may be told to store less on the way, for so many threads."""
     grid = _settled_grid(staging)
     weights = contiguous_traffic(staging)
     lane = _lane(staging, weights)
     chunked = lane if lane in grid else None
     if chunked is not None:
         grid = [axis for axis in grid if axis != chunked]
+    staging.make_ahead(values_ahead(staging, lane, threads))
     runs, vector_loops = collapse_loops(staging, grid, chunked, machine.f32_lanes)
     groups = groups_of(staging, {axis for run in runs for axis in run} | set(vector_loops[:-1]))
     schedule = Schedule(staging, runs, chunked, 1, vector_loops, groups)
-    for group in groups:
+    schedule.ahead = [Group(stage.parallel, [stage]) for stage in staging.ahead]
+    for group in (*schedule.ahead, *groups):
         choose_lanes(staging, group, weights, lane, machine)
     _choose_tiles(schedule)
-    schedule.chunk = _chunk(schedule, machine)
+    schedule.chunk = _chunk(schedule, machine, threads)
     return schedule
 
 
@@ -139,9 +145,9 @@ def _choose_tiles(schedule: Schedule) -> None:
         schedule.interleaved = interleaved_channels(schedule.staging, schedule.vector_loops, groups[0].lanes)
 
 
-def _chunk(schedule: Schedule, machine: Machine) -> int:
+def _chunk(schedule: Schedule, machine: Machine, threads: int) -> int:
     """How much of the chunked axis a workgroup takes: all of it where the rest of the grid is large or the work is
-    little."""
+    little; down to cache lines where threads would have none."""
     if schedule.chunked is None:
         return 1
     extent = upper_bound(schedule.lane_extent)
@@ -150,9 +156,17 @@ def _chunk(schedule: Schedule, machine: Machine) -> int:
     work = max(1.0, _work_per_lane_point(schedule)) * schedule.tile
     step = 8 * lanes * max(1, schedule.interleaved)
     wanted = max(step, int(WORKGROUP_WORK / work) // step * step)
+    if extent is not None and others < threads and work * extent * others > WORKGROUP_WORK:
+        wanted = min(wanted, _shared(extent, -(-threads // max(1, int(others))), max(1, schedule.interleaved)))
     if extent is not None and (extent <= wanted or (others >= 64 and extent <= 4096)):
         return max(1, extent)
     return wanted
+
+
+def _shared(extent: int, chunks: int, together: int) -> int:
+    """A part of so many of an axis, or of as many as it has cache lines of f32, in whole ones."""
+    line = LINE_BYTES // 4 * together
+    return -(-extent // (max(1, min(chunks, extent // line)) * line)) * line
 
 
 def _work_per_lane_point(schedule: Schedule) -> float:

@@ -8,7 +8,7 @@ place it lies until then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func, linalg
@@ -66,6 +66,7 @@ class Staging:
         self.destinations = _destinations(view)
         self.live = live_ops(self.destinations)
         self.stored = self._stored()
+        self.ahead: list[Stage] = []
         self.loose = non_identity_reads(self.ops, self.view.shapes, self.stored)
         self.stages = self._stages()
         self._find_hosts()
@@ -175,6 +176,14 @@ class Staging:
         self._recompute(value)
         self._find_hosts()
 
+    def make_ahead(self, values: Sequence[SSAValue]) -> None:
+        """Make `values`, in this order, before the grid begins: stages of which the grid knows nothing."""
+        self.stored.update(values)
+        self.loose = non_identity_reads(self.ops, self.view.shapes, self.stored)
+        stages = self._stages()
+        self.stages = [stage for stage in stages if stage.values[0] not in values]
+        self.ahead = [stage for stage in stages if stage.values[0] in values]
+
     def _recompute(self, value: SSAValue) -> None:
         self.stored.remove(value)
         self.loose = non_identity_reads(self.ops, self.view.shapes, self.stored)
@@ -200,7 +209,7 @@ class Staging:
     def _element_stage(self, value: SSAValue) -> Stage:
         parallel = [axis for axis in self.axes.of_value(value) if axis is not None]
         stage = Stage((value,), None, parallel, [], {value: self.destinations.get(value, [])})
-        stage.reads = set(self._stored_below(value))
+        stage.reads = set(self.stored_below(value))
         return stage
 
     def _reduction_stage(self, op: linalg.ops.GenericOp) -> Stage:
@@ -211,7 +220,8 @@ class Staging:
         stage.reads = {stored for value in tensor_operands(op) for stored in self._stored_from(value)}
         return stage
 
-    def _stored_below(self, value: SSAValue) -> Iterator[SSAValue]:
+    def stored_below(self, value: SSAValue) -> Iterator[SSAValue]:
+        """The stored values that a value is made of."""
         if isinstance(value, OpResult) and is_internal(value):
             for source in tensor_operands(value.op):
                 yield from self._stored_from(source)

@@ -3,15 +3,16 @@ values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from xdsl.ir import SSAValue
 
 from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, floor_div, upper_bound
-from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.emit.body_emitter import BodyEmitter, ValueSource
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, DelinearizedIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.nests.groups import Group
@@ -36,8 +37,10 @@ class Storage:
 class Workgroup:
     """One point of the grid of a schedule: its part of every axis, and the memory for what later groups read."""
 
-    def __init__(self, schedule: Schedule, kernel: KernelBuilder) -> None:
-        self.schedule, self.kernel = schedule, kernel
+    def __init__(
+        self, schedule: Schedule, kernel: KernelBuilder, ahead: Mapping[SSAValue, ValueSource] = MappingProxyType({})
+    ) -> None:
+        self.schedule, self.kernel, self.ahead = schedule, kernel, ahead
         self.staging = schedule.staging
         self.axes = self.staging.axes
         self.e = BodyEmitter(kernel, self.staging.view)
@@ -52,6 +55,7 @@ class Workgroup:
     def enter(self, number: Operand) -> None:
         """Begin workgroup `number`, which knows nothing of another."""
         self.e.known.clear()
+        self.e.known.update(self.ahead)
         self._place(number)
 
     def _place(self, number: Operand) -> None:

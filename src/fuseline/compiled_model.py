@@ -87,6 +87,18 @@ class ProgramSession(Protocol):
         ...
 
 
+def _refuse_feeds_by_name(inputs: Sequence[TensorSpec], arrays: Sequence[Any]) -> None:
+    """Raises FuselineError (E0501) for a mapping in the place of an array: it is what `run` takes."""
+    for spec, array in zip(inputs, arrays, strict=False):
+        if isinstance(array, Mapping) and spec.slot is None:
+            raise FuselineError(
+                "E0501",
+                f"a {type(array).__name__} is given by position, where an array is wanted",
+                node=spec.name,
+                hint="call it with **feeds, or call run(feeds)",
+            )
+
+
 class CompiledModel:
     """A compiled program. Calls may come from many threads. `from_cache`: an earlier compile made it, and its records
     tell of that one."""
@@ -133,9 +145,10 @@ class CompiledModel:
 
     def __call__(self, *arrays: Any, **named: Any) -> Array | tuple[Array, ...]:
         """The outputs for inputs by position or name: one array where the model has one output, else a tuple. Raises as
-        `run` does."""
+        `run` does, and E0501 for feeds by name that are given as one argument."""
         if len(arrays) > len(self.inputs):
             raise FuselineError("E0201", f"{len(arrays)} feeds given, the model has {len(self.inputs)} inputs")
+        _refuse_feeds_by_name(self.session.inputs, arrays)
         feeds = {item.name: array for item, array in zip(self.inputs, arrays, strict=False)}
         twice = sorted(feeds.keys() & named.keys())
         if twice:

@@ -11,6 +11,7 @@ import pytest
 
 import fuseline
 from fuseline.cli.main import main
+from fuseline.errors import FuselineError
 from tests.small_models import attention, mlp
 
 
@@ -34,6 +35,14 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"x": X.astype(np.float64)}, "E0204", "x"),
     ({"x": object()}, "E0204", "x"),
 ]
+
+
+def test_feeds_by_name_are_no_array(model: fuseline.CompiledModel):
+    """A call takes arrays; a mapping in the place of one is what `run` takes."""
+    with pytest.raises(FuselineError, match=r"E0501 \[x\]: a dict is given by position") as refused:
+        model({"x": X})
+    assert refused.value.hint == "call it with **feeds, or call run(feeds)"
+    np.testing.assert_array_equal(model(x=X), model(X))
 
 
 @pytest.mark.parametrize(("feeds", "code", "name"), REFUSED)

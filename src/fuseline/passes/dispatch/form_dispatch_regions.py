@@ -67,6 +67,7 @@ from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule
 from fuseline.passes.fusion.rule_choice import ChosenRules
 from fuseline.passes.fusion.starting_groups import StartingGroup
+from fuseline.passes.fusion.stored_rows import StoredRows
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 from fuseline.passes.fusion.streamed_softmax import online_reductions
 from fuseline.passes.fusion.user_rules import rules_asked
@@ -232,7 +233,13 @@ def _wrap(group: Group, finished_group: Group, sizes: SizeBuilder, streams: Sequ
     for arm in group.arms or (group,):
         arm.root.op.attributes[ROOT_ATTRIBUTE] = UnitAttr()
     inside = {id(node.op) for node in group.members}
-    results = [value for node in group.members for value in node.op.results if _read_outside(value, inside)]
+    stored = {id(value) for arm in group.arms or (group,) for value in StoredRows(arm).added}
+    results = [
+        value
+        for node in group.members
+        for value in node.op.results
+        if id(value) in stored or _read_outside(value, inside)
+    ]
     dims = [size for value in results for size in sizes.dynamic(value)]
     body = Block()
     for node in group.members:

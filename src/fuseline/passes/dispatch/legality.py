@@ -19,6 +19,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.inlining import with_inlined_members
 from fuseline.passes.fusion.merging import joined
+from fuseline.passes.fusion.stored_rows import StoredRows, scratch_beside
 from fuseline.targets.target import Legality, Refusal
 
 _ANY_NUMBER = 1 << 30
@@ -61,7 +62,7 @@ class GroupCandidate:
     @property
     def results(self) -> Sequence[SSAValue]:
         """The tensors it would write."""
-        return self.group.results()
+        return [*self.group.results(), *(value for group in self.groups for value in StoredRows(group).added)]
 
     @property
     def loops(self) -> FusedLoops:
@@ -77,7 +78,7 @@ class GroupCandidate:
     @property
     def scratch_bytes(self) -> int | None:
         """The scratch of one workgroup."""
-        return self.group.scratch_bytes
+        return scratch_beside(self.group)
 
 
 @dataclass(frozen=True)

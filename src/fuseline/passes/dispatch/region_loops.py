@@ -11,6 +11,7 @@ from fuseline.dispatch.fused_loops import Extent, FusedLoops, MemberLoops, Onlin
 from fuseline.ir.dim import Dim, symbols
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node
+from fuseline.passes.fusion.stored_rows import StoredRows
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes, streamed_loops
 
 
@@ -65,7 +66,9 @@ def _online(
     to or not; inlined ones have no loops of their own."""
     for stream in streams:
         if arm.member_set >= set(stream.nodes):
-            found = streamed_loops(arm.members, arm.grid_loop_of.keys(), arm.results(), (stream,))
+            found = streamed_loops(
+                arm.members, arm.grid_loop_of.keys(), [*arm.results(), *StoredRows(arm).added], (stream,)
+            )
             loops = sorted((positions[node], loop) for node, loop in found if node in arm.grid_loop_of)
             if loops and stream.product in arm.grid_loop_of:
                 yield OnlineReduction(tuple(loops), stream.roles.mapped(positions.__getitem__), stream.points)

@@ -30,6 +30,8 @@ def checked(rule: FusionRule, from_: str = "") -> FusionRule:
         __doc__ = type(rule).__doc__
         name = rule.name
         after = rule.after
+        late = rule.late
+        last = rule.last
         shape = rule.shape
         origin = from_
 

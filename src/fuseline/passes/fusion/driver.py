@@ -48,6 +48,7 @@ class Driver(ArmsMerging):
             self._examine_consumers(group)
         self._drain()
         self._stream_softmaxes()
+        self._ask_last_rules()
         self._join_regions()
         self._join_arms()
         groups = [group.plain for group in sorted(self.alive, key=lambda group: group.key)]

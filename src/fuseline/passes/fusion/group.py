@@ -146,6 +146,11 @@ class Group:
         return max([node.points or 0 for node in self.members])
 
     @cached
+    def unbounded(self) -> bool:
+        """Whether nobody knows how many points some member has at most."""
+        return any([node.points is None for node in self.members])
+
+    @cached
     def root_points(self) -> int:
         """Points of all roots together."""
         return sum([node.points or 0 for node in self.members if node.heavy])
@@ -236,11 +241,20 @@ class Group:
         place, and all-parallel values with one reader, need none: they are recomputed nowhere and kept in registers.
         Along a streamed loop a block is kept.
         """
-        points = BLOCK_POINTS if self.blocked else 1
         total: Dim = 0
-        for value, inner in _kept_values(self):
-            total = add(total, add(mul(inner, points * element_bytes(value)), LINE_BYTES))
+        for size in self._kept_bytes():
+            total = add(total, size)
         return upper_bound(total)
+
+    @property
+    def bounded_scratch_bytes(self) -> int:
+        """That of the values whose size is bounded."""
+        return sum([bound for size in self._kept_bytes() if (bound := upper_bound(size)) is not None])
+
+    def _kept_bytes(self) -> Iterator[Dim]:
+        points = BLOCK_POINTS if self.blocked else 1
+        for value, inner in _kept_values(self):
+            yield add(mul(inner, points * element_bytes(value)), LINE_BYTES)
 
     def bindings(self) -> int:
         """How many buffers a dispatch of this group binds."""

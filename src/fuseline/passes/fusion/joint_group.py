@@ -19,7 +19,7 @@ from fuseline.passes.fusion.node import Node, Read
 
 _FACTS = (
     *("size", "key", "root", "heavy", "reduces", "moves", "fusable", "reads_elsewhere", "body_operations"),
-    *("most_points", "root_points", "reducing_count", "placed_roots", "is_sequential"),
+    *("most_points", "root_points", "unbounded", "reducing_count", "placed_roots", "is_sequential"),
 )
 """What is asked of the halves of later groups, so that nobody has to ask theirs."""
 
@@ -120,6 +120,11 @@ class JointGroup(Group):
     def most_points(self) -> int:
         """Points of the largest member."""
         return max([half.most_points for half in self._halves])
+
+    @cached
+    def unbounded(self) -> bool:
+        """Whether nobody knows how many points some member has at most."""
+        return any([half.unbounded for half in self._halves])
 
     @cached
     def root_points(self) -> int:

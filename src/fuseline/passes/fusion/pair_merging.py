@@ -27,6 +27,7 @@ from fuseline.passes.fusion.profit import ANSWERED, CONVERSION, QUANTIZES, unpro
 from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
 from fuseline.passes.fusion.rule_choice import JOINS
 from fuseline.passes.fusion.starting_groups import StartingGroup, with_single_nodes
+from fuseline.passes.fusion.stored_rows import STORED_BYTES
 from fuseline.passes.fusion.streamed_softmax import (
     online_reductions,
 )
@@ -35,6 +36,11 @@ from fuseline.passes.fusion.walk_epilogue import walk_refusal, walk_takes
 Pair = tuple[Group, Group]
 
 OUT_OF_FUEL = WhyNot("out-of-fuel", "the compile was given fuel for fewer merges", "")
+
+
+def _misses_bound(word: Outcome) -> bool:
+    """Whether a refusal is for want of a bound."""
+    return isinstance(word.answer, WhyNot) and word.answer.code == "unbounded-size"
 
 
 def _ends(merge: Merge) -> Iterator[Node]:
@@ -77,6 +83,7 @@ class PairMerging:
         self.side_by_side: list[tuple[str, Node, Node]] = []
         self.kept_apart: list[tuple[str, Group, Group, WhyNot]] = []
         self.streams = online_reductions(graph, target)
+        self.asks_last = False
 
     def _drain(self) -> None:
         while self.queue:
@@ -87,6 +94,24 @@ class PairMerging:
                 self._settle(merge, bytes_saved=-rank[1])
             else:
                 self._apply((merge.producer, merge.consumer), outcome)
+
+    def _ask_last_rules(self) -> None:
+        """Go over what is apart for want of a bound once more, with the rules that come last."""
+        self.asks_last = any(rule.last for rule in self.rules)
+        if self.asks_last:
+            for group in sorted(self.alive, key=lambda group: group.members[0].position):
+                for other in self.order.consumers(group):
+                    if self._is_left(Merge(group, other, self.target)):
+                        self._examine(group, other)
+            self._drain()
+
+    def _is_left(self, merge: Merge) -> bool:
+        """Whether the last rules are asked about a merge: all others were, and miss a bound."""
+        if not self.asks_last:
+            return False
+        words = [self.edge_words.get((read.producer, read.consumer)) for read in merge.reads if read.producer]
+        last = {rule.name for rule in self.rules if rule.last}
+        return any([word is not None and (word.rule in last or _misses_bound(word)) for word in words])
 
     def _examine_consumers(self, group: Group) -> None:
         for other in self.order.consumers(group):
@@ -165,7 +190,7 @@ class PairMerging:
         if told is not None:
             return told
         for rule in self.rules:
-            if not walk_takes(merge, rule.shape):
+            if (rule.last and not self._is_left(merge)) or not walk_takes(merge, rule.shape):
                 continue
             answer = given[rule.name] if rule.name in given else rule.matches(merge, self.graph)
             if isinstance(answer, NotApplicable):
@@ -175,13 +200,14 @@ class PairMerging:
                 if accepted.group is not None:
                     return accepted
                 answer = accepted.answer
-            told = told or Outcome(rule.name, answer)
+            told = Outcome(rule.name, answer) if told is None or rule.last else told
         return told or Outcome(
             "none", WhyNot("no-rule", "no fusion rule covers this pair of ops", merge.consumer.root.name)
         )
 
     def _accept(self, merge: Merge, rule: FusionRule, answer: Legal, saved: int) -> Outcome:
         group = merge.formed(rule.shape)
+        saved -= int(answer.numbers.get(STORED_BYTES, 0))
         refusal = self.limits.refusal(group) or self._costs_time(group, merge, saved, answer)
         if refusal is not None:
             return Outcome(rule.name, refusal)

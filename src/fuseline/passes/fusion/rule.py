@@ -129,7 +129,8 @@ class FusionRule(ABC):
     """One kind of legal merge.
 
     `after` names rules that must have had their chance first; `shape` says which merged group the rule is about.
-    `late`: its merges come after those by which roots evaluate what they read.
+    `late`: its merges come after those by which roots evaluate what they read. `last`: it is asked when softmaxes have
+    streamed, about what other rules refuse for want of a bound.
     `origin` is the file of a rule from outside.
     """
 
@@ -137,6 +138,7 @@ class FusionRule(ABC):
     after: ClassVar[tuple[str, ...]] = ()
     shape: ClassVar[Shape] = Shape.SHARED
     late: ClassVar[bool] = False
+    last: ClassVar[bool] = False
     origin: ClassVar[str] = ""
 
     @abstractmethod

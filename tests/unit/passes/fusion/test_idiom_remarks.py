@@ -206,7 +206,8 @@ def _attention(keys: int | str, *also: str) -> onnx.ModelProto:
 )
 def test_a_softmax_that_nearly_streams(keys: int | str, also: list[str], target: str, remarked: bool):
     """Only where the weights of any number of keys keep it from its product, on a target that could."""
-    record = fuseline.compile(_attention(keys, *also), target=target, threads=1).record
+    without = ["stored-rows"]  # which makes them one dispatch all the same
+    record = fuseline.compile(_attention(keys, *also), target=target, threads=1, without_rules=without).record
     found = [remark for remark in record.remarks if remark.code == "near-online-softmax"]
     assert [remark.detail.startswith("something needs the weights as a whole") for remark in found] == [True] * remarked
     assert all("softmax" in remark.nodes for remark in found)

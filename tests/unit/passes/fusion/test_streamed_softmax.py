@@ -46,6 +46,7 @@ def test_a_target_that_needs_whole_rows_keeps_its_refusal(queries: Size, keys: S
     assert {decision.code for decision in partition.decisions if decision.verdict == "missed"} & {
         "scratch",
         "unbounded-size",
+        "unprofitable",
     }
     assert all(decision.rule != "streamed-softmax" for decision in partition.decisions)
 

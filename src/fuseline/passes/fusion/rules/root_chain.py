@@ -11,6 +11,7 @@ from fuseline.analysis.structured import Kind
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.rule import FusionRule, Merge, roots_refusal, scratch_refusal
+from fuseline.passes.fusion.stored_rows import unbounded_rows
 
 FOLLOWERS = frozenset({Kind.CONTRACTION, Kind.POOLING})
 """Roots that may read another root's result over loops of their own."""
@@ -35,23 +36,37 @@ class RootChain(FusionRule):
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         """`roots-limit`, `reshape-between`, `two-roots`, `scratch`, or legal with the bytes of scratch."""
-        producer, consumer = merge.producer, merge.consumer
-        if not _speaks_about(merge):
+        if not is_chain(merge):
             return NotApplicable()
-        at = consumer.root.name
-        refusal = roots_refusal(merge.shared, merge.target, at)
-        if refusal is not None:
-            return refusal
-        if merge.regrouped:
-            return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
-        if consumer.heavy and not merge.alignment.exact and consumer.root.kind not in FOLLOWERS:
-            return WhyNot("two-roots", f"{producer.root.name} and {at} are roots over different loops", at)
-        return scratch_refusal(merge) or Legal(
-            {"scratch_bytes": float(merge.scratch or 0), "grid_loops": float(len(merge.alignment.pairs))}
+        return (
+            chain_refusal(merge)
+            or scratch_refusal(merge)
+            or unbounded_rows(merge.shared, merge.consumer.root.name)
+            or Legal(chain_numbers(merge, merge.scratch or 0))
         )
 
 
-def _speaks_about(merge: Merge) -> bool:
+def chain_refusal(merge: Merge) -> WhyNot | None:
+    """Why the members of both sides cannot run one after the other over loops they share, None where they can."""
+    producer, consumer = merge.producer, merge.consumer
+    at = consumer.root.name
+    refusal = roots_refusal(merge.shared, merge.target, at)
+    if refusal is not None:
+        return refusal
+    if merge.regrouped:
+        return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
+    if consumer.heavy and not merge.alignment.exact and consumer.root.kind not in FOLLOWERS:
+        return WhyNot("two-roots", f"{producer.root.name} and {at} are roots over different loops", at)
+    return None
+
+
+def chain_numbers(merge: Merge, scratch: int) -> dict[str, float]:
+    """What is weighed: bytes of scratch, and loops that stay parallel."""
+    return {"scratch_bytes": float(scratch), "grid_loops": float(len(merge.alignment.pairs))}
+
+
+def is_chain(merge: Merge) -> bool:
+    """Whether a merge is about several roots, or a root and reductions."""
     producer, consumer = merge.producer, merge.consumer
     if not (producer.heavy or consumer.heavy):
         return False

@@ -125,6 +125,18 @@ def test_what_stays_apart_says_why(name: str) -> None:
     compared(program, model, drawn(model))
 
 
+@pytest.mark.parametrize("work", ["Identity", "Abs"])
+def test_two_of_one_tensor_make_their_keys_as_they_walk_by(work: str) -> None:
+    """The first five and the first nine of a row: nothing is stored for both."""
+    more = "m = Constant<value_ints = [9]>()  w, j = TopK(y, m)"
+    results = "float[] v, int64[] i, float[] w, int64[] j"
+    model = onnx_model(f"(float[4, 61] x) => ({results}) {{ y = {work}(x) {TOP} {more} }}")
+    program = fuseline.compile(model, threads=1)
+    stored = 0 if work == "Identity" else 1
+    assert program.stats["families"]["order"] == 1 and program.stats["dispatches"] == 1 + stored  # small: two arms
+    compared(program, model, drawn(model))
+
+
 def test_much_work_before_a_row_is_shared_out() -> None:
     """A row is one thread's: two share the functions of a long one."""
     model = onnx_model(f"(float[1, 100000] x) => (float[] v, int64[] i) {{ y = Erf(x) {TOP} }}")

@@ -15,7 +15,8 @@ bytes. Where a root reads it that would evaluate it again and again (a dilated o
 one. What quantises an argument is repeated for each reader at the level `aggressive`, unless a window reads it: a
 dispatch less takes longer there, since each reader loads floats and rounds them (measured: residual blocks 1.03 to
 1.07, a dense block 1.14 of the time). A small vector that is made of arguments is made by each large reader, ahead of
-its rows (`analysis/small_chains.py`). Copies that no reader took in are one again after `merge-equal-regions`.
+its rows (`analysis/small_chains.py`), and what makes the keys of several sorts by each sort. Copies that no reader took
+in are one again after `merge-equal-regions`.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, tensor
+from xdsl.dialects import func, linalg, tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.borders import border_read
 from fuseline.analysis.filtered_convolutions import filtered_dims
+from fuseline.analysis.idioms import idiom_of
 from fuseline.analysis.quantized_arguments import quantizes_argument
+from fuseline.analysis.ranks import Rank
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.small_chains import SmallChains
 from fuseline.analysis.structured import CHANNEL_WINDOWS, HEAVY, Kind, StructuredOp, is_generic, kind
@@ -69,6 +72,8 @@ class CloneReadsPass(ModulePass):
 def _is_repeatable(op: Operation, costs: MachineCosts, shapes: ShapeAnalysis) -> bool:
     if _widens_an_argument(op):
         return not any(_wants_stored(reader, costs, shapes) for reader in users_of_value(result_of(op)))
+    if _makes_keys(op, shapes):
+        return True
     if type(op) in (tensor.ExtractSliceOp, tensor.PadOp):
         return not is_view(op)
     if kind(op) is Kind.GATHER and border_read(op, shapes) is not None:
@@ -85,6 +90,19 @@ def _widens_an_argument(op: Operation) -> bool:
     if kind(op) is not Kind.ELEMENTWISE or not converts(op, WIDENINGS):
         return False
     return isinstance(base_of(op.operands[0]), BlockArgument)
+
+
+def _makes_keys(op: Operation, shapes: ShapeAnalysis) -> bool:
+    """Whether several sorts read what `op` computes, and nothing else does: each evaluates its keys as it walks by."""
+    if kind(op) is not Kind.ELEMENTWISE or len(op.results) != 1:
+        return False
+    readers = [reader for reader in users_of_value(result_of(op)) if type(reader) is not tensor.DimOp]
+    return len(readers) > 1 and all(is_generic(reader) and _ranks(reader, shapes) for reader in readers)
+
+
+def _ranks(reader: linalg.ops.GenericOp, shapes: ShapeAnalysis) -> bool:
+    view = StructuredOp(reader)
+    return bool(view.reduction) and isinstance(idiom_of(view, view.loops(shapes)), Rank)
 
 
 def _is_read_by_window(op: Operation) -> bool:

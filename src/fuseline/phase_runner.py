@@ -110,7 +110,8 @@ def _chosen(name: str, options: CompileOptions, target: TargetDescription) -> di
     if name == "clone-reads":
         return {"level": options.fusion}
     if name == "fuse-row-bands":
-        return {"plan": str(options.plan or ""), "code_limits": options.code_limits}
+        level = options.fusion if options.fusion == "aggressive" else "default"
+        return {"plan": str(options.plan or ""), "level": level, "code_limits": options.code_limits}
     if name in OF_A_LEVEL:
         return {"level": options.dedup}
     return {}

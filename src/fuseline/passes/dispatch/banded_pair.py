@@ -4,7 +4,7 @@ window."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from xdsl.dialects import linalg, tensor
@@ -12,10 +12,21 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.convolution_dims import convolution_dims
+from fuseline.analysis.cost import num_bytes
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import DENSE, Kind, StructuredOp, is_generic, is_reduction, kind
+from fuseline.analysis.structured import (
+    CHANNEL_WINDOWS,
+    DENSE,
+    PRODUCTS,
+    Kind,
+    StructuredOp,
+    is_generic,
+    is_reduction,
+    kind,
+)
 from fuseline.dispatch.fused_loops import Role, members_of
 from fuseline.ir.build import shape_of
+from fuseline.ir.costs import assumed_size
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import ops_of, users_of_value
 from fuseline.ir.flow import DispatchRegionOp
@@ -26,11 +37,27 @@ from fuseline.targets.target import Refusal
 
 @dataclass(frozen=True)
 class BandedPair:
-    """Two regions: `maker` makes `image`, which only `reader` reads, as `read` says; `axis` of it are the rows."""
+    """Two regions: `maker` makes `image`, which only `reader` reads, as `read` says; `axis` of it are the rows.
+
+    A window channel by channel (`by_channel`) may have a `follower`: a region that alone reads the result of `reader`,
+    row by row.
+    """
 
     maker: RegionRows
     reader: RegionRows
     read: RowRead
+    by_channel: bool = False
+    follower: RegionRows | None = None
+
+    @property
+    def parts(self) -> tuple[RegionRows, ...]:
+        """The regions, in order."""
+        return (self.maker, self.reader, *([self.follower] if self.follower is not None else []))
+
+    @property
+    def last(self) -> RegionRows:
+        """The region whose results are those of all."""
+        return self.parts[-1]
 
     @property
     def image(self) -> SSAValue:
@@ -40,13 +67,23 @@ class BandedPair:
     @property
     def rows(self) -> int:
         """Rows of the reader's results."""
-        value = self.reader.results[0]
-        return shape_of(value)[self.reader.axes[value]]
+        value = self.last.results[0]
+        return shape_of(value)[self.last.axes[value]]
 
     @property
     def image_rows(self) -> int:
         """Rows of the image."""
         return shape_of(self.image)[self.read.axis]
+
+    def handed_on(self, shapes: ShapeAnalysis) -> int:
+        """Bytes of what the follower reads of the reader; 0 where there is no follower."""
+        return assumed_size(num_bytes(self.reader.results[0], shapes)) if self.follower is not None else 0
+
+    def kept_beside(self, shapes: ShapeAnalysis) -> int:
+        """Bytes of the largest value behind the image that products read, of all rows."""
+        computed = {value for rows in self.parts[1:] for value in (*rows.axes, *rows.region.results)}
+        read = {v for rows in self.parts[1:] for op in rows.loops if is_reduction(op) for v in StructuredOp(op).inputs}
+        return max((assumed_size(num_bytes(value, shapes)) for value in read & computed), default=0)
 
     def bands(self, count: int) -> tuple[Bands, Bands]:
         """The bands of the image, and of the reader's results, where there are `count`."""
@@ -80,25 +117,61 @@ def banded_pair(region: DispatchRegionOp, shapes: ShapeAnalysis) -> BandedPair |
     above, below = rows_of_region(region, grid[0], shapes), rows_of_region(reader, grid[1], shapes)
     if isinstance(above, Refusal) or isinstance(below, Refusal):
         return above if isinstance(above, Refusal) else cast(Refusal, below)
-    return _paired(above, below, image, axis)
+    pair = _paired(above, below, image, axis, by_channel=kind(window) in CHANNEL_WINDOWS)
+    return replace(pair, follower=_follower(pair, shapes)) if isinstance(pair, BandedPair) and pair.by_channel else pair
 
 
-def _paired(maker: RegionRows, reader: RegionRows, image: SSAValue, axis: int) -> BandedPair | Refusal:
-    """The pair, where each has one root and all results are cut along the rows."""
-    roots = [_only_root(maker), _only_root(reader)]
-    if None in roots:
+def _paired(
+    maker: RegionRows, reader: RegionRows, image: SSAValue, axis: int, *, by_channel: bool
+) -> BandedPair | Refusal:
+    """The pair, where each has one root (only products and windows, where the window is channel by channel) and all
+    results are cut along the rows."""
+    roots = [_has_products(rows) if by_channel else _has_one_root(rows) for rows in (maker, reader)]
+    if not all(roots):
         return Refusal("roots", "several ops of one dispatch reduce, or none is a product")
     reads = reader.reading(image)
     if len(reads) != 1 or reads[0][1].axis != axis or maker.axes.get(maker.results[0]) != axis:
         return Refusal("reads", "its rows are not read along one loop")
     if not all(value in reader.axes for value in reader.results):
         return Refusal("results", "what the reader returns is not computed row by row")
-    return BandedPair(maker, reader, reads[0][1])
+    return BandedPair(maker, reader, reads[0][1], by_channel)
 
 
-def _only_root(rows: RegionRows) -> Operation | None:
+def _follower(pair: BandedPair, shapes: ShapeAnalysis) -> RegionRows | None:
+    """The region that alone reads what the reader returns, in step with its rows."""
+    if len(pair.reader.results) != 1:
+        return None
+    (made,) = pair.reader.region.results
+    region = _only_reader(made)
+    loop = _loop_in_step(region, made, pair.reader.axes[pair.reader.results[0]]) if region is not None else None
+    grid = _grid_loop(region, *loop, shapes) if region is not None and loop is not None else None
+    found = rows_of_region(region, grid, shapes) if region is not None and grid is not None else None
+    if not isinstance(found, RegionRows) or not _has_products(found):
+        return None
+    reads = [read for _, read in found.reading(made)]
+    in_step = all(read.in_step and read.axis == pair.reader.axes[pair.reader.results[0]] for read in reads)
+    return found if reads and in_step and all(value in found.axes for value in found.results) else None
+
+
+def _loop_in_step(region: DispatchRegionOp, value: SSAValue, axis: int) -> tuple[Operation, int] | None:
+    """The only op of `region` that reads `value`, and its loop along `axis` of it."""
+    (user,) = users_of_value(value)
+    if not is_generic(user) or user.parent is not region.body.block or value not in user.inputs:
+        return None
+    view = StructuredOp(user)
+    expr = view.input_maps[view.inputs.index(value)].results[axis]
+    return (user, expr.position) if isinstance(expr, AffineDimExpr) else None
+
+
+def _has_one_root(rows: RegionRows) -> bool:
     reducing = [op for op in rows.loops if is_reduction(op)]
-    return reducing[0] if len(reducing) == 1 and kind(reducing[0]) in DENSE else None
+    return len(reducing) == 1 and kind(reducing[0]) in DENSE
+
+
+def _has_products(rows: RegionRows) -> bool:
+    """Whether something multiplies and sums, and nothing else reduces."""
+    reducing = [op for op in rows.loops if is_reduction(op)]
+    return bool(reducing) and all(kind(op) in PRODUCTS for op in reducing)
 
 
 def _only_reader(image: SSAValue) -> DispatchRegionOp | None:
@@ -113,7 +186,8 @@ def _window(reader: DispatchRegionOp, image: SSAValue) -> linalg.ops.GenericOp |
     if isinstance(user, tensor.PadOp):
         further = users_of_value(user.result)
         user = further[0] if len(further) == 1 else user
-    return user if is_generic(user) and user.parent is reader.body.block and kind(user) is Kind.CONVOLUTION else None
+    known = is_generic(user) and user.parent is reader.body.block and kind(user) in (Kind.CONVOLUTION, Kind.DEPTHWISE)
+    return cast(linalg.ops.GenericOp, user) if known else None
 
 
 def _rows_of(window: linalg.ops.GenericOp, image: SSAValue) -> tuple[int, int] | None:

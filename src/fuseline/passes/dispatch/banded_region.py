@@ -36,23 +36,28 @@ def banded_region(pair: BandedPair, count: int, shapes: ShapeAnalysis) -> Dispat
     for op in pair.maker.loops:
         writer.member(op).attributes.pop(ROOT_ATTRIBUTE, None)  # the dispatch is built around the reader's
     writer.computed(pair.reader, for_results)
-    whole = [writer.whole(value, pair.reader.axes[value]) for value in pair.reader.results]
+    if pair.follower is not None:
+        for op in pair.reader.loops:
+            writer.member(op).attributes.pop(ROOT_ATTRIBUTE, None)
+        writer.written[pair.reader.region.results[0]] = writer.written[pair.reader.results[0]]
+        writer.computed(pair.follower, for_results)
+    whole = [writer.whole(value, pair.last.axes[value]) for value in pair.last.results]
     end = ReturnOp(whole)
     append(end, new)
     region = DispatchRegionOp([value.type for value in whole], [], Region(new))
-    carry((pair.maker.region, pair.reader.region), (region, end))
+    carry(tuple(rows.region for rows in pair.parts), (region, end))
     _describe(region, pair, count, writer.members, shapes)
     return region
 
 
 def put(region: DispatchRegionOp, pair: BandedPair) -> None:
-    """Put `region` in place of the two of `pair`."""
-    maker, reader = pair.maker.region, pair.reader.region
-    insert_before(region, reader)
-    for before, after in zip(reader.results, region.results, strict=True):
+    """Put `region` in place of those of `pair`."""
+    last = pair.last.region
+    insert_before(region, last)
+    for before, after in zip(last.results, region.results, strict=True):
         replace_uses(before, after)
-    erase(reader)
-    erase(maker)
+    for rows in reversed(pair.parts):
+        erase(rows.region)
 
 
 def _hand_over(pair: BandedPair, count: int, writer: BandWriter) -> None:
@@ -69,7 +74,7 @@ def _describe(
     region: DispatchRegionOp, pair: BandedPair, count: int, members: list[WrittenMember], shapes: ShapeAnalysis
 ) -> None:
     """Say what the members are called, and that those which are computed share the loop over bands."""
-    names = _names(pair.maker) | _names(pair.reader)
+    names = {op: name for rows in pair.parts for op, name in _names(rows).items()}
     ids = [f"{names[one.of]}{one.suffix}" for one in members]
     loops = [
         MemberLoops((), Role.INLINED)

@@ -5,15 +5,20 @@ that, band by band of rows (`banded_region.py`): the image between them is store
     b = conv3x3(a)   360 x 248 x 3           =>                                b' = conv3x3(a')
 
 Rows between bands are computed twice (`band_height.py` weighs that). So it is done where most memory is in use
-(`live_results.py`) and as long as a run needs less for it. What a plan, a rule or its absence keeps apart stays so: the
-last word of the rules on the edge must have been that both sides have a root.
+(`live_results.py`) and as long as a run needs less for it. A depthwise window has bands with what makes its image, and
+with the product behind it, where that takes less time (`choose_cached_bands`):
+
+    expand(y, x, c) ──> depthwise(y', x', c) ──> project(y', x', k)
+
+What a plan, a rule or its absence keeps apart stays so: the last word of the rules on each edge must have been one that
+bands answer (`ANSWERED`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +36,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.provenance import node_names
 from fuseline.ir.rounds import rounds
-from fuseline.passes.dispatch.band_height import BandChoice, choose_bands
+from fuseline.passes.dispatch.band_height import BandChoice, choose_bands, choose_cached_bands
 from fuseline.passes.dispatch.banded_legality import bands_refusal
 from fuseline.passes.dispatch.banded_pair import BandedPair, banded_pairs
 from fuseline.passes.dispatch.banded_region import banded_region, put
@@ -40,15 +45,27 @@ from fuseline.passes.fusion.plan import id_of, read_plan
 from fuseline.report.records import Decision
 from fuseline.targets.target import Refusal
 
+AGGRESSIVELY_SLOWER = 0.15
+"""The share of their time that dispatches around a depthwise window may be predicted to take longer as one at the level
+`aggressive`, as rules may make them."""
+
+ANSWERED = frozenset({"two-roots"})
+"""Why the rules may have kept two convolutions apart that share bands."""
+
+ANSWERED_BY_CHANNEL = ANSWERED | {"scratch", "unprofitable"}
+"""The same of a window channel by channel: its image fits no scratch, or it would slide over the grid."""
+
 
 @dataclass(frozen=True)
 class FuseRowBandsPass(ModulePass):
-    """`enabled`: whether it is done at all. `plan`: the file of a fusion plan; what that forbids to meet stays apart.
-    `code_limits`: by member, of dispatches that came out too long; these stay as they are."""
+    """`enabled`: whether it is done at all. `level`: `default` or `aggressive`, for how much longer it may take around
+    a depthwise window. `plan`: the file of a fusion plan; what that forbids to meet stays apart. `code_limits`: by
+    member, of dispatches that came out too long; these stay as they are."""
 
     name = "fuse-row-bands"
     enabled: bool = True
     plan: str = ""
+    level: str = "default"
     code_limits: Mapping[str, int] = field(default_factory=dict[str, int], metadata={"option": False})
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -62,9 +79,17 @@ class FuseRowBandsPass(ModulePass):
 
     def _visit(self, ctx: CompilerContext, block: Block, forbidden: Sequence[set[str]]) -> None:
         shapes = ShapeAnalysis(ctx.symbols)
-        pairs = [pair for pair in banded_pairs(block, shapes) if _edges(ctx, pair) and not _is_in(pair, forbidden)]
+        pairs = [_without_follower(ctx, pair, forbidden) for pair in banded_pairs(block, shapes)]
+        pairs = [pair for pair in pairs if _edges(ctx, pair) and not _is_in(pair, forbidden)]
         pairs = [pair for pair in pairs if self.code_limits.keys().isdisjoint(chain(*_members(pair)))]
-        chosen = _at_peaks(ctx, LiveResults(block, shapes), pairs, shapes) if pairs else []
+        chosen = _faster(
+            ctx,
+            [pair for pair in pairs if pair.by_channel],
+            AGGRESSIVELY_SLOWER if self.level == "aggressive" else 0.0,
+            shapes,
+        )
+        others = [pair for pair in pairs if not pair.by_channel and _is_apart(pair, chosen)]
+        chosen += _at_peaks(ctx, LiveResults(block, shapes), others, shapes) if others else []
         chosen_for = {one.pair.image: one for one in chosen}
         for pair in reversed(pairs):  # the last first: a pair knows what it reads, and that may be another one's result
             if pair.image in chosen_for:
@@ -78,25 +103,49 @@ class Banded(NamedTuple):
     choice: BandChoice
 
 
-def _members(pair: BandedPair) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The ids of the members of both sides."""
-    return member_ids(pair.maker.region), member_ids(pair.reader.region)
+def _members(pair: BandedPair) -> tuple[tuple[str, ...], ...]:
+    """The ids of the members of each region."""
+    return tuple(member_ids(rows.region) for rows in pair.parts)
 
 
 def _edges(ctx: CompilerContext, pair: BandedPair) -> list[Decision]:
-    """The decisions on the edges between the two, if nothing but their roots kept them apart."""
-    makers, readers = _members(pair)
-    found = [one for one in ctx.records.decisions if one.producer in makers and one.consumer in readers]
-    return found if all(one.code == "two-roots" for one in found) else []
+    """The decisions on the edges between the regions, if nothing but what bands answer kept each apart."""
+    members, answered = _members(pair), ANSWERED_BY_CHANNEL if pair.by_channel else ANSWERED
+    edges = [
+        [one for one in ctx.records.decisions if one.producer in makers and one.consumer in readers]
+        for makers, readers in pairwise(members)
+    ]
+    return list(chain(*edges)) if all(edges) and all(one.code in answered for one in chain(*edges)) else []
 
 
 def _is_in(pair: BandedPair, forbidden: Sequence[set[str]]) -> bool:
-    """Whether one of the sets of ids has ops of both sides."""
+    """Whether one of the sets of ids has ops of two of the regions."""
     sides = [{id_of(name) for name in side} for side in _members(pair)]
-    return any(all(ids & side for side in sides) for ids in forbidden)
+    return any(sum(bool(ids & side) for side in sides) > 1 for ids in forbidden)
+
+
+def _without_follower(ctx: CompilerContext, pair: BandedPair, forbidden: Sequence[set[str]]) -> BandedPair:
+    """`pair`, without a follower that must stay apart."""
+    if pair.follower is None or (_edges(ctx, pair) and not _is_in(pair, forbidden)):
+        return pair
+    return replace(pair, follower=None)
 
 
 # which ----------------------------------------------------------------------------------------------------------------
+
+
+def _faster(
+    ctx: CompilerContext, pairs: Sequence[BandedPair], most_slower: float, shapes: ShapeAnalysis
+) -> list[Banded]:
+    """The windows channel by channel that take less time so than apart, or no more than `most_slower` of it longer."""
+    chosen = list[Banded]()
+    for pair in pairs:
+        choice = choose_cached_bands(pair, shapes, ctx.target)
+        if isinstance(choice, Refusal) or choice.loss_ns > most_slower * choice.whole_ns or not _is_apart(pair, chosen):
+            continue
+        if bands_refusal(ctx, pair, choice.count, shapes) is None:
+            chosen.append(Banded(pair, choice))
+    return chosen
 
 
 def _at_peaks(
@@ -130,9 +179,9 @@ def _scratch(ctx: CompilerContext, chosen: Sequence[Banded]) -> int:
 
 
 def _is_apart(pair: BandedPair, chosen: Sequence[Banded]) -> bool:
-    """Whether neither of the two is in a pair that was chosen."""
-    taken = {rows.region for one in chosen for rows in (one.pair.maker, one.pair.reader)}
-    return pair.maker.region not in taken and pair.reader.region not in taken
+    """Whether none of its regions is in a pair that was chosen."""
+    taken = {rows.region for one in chosen for rows in one.pair.parts}
+    return taken.isdisjoint(rows.region for rows in pair.parts)
 
 
 def _able(

@@ -1,0 +1,163 @@
+"""Inverted bottlenecks over bands of rows: random ones against onnxruntime and the interpreter; what stays apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+
+import fuseline
+from fuseline.compiled_model import CompiledModel
+from fuseline.targets.cpu.isa.detection import cpu_flags, machine
+from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
+from tests.proved import ProvedProgram
+
+SMALL_IMAGES = "image_bytes_limit = 1000\n"
+"""No block of channels of an image is small enough."""
+
+CHEAP = f"{SMALL_IMAGES}[costs]\nmemory_bytes_per_ns = 0.001\nstored_bytes_per_ns = 0.001\n"
+OFF = {"fuse-row-bands": {"enabled": False}}
+
+
+def _chain(
+    rows: int,
+    columns: int,
+    channels: tuple[int, int, int],
+    window: int = 3,
+    expand: int = 1,
+    end: str = "",
+    **given: Any,
+) -> onnx.ModelProto:
+    """Convolution, Clip, depthwise convolution, Clip, product; without the product where it has no channels."""
+    inputs, inner, outputs = channels
+    shapes = {
+        "p": (inner, inputs, expand, expand),
+        "q": (inner, 1, window, window),
+        "r": (max(outputs, 1), inner, 1, 1),
+    }
+    weights = {f"{n}w": RNG.normal(size=s) / np.sqrt(np.prod(s[1:])) for n, s in shapes.items()}
+    weights |= {f"{n}b": RNG.normal(size=s[0]) for n, s in shapes.items()} | {"lo": np.zeros(()), "hi": np.ones(())}
+    said = {"pads": [window // 2] * 4, "group": inner} | given
+    lines = [
+        f"a = Conv<pads = {[expand // 2] * 4}>(x, pw, pb)  b = Clip(a, lo, hi)",
+        f"c = Conv<{', '.join(f'{key} = {value}' for key, value in said.items())}>(b, qw, qb)  d = Clip(c, lo, hi)",
+        end or ("y = Conv(d, rw, rb)" if outputs else "y = Identity(d)"),
+    ]
+    text = f"(float[1, {inputs}, {rows}, {columns}] x) => (y) {{ {' '.join(lines)} }}"
+    return onnx_model(text, {name: array.astype(np.float32) for name, array in weights.items()}, opset=17)
+
+
+def _target(tmp_path: Path, text: str = CHEAP, isa: str = "") -> str:
+    (tmp_path / "machine.toml").write_text((f'isa = "{isa}"\n' if isa else "") + text)
+    return f"cpu:{tmp_path}/machine.toml"
+
+
+def _bands(model: CompiledModel) -> list[str]:
+    return [note for note in model.record.notes if "bands of" in note]
+
+
+def _feeds(model: onnx.ModelProto) -> dict[str, NDArray[np.float32]]:
+    dims = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    return {"x": RNG.normal(size=dims).astype(np.float32)}
+
+
+def _require_one(model: onnx.ModelProto, target: str, threads: int, dispatches: int = 1, **given: Any) -> None:
+    """It is so many dispatches, and what they give is what the interpreter and onnxruntime give."""
+    banded = fuseline.compile(model, target=target, threads=threads, **given)
+    assert _bands(banded) and banded.stats["dispatches"] == dispatches
+    assert not _bands(fuseline.compile(model, target=target, threads=threads, pass_options=OFF, **given))
+    feeds = _feeds(model)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for expected in (session.run(None, feeds)[0], fuseline.compile(model, target="interpreter").run(feeds)["y"]):
+        wanted = np.asarray(expected)
+        tolerance = 1e-4 * max(1.0, float(np.abs(wanted).max()))
+        np.testing.assert_allclose(banded.run(feeds)["y"], wanted, rtol=0, atol=tolerance)
+
+
+def _drawn() -> tuple[int, int, int]:
+    return int(RNG.integers(3, 20)), int(RNG.integers(17, 70)), int(RNG.integers(3, 30))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("given", [
+    {}, {"strides": [2, 2]}, {"pads": [0, 0, 0, 0]}, {"window": 5}, {"window": 5, "strides": [2, 2]},
+    {"dilations": [2, 2], "pads": [2, 2, 2, 2]}, {"pads": [2, 1, 0, 1]}, {"expand": 3},
+    {"window": 2, "pads": [1, 0, 0, 1]},
+])  # fmt: skip
+def test_windows(threads: int, given: dict[str, Any], tmp_path: Path):
+    rows = int(RNG.choice([36, 48, 60])) + (2 if given.get("pads") == [0, 0, 0, 0] else 0)
+    _require_one(_chain(rows, int(RNG.integers(17, 40)), _drawn(), **given), _target(tmp_path), threads)
+
+
+@pytest.mark.parametrize("isa", ["avx2", "avx512"])
+@pytest.mark.parametrize("fusion", ["default", "aggressive"])
+def test_instruction_sets_and_levels(isa: str, fusion: str, tmp_path: Path):
+    if not set(machine(isa).needs) <= cpu_flags():
+        pytest.skip("not on this machine")
+    _require_one(_chain(48, 31, _drawn()), _target(tmp_path, isa=isa), 2, fusion=fusion)
+
+
+def test_a_window_alone(tmp_path: Path):
+    inputs, inner, _ = _drawn()
+    _require_one(_chain(48, 23, (inputs, inner, 0)), _target(tmp_path), 2)
+
+
+def test_a_residual_behind_the_product(tmp_path: Path):
+    end = "e = Conv(d, rw, rb)  y = Add(e, x)"
+    _require_one(_chain(48, 23, (8, 40, 8), end=end), _target(tmp_path), 2)
+
+
+def test_what_else_reads_the_window(tmp_path: Path):
+    """Its result is stored, and the product stays apart."""
+    end = "e = Conv(d, rw, rb)  f = ReduceMax<axes = [1, 2, 3], keepdims = 1>(d)  y = Mul(e, f)"
+    model = _chain(48, 23, (8, 40, 12), end=end)
+    found = fuseline.compile(model, target=_target(tmp_path), threads=2)
+    feeds = _feeds(model)
+    assert _bands(found)
+    expected = fuseline.compile(model, target="interpreter").run(feeds)["y"]
+    np.testing.assert_allclose(found.run(feeds)["y"], expected, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("given", [{}, {"strides": [2, 2]}])
+def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any]):
+    model = _chain(240, 180, (6, 40, 9), **given)
+    assert _bands(fuseline.compile(model, target="cpu", threads=1))
+    feeds = _feeds(model)
+    (found,) = ProvedProgram(model).run(feeds)
+    expected = fuseline.compile(model, target="interpreter").run(feeds)["y"]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+
+
+# what stays apart -----------------------------------------------------------------------------------------------------
+
+
+def test_rows_that_would_be_computed_too_often(tmp_path: Path):
+    """37 rows have no bands but of one row, which compute three times as many."""
+    assert not _bands(fuseline.compile(_chain(37, 60, (32, 64, 8)), target=_target(tmp_path, SMALL_IMAGES), threads=1))
+
+
+def test_bands_that_fit_no_cache(tmp_path: Path):
+    target = _target(tmp_path, CHEAP + "cached_bytes = 4000\n")
+    assert not _bands(fuseline.compile(_chain(48, 60, (8, 64, 8)), target=target, threads=1))
+
+
+@pytest.mark.parametrize("given", [{"fusion": "none"}, {"without_rules": ["channel-window"]}, {"pass_options": OFF}])
+def test_what_was_asked_to_stay_apart(given: dict[str, Any], tmp_path: Path):
+    assert not _bands(fuseline.compile(_chain(48, 40, (8, 40, 9)), target=_target(tmp_path), **given))
+
+
+def test_a_plan_keeps_a_product_apart(tmp_path: Path):
+    """The window and what makes its image still share bands."""
+    model, target, plan = _chain(48, 40, (8, 40, 9)), _target(tmp_path), tmp_path / "plan.toml"
+    free = fuseline.compile(model, target=target)
+    edges = [one for one in free.record.decisions if one.rule == "fuse-row-bands"]
+    last = next(one for one in edges if one.consumer.startswith("contraction"))
+    plan.write_text(f'version = 1\nforbid = [["{last.producer}", "{last.consumer}"]]\n')
+    found = fuseline.compile(model, target=target, plan=plan)
+    assert (free.stats["dispatches"], found.stats["dispatches"]) == (1, 2) and _bands(found)

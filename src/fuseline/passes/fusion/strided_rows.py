@@ -15,8 +15,10 @@ lines of memory from each other.
     moments over rows and channels of a group     r ──>  . . | . . | . .       one workgroup traverses the runs of its
                                                   r'──>  . . | . . | . .       group, one below the other
 
-Lanes that such a run leaves empty cost the arithmetic of as many elements (`short_runs_ns`; measured, 85 kB in runs of
-24 and 32 bytes: .93 and .89 of the time of separate dispatches; 5 MB in runs of 40 bytes 1.05).
+Where such a run ends long before a vector does, one workgroup traverses the rows of several groups, lanes along all
+their columns (`analysis/column_blocks.py`; measured, one thread, whatever the size: 1.6 MB in runs of 7 .61, 5 MB in
+runs of 10 .65, 21 MB .5 of the time of separate dispatches). Lanes that it leaves empty otherwise cost the arithmetic
+of as many elements (`short_runs_ns`).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from fuseline.analysis.column_blocks import is_group, most_blocks
 from fuseline.ir.costs import LINE_BYTES, MachineCosts, assumed_size
 from fuseline.ir.dim import product
 from fuseline.ir.target_description import TargetDescription
@@ -65,11 +68,19 @@ def short_runs_ns(group: Group, demoted: frozenset[int], costs: MachineCosts) ->
     """What it takes longer, nanoseconds of one thread, that members traverse runs which end before a vector does."""
     longer = 0.0
     for node, _, moving, serial in _walks(group, demoted):
-        run = _run([assumed_size(node.loops[loop]) for loop in moving], serial)
-        wasted = -(-run // costs.lanes) * costs.lanes / run - 1 if serial[-1] else 0.0
+        extents = [assumed_size(node.loops[loop]) for loop in moving]
         elements = assumed_size(product(node.loops))
-        longer += wasted * elements * max(1, node.operations) * costs.operation_ns
+        longer += _empty_lanes(extents, serial, costs.lanes) * elements * max(1, node.operations) * costs.operation_ns
     return longer
+
+
+def _empty_lanes(extents: Sequence[int], serial: Sequence[bool], lanes: int) -> float:
+    """Lanes that runs leave empty beside those that they fill; of groups those that all their columns together do: rows
+    by themselves end before a vector, too."""
+    if _in_groups(extents, serial, lanes):
+        return max(0.0, lanes / max(1, prod(extents[-2:])) - 1)
+    run = _run(extents, serial)
+    return -(-run // lanes) * lanes / run - 1 if serial[-1] else 0.0
 
 
 def _walks(group: Group, demoted: frozenset[int]) -> Iterator[tuple[Node, int, list[int], list[bool]]]:
@@ -99,19 +110,33 @@ def _refusal(
     elements = prod(extents)
     size = assumed_size(graph.num_bytes(node.op.results[number])) // max(elements, 1)
     block, row = prod(extents[serial.index(True) :]) * size, _row(extents, serial) * size
-    # rows no longer than a cache line are traversed along memory whatever the order
-    if row > LINE_BYTES and block > target.costs.cached_bytes:
+    grouped = _in_groups(extents, serial, target.costs.lanes)
+    # rows no longer than a cache line are traversed along memory whatever the order, and so are those of groups
+    if not grouped and row > LINE_BYTES and block > target.costs.cached_bytes:
         numbers = {"block_bytes": float(block), "cached_bytes": float(target.costs.cached_bytes)}
         return WhyNot("strided-inner", f"{node.name} would walk {block:,} bytes across rows, again", node.name, numbers)
-    columns = 1 if serial[-1] else max(1, extents[-1] // COLUMNS)
-    workgroups = columns * prod(
-        extent for extent, is_serial in zip(extents[:-1], serial, strict=False) if not is_serial
-    )
+    workgroups = _workgroups(extents, serial, target.costs.lanes)
     if workgroups < target.threads and elements > target.costs.serial_elements:
         numbers = {"workgroups": float(workgroups), "threads": float(target.threads)}
         what = f"{workgroups} blocks of columns for {target.threads} threads"
         return WhyNot("parallelism", what, node.name, numbers)
     return None
+
+
+def _in_groups(extents: Sequence[int], serial: Sequence[bool], lanes: int) -> bool:
+    """Whether the last loop is along the columns of a group, the one before along groups."""
+    return list(serial[-2:]) == [False, True] and True in serial[:-2] and is_group(extents[-1], lanes)
+
+
+def _workgroups(extents: Sequence[int], serial: Sequence[bool], lanes: int) -> int:
+    """How many workgroups rows can be shared out among: by the loops that are not serial, the last in blocks of
+    columns."""
+    blocks, before = 1, len(extents)
+    if _in_groups(extents, serial, lanes):
+        blocks, before = most_blocks(prod(extents[-2:]), extents[-1], lanes), len(extents) - 2
+    elif not serial[-1]:
+        blocks, before = max(1, extents[-1] // COLUMNS), len(extents) - 1
+    return blocks * prod(extent for extent, inside in zip(extents[:before], serial, strict=False) if not inside)
 
 
 def _row(extents: Sequence[int], serial: Sequence[bool]) -> int:

@@ -102,11 +102,24 @@ def test_few_elements_need_one_thread():
 
 
 def test_runs_beside_those_of_other_workgroups_are_walked_while_they_stay_in_the_cache():
-    rows = CACHED // 4 // (32 * 10)
-    assert _asked(_exp(rows, 32, 10), {0, 2}) is None
-    graph, group = _exp(rows + 1, 32, 10)
+    rows = CACHED // 4 // (32 * 8)
+    assert _asked(_exp(rows, 32, 8), {0, 2}) is None
+    graph, group = _exp(rows + 1, 32, 8)
     refusal = _asked((graph, group), {0, 2})
     assert refusal is not None and (refusal.code, refusal.at) == ("strided-inner", group.root.name)
+
+
+@pytest.mark.parametrize("run", [2, 3, 5, 6, 9, 10, 12])
+def test_rows_of_groups_whose_runs_leave_lanes_empty_are_walked_along_memory(run: int):
+    assert _asked(_exp(CACHED, 32, run), {0, 2}) is None
+
+
+def test_groups_are_shared_out_whole():
+    """48 columns, the least that are whole groups of 12 and whole vectors, for each thread."""
+    assert _asked(_exp(SERIAL, 5, 12), {0, 2}) is None
+    refusal = _asked(_exp(SERIAL, 4, 12), {0, 2})
+    assert refusal is not None and refusal.code == "parallelism"
+    assert _asked(_exp(2, SERIAL, 4, 12), {1, 3}) is None
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 4), (7, 0, 4), (7, 5, 0)])
@@ -116,12 +129,12 @@ def test_empty_rows_may_be_walked_in_any_way(shape: tuple[int, ...]):
 
 
 def test_runs_of_one_workgroup_are_too_few_for_all_threads():
-    graph, group = _exp(SERIAL, 3, 2)
+    graph, group = _exp(SERIAL // 8, 3, 8)
     assert _asked((graph, group), {0, 2}) is None
     assert _asked((graph, group), {0, 2}, replace(TARGET, threads=4)).code == "parallelism"  # pyright: ignore[reportOptionalMemberAccess]
 
 
-@pytest.mark.parametrize(("run", "wasted"), [(2, 3.0), (4, 1.0), (10, 0.6), (16, 0.0), (20, 0.2), (48, 0.0)])
+@pytest.mark.parametrize(("run", "wasted"), [(7, 1 / 7), (13, 3 / 13), (14, 1 / 7), (16, 0.0), (20, 0.2), (48, 0.0)])
 def test_lanes_that_a_run_leaves_empty_cost_arithmetic(run: int, wasted: float):
     _, group = _exp(7, 5, run)
     costs = TARGET.costs
@@ -129,6 +142,13 @@ def test_lanes_that_a_run_leaves_empty_cost_arithmetic(run: int, wasted: float):
     longer = short_runs_ns(group, frozenset({0, 2}), costs)
     assert longer == pytest.approx(wasted * 35 * run * group.root.operations * costs.operation_ns)
     assert short_runs_ns(group, frozenset({0}), costs) == short_runs_ns(group, frozenset({2}), costs) == 0.0
+
+
+@pytest.mark.parametrize(("groups", "run", "wasted"), [(4, 2, 0.0), (2, 2, 1.0), (3, 5, 0.0), (2, 3, 1 / 3)])
+def test_lanes_run_on_from_one_group_to_the_next(groups: int, run: int, wasted: float):
+    _, group = _exp(7, groups, run)
+    longer = short_runs_ns(group, frozenset({0, 2}), TARGET.costs)
+    assert longer == pytest.approx(wasted * 7 * groups * run * group.root.operations * TARGET.costs.operation_ns)
 
 
 def test_loops_inside_already_are_serial_too():

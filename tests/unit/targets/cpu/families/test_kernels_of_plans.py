@@ -31,7 +31,7 @@ from fuseline.targets.cpu.families.contraction.results import result_paths
 from fuseline.targets.cpu.families.contraction.rows import ROW_SLACK, RowReader
 from fuseline.targets.cpu.families.contraction.tile import RowTile, TileRows, place
 from fuseline.targets.cpu.families.family import Plan, Policy
-from fuseline.targets.cpu.families.nests.reducing import for_each_point, reduce_points
+from fuseline.targets.cpu.families.nests.reducing import for_each_point, reduce_together
 from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.families.root.results import RootResults
 from fuseline.targets.cpu.families.window.copied_kernel import CopiedWindowKernel
@@ -327,7 +327,7 @@ def test_several_points_are_reduced_in_one_walk(taps: int) -> None:
 
     def pull(e: BodyEmitter, v: Any, index: Sequence[Any], lanes: int, active: Any) -> Any:
         points = [[Index(0), Index(0)], [index[0], Index(0)]]
-        (_,), (found,) = reduce_points(e, op, points, lanes, active)
+        (_,), (found,) = reduce_together(e, [(op, point) for point in points], lanes, active)
         return found
 
     for lanes in (1, 4):

@@ -17,8 +17,9 @@ from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.nests.groups import Group
 from fuseline.targets.cpu.families.nests.interleaved_stores import InterleavedStores
 from fuseline.targets.cpu.families.nests.recompute_cost import body_cost
-from fuseline.targets.cpu.families.nests.reducing import LaneReduction, for_each_point, reduce_points
+from fuseline.targets.cpu.families.nests.reducing import LaneReduction, for_each_point, reduce_together
 from fuseline.targets.cpu.families.nests.register_transpose import RegisterTranspose
+from fuseline.targets.cpu.families.nests.side_by_side import traversals
 from fuseline.targets.cpu.families.nests.stages import Stage, element_types
 from fuseline.targets.cpu.families.nests.tiling import TileRow
 from fuseline.targets.cpu.families.nests.workgroup import Coordinates, Workgroup
@@ -42,6 +43,8 @@ class GroupEmitter:
         self.lane_loop = LaneLoop(self.kernel, lanes, unroll=self._unroll(), masked=masked)
         across = self.lane_loop if group.lane_axis is not None else LaneLoop(self.kernel, 1)
         self.together = {stage: self._lane_reduction(stage, across) for stage in group.together}
+        alone = {*group.together, *(group.stages if group.lane_reduction is not None else ())}
+        self.traversals = traversals(group.stages, alone, self.e.view.shapes)
 
     def _unroll(self) -> int:
         reducing = [stage for stage in self.group.stages if stage.op is not None]
@@ -58,7 +61,8 @@ class GroupEmitter:
     def emit(self) -> None:
         """All loops of the group, then what it hands to later groups."""
         carried = [value for reduction in self.together.values() for value in reduction.initial()]
-        outer = [axis for axis in self.group.inner if axis != self.group.lane_axis]
+        along = self.workgroup.traversed_with(self.group.lane_axis)
+        outer = [axis for axis in self.group.inner if axis not in along]
         state = self._nest(outer, dict(self.workgroup.grid), carried)
         self._finish(list(state))
         for stage in self.group.stages:
@@ -123,7 +127,7 @@ class GroupEmitter:
         self, points: Sequence[Coordinates], lanes: int, active: Operand | None, carried: Sequence[Value]
     ) -> Sequence[Value]:
         state, at = list(carried), 0
-        for stage in self.group.stages:
+        for stage, *others in self.traversals:
             if stage in self.together:
                 width = len(self.together[stage].initial())
                 state[at : at + width] = self._accumulate(stage, points, lanes, active, state[at : at + width])
@@ -134,7 +138,7 @@ class GroupEmitter:
             elif self.group.lane_reduction is not None and stage.reduction and combiners(stage.op) is not None:
                 self._reduce_across(stage, points[0])
             else:
-                self._reduce(stage, points, lanes, active)
+                self._reduce((stage, *others), points, lanes, active)
         return state
 
     def _element(self, stage: Stage, point: Coordinates, lanes: int, active: Operand | None) -> None:
@@ -167,11 +171,14 @@ class GroupEmitter:
                 loops[expr.position] = point[axis]
         return loops
 
-    def _reduce(self, stage: Stage, points: Sequence[Coordinates], lanes: int, active: Operand | None) -> None:
-        assert stage.op is not None
-        loops = [self._loops(stage, point) for point in points]
-        results = reduce_points(self.e, StructuredOp(stage.op), loops, lanes, active)
-        for point, values in zip(points, results, strict=True):
+    def _reduce(
+        self, stages: Sequence[Stage], points: Sequence[Coordinates], lanes: int, active: Operand | None
+    ) -> None:
+        """Reductions that go along the same loops, at several points, in one traversal."""
+        places = [(stage, point) for stage in stages for point in points]
+        reductions = [(StructuredOp(stage.op), self._loops(stage, point)) for stage, point in places if stage.op]
+        results = reduce_together(self.e, reductions, lanes, active)
+        for (stage, point), values in zip(places, results, strict=True):
             for value, result in zip(stage.values, values, strict=True):
                 self._made(stage, value, self.workgroup.index_of(value, point), result, active)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.nests.grouped_columns import grouped_columns
 from fuseline.targets.cpu.families.nests.kernel import emit_nests
 from fuseline.targets.cpu.families.nests.schedule import Schedule, build_schedule
 from fuseline.targets.cpu.families.nests.stages import Staging
@@ -22,7 +23,10 @@ class NestPlan(Plan):
 
 def nest_plan(view: DispatchView, machine: Machine, threads: int = 1) -> NestPlan:
     """The plan for any dispatch that so many threads share."""
-    schedule = build_schedule(Staging(view), machine, 1 if view.serial else threads)
+    grouped = grouped_columns(view, machine)
+    schedule = build_schedule(
+        Staging(view if grouped is None else grouped.view, grouped), machine, 1 if view.serial else threads
+    )
     notes = {"stages": len(schedule.staging.stages), "groups": len(schedule.groups), "chunk": schedule.chunk}
     return NestPlan(view=view, workgroups=schedule.workgroups, schedule=schedule, notes=notes)
 

@@ -27,33 +27,39 @@ UNROLL_LIMIT = 12
 """Windows of at most this many taps are written out."""
 
 
-def reduce_points(
-    e: BodyEmitter, view: StructuredOp, points: Sequence[Sequence[AnyIndex]], lanes: int, active: Operand | None
+def reduce_together(
+    e: BodyEmitter, reductions: Sequence[tuple[StructuredOp, Sequence[AnyIndex]]], lanes: int, active: Operand | None
 ) -> list[list[Value]]:
-    """The results at several points of the parallel loops, each `lanes` wide, in one traversal over the reduction
-    loops."""
-    extents = [e.buffers.operand(size) for size in view.loops(e.view.shapes)]
-    inits = [
-        widened(e.kernel, e.value_at(init, e.through(map_, point, lanes), lanes, active))
-        for point in points
-        for init, map_ in zip(view.outputs, view.output_maps, strict=True)
-    ]
-    count = len(view.outputs)
+    """The results of reductions at points of their parallel loops, each `lanes` wide, in one traversal over the
+    reduction loops of all, which are as many and as long, in order."""
+    first = reductions[0][0]
+    extents = [(loop, e.buffers.operand(first.loops(e.view.shapes)[loop])) for loop in first.reduction]
+    inits = [_starts(e, view, point, lanes, active) for view, point in reductions]
 
     def at_tap(taps: Mapping[int, Operand], accumulators: Sequence[Value]) -> list[Value]:
         out: list[Value] = []
-        for number, point in enumerate(points):
-            loops = [Index(taps[i]) if i in taps else c for i, c in enumerate(point)]
-            held = accumulators[number * count : (number + 1) * count]
+        for (view, point), start in zip(reductions, inits, strict=True):
+            own = dict(zip(view.reduction, (taps[loop] for loop in first.reduction), strict=True))
+            loops = [Index(own[i]) if i in own else c for i, c in enumerate(point)]
+            held = accumulators[len(out) : len(out) + len(start)]
             out += [
                 e.kernel.splat(v, lanes) for v in BodyPoint(e, view, loops, lanes, active, held, wide=True).yields()
             ]
         return out
 
-    loops = [(loop, extents[loop]) for loop in view.reduction]
-    totals = (sum_up if adds_floats(view.op) else for_each_point)(e, loops, {}, inits, at_tap)
-    flat = [narrowed(e.kernel, total, dtype_of(view.outputs[i % count].type)) for i, total in enumerate(totals)]
-    return [list(flat[n * count : (n + 1) * count]) for n in range(len(points))]
+    adds = all(adds_floats(view.op) for view, _ in reductions)
+    flat = [value for start in inits for value in start]
+    totals = iter((sum_up if adds else for_each_point)(e, extents, {}, flat, at_tap))
+    return [
+        [narrowed(e.kernel, next(totals), dtype_of(value.type)) for value in view.outputs] for view, _ in reductions
+    ]
+
+
+def _starts(
+    e: BodyEmitter, view: StructuredOp, point: Sequence[AnyIndex], lanes: int, active: Operand | None
+) -> list[Value]:
+    starts = zip(view.outputs, view.output_maps, strict=True)
+    return [widened(e.kernel, e.value_at(init, e.through(map_, point, lanes), lanes, active)) for init, map_ in starts]
 
 
 def sum_up(

@@ -8,11 +8,12 @@ grid over axes that every stage has          one workgroup: one point of the gri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
+from fuseline.analysis.column_blocks import shared_out
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
@@ -21,6 +22,7 @@ from fuseline.targets.cpu.families.nests.ahead import values_ahead
 from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops
 from fuseline.targets.cpu.families.nests.evaluations import MOST_OPERATIONS, operations_per_point
 from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
+from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of
 from fuseline.targets.cpu.families.nests.recompute_cost import cost
 from fuseline.targets.cpu.families.nests.stages import Staging
@@ -32,6 +34,9 @@ from fuseline.targets.cpu.families.nests.tiling import (
 )
 from fuseline.targets.cpu.families.nests.traffic import contiguous_traffic, elements
 from fuseline.targets.cpu.isa.description import Machine
+
+MOST_COLUMNS = 4096
+"""Columns that a workgroup takes of groups: values per column lie in scratch."""
 
 WORKGROUP_WORK = 32 * 1024
 """Operations a workgroup should have at the least, so that claiming it costs nothing beside."""
@@ -46,7 +51,8 @@ class Schedule:
     last). `tiled_loops` is a run traversed in blocks of `tile` rows; `transposed`: values are made with lanes along it
     and transposed before they are written. `interleaved`: the extent of a short last axis of `vector_loops` along which
     vectors made along the axis before are interleaved (0: none).
-    `ahead` is made once, before the grid.
+    `ahead` is made once, before the grid. `grouped`: `vector_loops` are groups and the columns of each; chunks are of
+    whole groups.
     """
 
     staging: Staging
@@ -60,6 +66,7 @@ class Schedule:
     transposed: bool = False
     interleaved: int = 0
     ahead: list[Group] = field(default_factory=list[Group])
+    grouped: bool = False
 
     @property
     def tiles(self) -> Dim:
@@ -88,6 +95,8 @@ class Schedule:
 def build_schedule(staging: Staging, machine: Machine, threads: int = 1) -> Schedule:
     """The schedule for `staging`, which may be told to store less on the way, for so many threads."""
     grid = _settled_grid(staging)
+    if staging.grouped is not None and staging.grouped.group in grid:
+        return _grouped_schedule(staging, staging.grouped, grid, machine, threads)
     weights = contiguous_traffic(staging)
     lane = _lane(staging, weights)
     chunked = lane if lane in grid else None
@@ -103,6 +112,39 @@ def build_schedule(staging: Staging, machine: Machine, threads: int = 1) -> Sche
     _choose_tiles(schedule)
     schedule.chunk = _chunk(schedule, machine, threads)
     return schedule
+
+
+def _grouped_schedule(
+    staging: Staging, grouped: GroupedColumns, grid: Sequence[LoopRef], machine: Machine, threads: int
+) -> Schedule:
+    """The schedule with lanes along groups and their columns together."""
+    outer = [axis for axis in grid if axis != grouped.group]
+    runs, _ = collapse_loops(staging, outer, None, machine.f32_lanes)
+    run, groups = [grouped.group, grouped.column], groups_of(staging, set(outer))
+    schedule = Schedule(staging, runs, grouped.column, 1, run, groups, grouped=True)
+    weights = contiguous_traffic(staging)
+    for group in groups:
+        choose_lanes(staging, group, weights, grouped.column, machine)
+    schedule.chunk = _grouped_chunk(schedule, machine, threads)
+    return schedule
+
+
+def _grouped_chunk(schedule: Schedule, machine: Machine, threads: int) -> int:
+    """How many columns a workgroup takes, in whole groups: all, up to what lies in scratch, or less where threads would
+    have none."""
+    columns, extent = (
+        upper_bound(schedule.staging.axes.extents[schedule.vector_loops[-1]]),
+        upper_bound(schedule.lane_extent),
+    )
+    assert columns is not None
+    most = shared_out(MOST_COLUMNS, 1, columns, machine.f32_lanes)
+    if extent is None:
+        return most
+    others = elements(schedule.staging, [axis for run in schedule.collapsed_loops for axis in run])
+    wanted = -(-threads // max(1, int(others)))
+    narrow = shared_out(extent, wanted, columns, machine.f32_lanes)
+    worth = max(1.0, _work_per_lane_point(schedule)) * narrow > WORKGROUP_WORK
+    return min(extent, most, narrow if worth else extent)
 
 
 def _lane(staging: Staging, weights: Mapping[LoopRef, float]) -> LoopRef | None:

@@ -24,6 +24,7 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
 from fuseline.targets.cpu.families.nests.non_identity_reads import non_identity_reads
 from fuseline.targets.cpu.families.nests.recompute_cost import RECOMPUTE_LIMIT_OPS, cost, is_elementary
 from fuseline.targets.cpu.kernel_ir.types import BYTES
@@ -59,9 +60,9 @@ class Stage:
 class Staging:
     """Chooses the stages of a dispatch."""
 
-    def __init__(self, view: DispatchView) -> None:
-        self.view = view
-        self.axes = view.classes
+    def __init__(self, view: DispatchView, grouped: GroupedColumns | None = None) -> None:
+        self.view, self.grouped = view, grouped
+        self.axes = view.classes if grouped is None else grouped.classes
         self.ops = [op for op in view.entry.body.block.ops if not isinstance(op, func.ReturnOp)]
         self.destinations = _destinations(view)
         self.live = live_ops(self.destinations)
@@ -74,7 +75,7 @@ class Staging:
     # what is stored ---------------------------------------------------------------------------------------------------
 
     def _stored(self) -> set[SSAValue]:
-        stored = set(self.destinations)
+        stored = set(self.destinations) | (self.grouped.kept if self.grouped is not None else set())
         for op in self.ops:
             if op not in self.live or not is_generic(op):
                 continue

@@ -13,7 +13,7 @@ from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, floor_div, upper_bound
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter, ValueSource
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, DelinearizedIndex, Index
+from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.nests.groups import Group
 from fuseline.targets.cpu.families.nests.schedule import Schedule
@@ -66,6 +66,8 @@ class Workgroup:
         rest = number
         if schedule.chunked is not None:
             rest = self._place_chunk(number)
+        if schedule.grouped:
+            self._place_groups()
         if schedule.tiled_loops:
             rest = self._place_tiles(rest)
         for i, run in reversed(list(enumerate(schedule.collapsed_loops))):
@@ -93,6 +95,13 @@ class Workgroup:
         end = kernel.add(lo, chunk)
         self.bounds[schedule.chunked] = (lo, end if whole else kernel.min(end, extent))
         return number if last else kernel.div(number, chunks)
+
+    def _place_groups(self) -> None:
+        """The groups of columns behind the chunk, which are whole."""
+        group, column = self.schedule.vector_loops
+        width = self.e.buffers.operand(self.axes.extents[column])
+        lo, hi = self.bounds[column]
+        self.bounds[group] = (self.kernel.div(lo, width), self.kernel.div(hi, width))
 
     def _place_tiles(self, number: Operand) -> Operand:
         kernel, schedule = self.kernel, self.schedule
@@ -122,6 +131,10 @@ class Workgroup:
     def lane_coordinates(self, axis: LoopRef, index: Index) -> Coordinates:
         """The coordinates that a step along the lane axis sets: its whole run's, when it is the chunked one."""
         return self._along(self.schedule.vector_loops, index) if axis == self.schedule.chunked else {axis: index}
+
+    def traversed_with(self, axis: LoopRef | None) -> Sequence[LoopRef | None]:
+        """The axes that a traversal of the lane axis `axis` steps along."""
+        return self.schedule.vector_loops if axis is not None and axis == self.schedule.chunked else (axis,)
 
     def index_of(self, value: SSAValue, at: Coordinates) -> list[AnyIndex]:
         """The point `at` as coordinates of `value`."""
@@ -182,24 +195,38 @@ class Workgroup:
         run = self.schedule.vector_loops
         return bool(run) and self.axes.of_value(value)[dimension] == run[0]
 
+    def _is_whole(self, value: SSAValue) -> bool:
+        """Whether a value has all axes of the chunked run, or only its groups."""
+        return self.schedule.vector_loops[-1] in self.axes.of_value(value)
+
     def _room(self, value: SSAValue, dimension: int) -> int:
         if self._in_chunk(value, dimension):
-            return self.schedule.chunk
+            if self._is_whole(value):
+                return self.schedule.chunk
+            width = self.axes.extents[self.schedule.vector_loops[-1]]
+            assert isinstance(width, int)
+            return -(-self.schedule.chunk // width)
         size = upper_bound(self.staging.view.shapes.dims(value)[dimension])
         assert size is not None
         return size
 
     def _local(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
         """Coordinates within the workgroup's part of `value`."""
-        buffers, out = self.e.buffers, list[AnyIndex]()
+        out = list[AnyIndex]()
         for i in self._storage(value).kept:
             at = index[i]
             if self._in_chunk(value, i):
-                whole = at.whole if isinstance(at, DelinearizedIndex) else at
-                lo = self.bounds[self.schedule.vector_loops[-1]][0]
-                at = buffers.plus(buffers.resolve(whole, lanes), Index(self.kernel.sub(0, lo)), lanes)
+                at = self._in_run(value, index, lanes)
             out.append(at)
         return out
+
+    def _in_run(self, value: SSAValue, index: Sequence[AnyIndex], lanes: int) -> Index:
+        """The place in the chunk of the axes that `value` has of its run."""
+        buffers, axes, run = self.e.buffers, self.axes.of_value(value), self.schedule.vector_loops
+        own = [(at, axis) for at, axis in zip(index, axes, strict=True) if axis in run]
+        flat = buffers.linear([at for at, _ in own], [self.axes.extents[axis] for _, axis in own], lanes)
+        lo = self.bounds[run[-1] if self._is_whole(value) else run[0]][0]
+        return buffers.plus(flat, Index(self.kernel.sub(0, lo)), lanes)
 
     def publish(self, stage: Stage) -> None:
         """Let later stages read what this one stored.

@@ -1,0 +1,148 @@
+"""Norms over groups of channels that come last: lanes along whole rows, the channels of each group put together
+after."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuseline.evaluation.program import evaluate_function
+from fuseline.targets.cpu.families.family import Policy
+from fuseline.targets.cpu.families.nests.grouped_columns import grouped_columns
+from fuseline.targets.cpu.families.nests.loop_nest import LoopNest, nest_plan
+from fuseline.targets.cpu.families.nests.schedule import MOST_COLUMNS, WORKGROUP_WORK
+from fuseline.targets.cpu.isa import machine
+from tests.draws import RNG
+from tests.kernels import Runner
+
+from .generics import empty, fill, function, generic, tensor
+from .texts import check, compare, inputs, parse
+
+Shape = tuple[int | str, int | str, int | str, int]
+
+ALL, GROUPS, COLUMNS = "d0, d1, d2, d3", "d0, d2", "d2, d3"
+ADD = ("%t = arith.addf %o0, %i0 : f32", [("%t", "f32")])
+SQUARES = ("%u = arith.mulf %i0, %i0 : f32\n%t = arith.addf %o0, %u : f32", [("%t", "f32")])
+DEVIATIONS = (
+    "%d = arith.subf %i0, %i1 : f32\n%u = arith.mulf %d, %d : f32\n%t = arith.addf %o0, %u : f32",
+    [("%t", "f32")],
+)
+NORMALISED = (
+    """%d = arith.subf %i0, %i1 : f32
+    %r = math.rsqrt %i2 : f32
+    %p = arith.mulf %d, %r : f32
+    %q = arith.mulf %p, %i3 : f32""",
+    [("%q", "f32")],
+)
+
+
+def group_norm(shape: Shape, *, passes: int = 2, moments: bool = False) -> str:
+    """`(x - m) / sqrt(v) * scale` of x(n, s, g, k): m the sums over (s, k), v the sums of squares (one pass over x) or
+    of squared deviations (two passes). `moments`: these are results, too."""
+    n, _, g, k = shape
+    x, few, row = tensor(shape), tensor((n, g)), tensor((g, k))
+    inputs = [("%x", x)] if passes == 1 else [("%x", x), ("%m", few)]
+    lines = [
+        fill("z", "0.25", (n, g)),
+        empty("e", shape),
+        generic("%m", [("%x", x)], [("%z", few)], [ALL, GROUPS], "prpr", *ADD),
+        generic("%v", inputs, [("%z", few)], [ALL, *[GROUPS] * len(inputs)], "prpr",
+                *(SQUARES if passes == 1 else DEVIATIONS)),
+        generic("%y", [("%x", x), ("%m", few), ("%v", few), ("%w", row)], [("%e", x)],
+                [ALL, GROUPS, GROUPS, COLUMNS, ALL], "pppp", *NORMALISED),
+    ]  # fmt: skip
+    names = sorted({size for size in shape if isinstance(size, str)})
+    results = [("%y", x), *([("%m", few), ("%v", few)] if moments else [])]
+    return function([("x", shape, "f32"), ("w", (g, k), "f32")], names, "\n".join(lines), results)
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize(
+    "shape", [(2, 5, 4, 6), (1, 7, 3, 5), (3, 4, 2, 2), (1, 9, 40, 10), (2, 3, 7, 17), (1, 2, 5, 36)]
+)
+def test_norms_of_groups(shape: tuple[int, int, int, int], passes: int):
+    text = group_norm(shape, passes=passes)
+    assert nest_plan(parse(text), machine("avx512")).schedule.grouped
+    check(text, compiled=True, bits=15)
+
+
+@pytest.mark.parametrize("shape", [("n", 5, 4, 6), (2, "s", 3, 5), ("n", "s", 20, 4), (1, 4, "g", 3)])
+def test_sizes_that_the_run_tells(shape: Shape):
+    names = {size: int(RNG.integers(1, 7)) for size in shape if isinstance(size, str)}
+    check(group_norm(shape), sizes=names, bits=15)
+
+
+def test_random_groups():
+    for _ in range(6):
+        n, s, g, k = (int(RNG.integers(*limits)) for limits in ((1, 4), (2, 12), (2, 40), (2, 40)))
+        check(group_norm((n, s, g, k), passes=int(RNG.integers(1, 3)), moments=bool(RNG.integers(2))), bits=14)
+
+
+def test_moments_are_results_too():
+    check(group_norm((2, 6, 5, 6), moments=True), bits=15)
+
+
+def test_moments_alone():
+    shape, few = (2, 6, 5, 6), tensor((2, 5))
+    lines = [
+        fill("z", "1.0", (2, 5)),
+        generic("%m", [("%x", tensor(shape))], [("%z", few)], [ALL, GROUPS], "prpr", *ADD),
+    ]
+    text = function([("x", shape, "f32")], [], "\n".join(lines), [("%m", few)])
+    assert grouped_columns(parse(text), machine()) is not None
+    check(text)
+
+
+def test_a_workgroup_takes_whole_groups():
+    schedule = nest_plan(parse(group_norm((2, 40, 1000, 10))), machine()).schedule
+    assert schedule.grouped and schedule.chunk % 10 == 0 and MOST_COLUMNS <= schedule.chunk < MOST_COLUMNS + 80
+    assert schedule.workgroups == 2 * -(-10000 // schedule.chunk)
+
+
+def test_groups_are_shared_out_among_threads():
+    view, isa = parse(group_norm((1, WORKGROUP_WORK // 64, 16, 8))), machine()
+    schedules = [nest_plan(view, isa, threads).schedule for threads in (1, 2, 3)]
+    assert [schedule.workgroups for schedule in schedules] == [1, 2, 3 if schedules[2].chunk == 48 else 4]
+    assert nest_plan(parse(group_norm((1, 2, 16, 8))), isa, 2).workgroups == 1  # too little for two
+
+
+def test_shared_out_groups_are_the_same_norm():
+    view = parse(group_norm((1, WORKGROUP_WORK // 128, 24, 4)))
+    run = Runner(LoopNest(Policy(threads=3)), view)
+    arrays = inputs(view, {}, 3)
+    assert run.plan.workgroups == 3 and run.unproved() == []
+    for found, want in zip(run(*arrays), evaluate_function(view.entry, arrays), strict=True):
+        compare(found, want, 12)
+
+
+@pytest.mark.parametrize(
+    ("maps", "shape"),
+    [
+        (["d0, d2, d1, d3", GROUPS], (2, 4, 5, 6)),  # rows between the groups and their columns
+        (["d0, d1, d3, d2", GROUPS], (2, 5, 6, 4)),  # columns before groups
+        ([ALL, "d0, d2"], (2, 5, 4, 64)),  # whole vectors of one group
+        ([ALL, "d0, d2"], (2, 1, 4, 6)),  # one row
+    ],
+)
+def test_what_is_not_in_groups_of_few_columns(maps: list[str], shape: tuple[int, ...]):
+    by_loop = dict(zip(maps[0].split(", "), shape, strict=True))
+    few = tensor((2, by_loop["d2"]))
+    lines = [
+        fill("z", "0.0", (2, by_loop["d2"])),
+        generic("%m", [("%x", tensor(shape))], [("%z", few)], maps, "prpr", *ADD),
+    ]
+    text = function([("x", shape, "f32")], [], "\n".join(lines), [("%m", few)])
+    assert grouped_columns(parse(text), machine("avx512")) is None
+    check(text)
+
+
+def test_the_dispatch_stays_as_it_is():
+    view = parse(group_norm((2, 5, 4, 6)))
+    before = str(view.entry)
+    found = grouped_columns(view, machine())
+    assert found is not None and str(view.entry) == before
+    arrays = [np.asarray(array) for array in inputs(view, {}, 1)]
+    for one, other in zip(
+        evaluate_function(found.view.entry, arrays), evaluate_function(view.entry, arrays), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)

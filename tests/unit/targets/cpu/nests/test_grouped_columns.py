@@ -11,6 +11,7 @@ from fuseline.targets.cpu.families.family import Policy
 from fuseline.targets.cpu.families.nests.grouped_columns import grouped_columns
 from fuseline.targets.cpu.families.nests.loop_nest import LoopNest, nest_plan
 from fuseline.targets.cpu.families.nests.schedule import MOST_COLUMNS, WORKGROUP_WORK
+from fuseline.targets.cpu.families.nests.side_by_side import traversals
 from fuseline.targets.cpu.isa import machine
 from tests.draws import RNG
 from tests.kernels import Runner
@@ -134,6 +135,14 @@ def test_what_is_not_in_groups_of_few_columns(maps: list[str], shape: tuple[int,
     text = function([("x", shape, "f32")], [], "\n".join(lines), [("%m", few)])
     assert grouped_columns(parse(text), machine("avx512")) is None
     check(text)
+
+
+@pytest.mark.parametrize(("passes", "together"), [(1, [2]), (2, [1])])
+def test_sums_that_need_nothing_of_each_other_share_a_traversal(passes: int, together: list[int]):
+    schedule = nest_plan(parse(group_norm((2, 5, 4, 6), passes=passes)), machine()).schedule
+    first = schedule.groups[0].stages
+    assert [len(one) for one in traversals(first, (), schedule.staging.view.shapes)] == together
+    assert traversals(first, first, schedule.staging.view.shapes) == [[stage] for stage in first]
 
 
 def test_the_dispatch_stays_as_it_is():

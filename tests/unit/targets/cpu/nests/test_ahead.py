@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from xdsl.dialects import math
 
 from fuseline.analysis.made_ahead import MOST_BYTES, REPEATS
 from fuseline.dispatch.view import DispatchView
-from fuseline.targets.cpu.families.nests.loop_nest import nest_plan
+from fuseline.evaluation.program import evaluate_function
+from fuseline.targets.cpu.families.nests.loop_nest import LoopNest, nest_plan
 from fuseline.targets.cpu.isa import machine
+from tests.draws import RNG
+from tests.graphs.program import Program
+from tests.kernels import Runner, arrays_for, assert_close
 
 from .generics import empty, fill, function, generic, tensor
 from .texts import check, parse
@@ -93,3 +98,18 @@ def test_a_part_of_another_kernel_makes_nothing_ahead():
     view = parse(spread(50, 64))
     assert _ahead(DispatchView(view.entry, serial=True)) == 0
     check(per_row(50, 64))
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_one_thread_evaluates_nothing_twice(parts: int):
+    """Both parts of a concat are made of one value, which lies in step with neither."""
+    p = Program((int(RNG.integers(3, 400)),))
+    dear = p.unary(p.unary(p.x[0], math.ErfOp), math.TanhOp)
+    view = p.dispatch(p.unary(p.concat(dear, p.unary(dear, math.AbsFOp)), math.AbsFOp))
+    assert (_ahead(view), _ahead(view, threads=2)) == (1, 0)
+    run, (x,) = Runner([LoopNest()], view), arrays_for(view)
+    (expected,) = evaluate_function(view.entry, [x])
+    assert_close(run(x, parts=parts)[0], expected)
+    long = Program((MOST_BYTES // 4 + 1,))
+    dear = long.unary(long.x[0], math.TanhOp)
+    assert _ahead(long.dispatch(long.concat(dear, long.unary(dear, math.AbsFOp)))) == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from xdsl.dialects import linalg
 from xdsl.ir import Operation, SSAValue
@@ -19,23 +19,36 @@ from fuseline.targets.cpu.families.nests.traffic import elements
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 
-def values_ahead(staging: Staging, lane: LoopRef | None, threads: int) -> list[SSAValue]:
-    """The values that are made before the grid begins, in order. `lane`: where lanes run along; what does not change
-    along it leaves the loop by itself. None where the kernel runs as a part of another, once for each of its blocks."""
+def values_ahead(
+    staging: Staging, lane: LoopRef | None, threads: int, given_up: Collection[SSAValue] = ()
+) -> list[SSAValue]:
+    """The values that are made before the grid begins, in order; none where the kernel runs as a part of another, once
+    for each of its blocks.
+
+    Args:
+        lane: where lanes run along; what does not change along it leaves the loop by itself. given_up: values that are
+        worth storing but not in step with the grid: each of several readers would evaluate them.
+    """
     found, room = list[SSAValue](), MOST_BYTES
     for op in reversed(staging.ops if lane is not None and not staging.view.serial else []):
-        if op in staging.live and is_generic(op) and _is_worth_it(staging, op, lane, threads):
+        if op in staging.live and is_generic(op) and _is_worth_it(staging, op, lane, threads, given_up):
             size = _bytes(staging, op.results[0])
             if size is not None and size <= room:
                 found, room = [op.results[0], *found], room - size
     return found
 
 
-def _is_worth_it(staging: Staging, op: linalg.ops.GenericOp, lane: LoopRef | None, threads: int) -> bool:
+def _is_worth_it(
+    staging: Staging, op: linalg.ops.GenericOp, lane: LoopRef | None, threads: int, given_up: Collection[SSAValue]
+) -> bool:
     value, *others = op.results
     if others or StructuredOp(op).reduction or value in staging.stored or not is_internal(value):
         return False
-    if lane not in staging.axes.of_value(value) or next(staging.stored_below(value), None) is not None:
+    if next(staging.stored_below(value), None) is not None:
+        return False
+    if threads == 1 and value in given_up and staging.loose.get(value):
+        return True
+    if lane not in staging.axes.of_value(value):
         return False
     again = max((_times(staging, value, reader) for reader in _readers(staging, value)), default=0.0)
     return again >= REPEATS * threads and cost(op, staging.live, staging.stored) >= LEAST_OPERATIONS

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.column_blocks import shared_out
 from fuseline.dispatch.loop_ref import LoopRef
@@ -94,7 +94,7 @@ class Schedule:
 
 def build_schedule(staging: Staging, machine: Machine, threads: int = 1) -> Schedule:
     """The schedule for `staging`, which may be told to store less on the way, for so many threads."""
-    grid = _settled_grid(staging)
+    grid, given_up = _settled_grid(staging)
     if staging.grouped is not None and staging.grouped.group in grid:
         return _grouped_schedule(staging, staging.grouped, grid, machine, threads)
     weights = contiguous_traffic(staging)
@@ -102,7 +102,7 @@ def build_schedule(staging: Staging, machine: Machine, threads: int = 1) -> Sche
     chunked = lane if lane in grid else None
     if chunked is not None:
         grid = [axis for axis in grid if axis != chunked]
-    staging.make_ahead(values_ahead(staging, lane, threads))
+    staging.make_ahead(values_ahead(staging, lane, threads, given_up))
     runs, vector_loops = collapse_loops(staging, grid, chunked, machine.f32_lanes)
     groups = groups_of(staging, {axis for run in runs for axis in run} | set(vector_loops[:-1]))
     schedule = Schedule(staging, runs, chunked, 1, vector_loops, groups)
@@ -157,16 +157,17 @@ def _lane(staging: Staging, weights: Mapping[LoopRef, float]) -> LoopRef | None:
     return max((axis for axis in weights if axis in run), key=lambda axis: weights[axis], default=None)
 
 
-def _settled_grid(staging: Staging) -> list[LoopRef]:
-    """The grid, after everything that would cost axes of it, or more scratch than there is, has given way: each round
-    stores one value less."""
-    grid = given_grid(staging)
+def _settled_grid(staging: Staging) -> tuple[list[LoopRef], set[SSAValue]]:
+    """The grid, after everything that would cost axes of it, or more scratch than there is, has given way, and what
+    has: each round stores one value less."""
+    grid, given_up = given_grid(staging), set[SSAValue]()
     for _ in rounds("the grid of a schedule", most=len(staging.stored)):
         lost = out_of_grid(staging, grid) or unaffordable(staging, grid)
         if lost is None:
             break
         staging.unstore(lost)
-    return grid
+        given_up.add(lost)
+    return grid, given_up
 
 
 def _choose_tiles(schedule: Schedule) -> None:

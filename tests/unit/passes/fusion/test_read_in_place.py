@@ -1,6 +1,11 @@
 from dataclasses import replace
 
+import numpy as np
+
+import fuseline
 from fuseline.report.records import Decision
+from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
 
 from .programs import TARGET, Program
 
@@ -43,6 +48,18 @@ def test_what_is_evaluated_for_many_blocks_is_stored_instead():
     p = Program((512, 64), (64, 4096))
     decision = _edge(p.done(p.matmul(p.unary(p.x[0]), p.x[1])), "elementwise", "contraction")
     assert (decision.verdict, decision.code) == ("missed", "unprofitable")
+
+
+def test_rows_that_are_a_blocks_own_are_evaluated_once():
+    """Two products one behind the other: a workgroup has some of the rows, and all columns of the first."""
+    text = "(float[64, 256] x) => (float[64, 256] y) { a = Exp(x)  h = MatMul(a, w)  r = Relu(h)  y = MatMul(r, v) }"
+    weights = {"w": RNG.normal(0, 0.1, (256, 512)), "v": RNG.normal(0, 0.1, (512, 256))}
+    model = onnx_model(text, {name: value.astype(np.float32) for name, value in weights.items()})
+    program, x = fuseline.compile(model, threads=1), RNG.normal(0, 0.3, (64, 256)).astype(np.float32)
+    assert program.stats["dispatches"] == 1
+    (found,) = program.run({"x": x}).values()
+    wanted = np.maximum(np.exp(x.astype(np.float64)) @ weights["w"], 0) @ weights["v"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
 
 
 def test_long_rows_are_evaluated_a_part_at_a_time():

@@ -9,7 +9,7 @@ from math import isfinite
 from xdsl.ir import Operation
 
 from fuseline.analysis.cost import operations
-from fuseline.analysis.indexing_maps import dims_of
+from fuseline.analysis.indexing_maps import dims_of, loops_of, used_dims
 from fuseline.analysis.packings import packings
 from fuseline.analysis.prologue import Prologue
 from fuseline.analysis.quantized_arguments import quantizes_argument
@@ -22,6 +22,7 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.conversions import CONVERSIONS, WIDENINGS, only_converts
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS, QUANTIZES
@@ -98,9 +99,9 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
         for found, chain in after.values():
             if not mine.isdisjoint(chain) and found.kind is None:
                 return WhyNot("recompute", found.reason, node.name)
-        before = _prologues(view, inlined, graph, merge.target)
-        total += _evaluation_ns(view, after, graph, costs)
-        total -= _evaluation_ns(view, before, graph, costs)
+        before, once = _prologues(view, inlined, graph, merge.target), packed_once(node, view, merge.consumer)
+        total += _evaluation_ns(view, after, graph, costs, once)
+        total -= _evaluation_ns(view, before, graph, costs, once)
     kinds = {CONVERSION: only_converts(merge.producer, CONVERSIONS), QUANTIZES: all(map(quantizes_argument, mine))}
     return Legal({EVALUATION_NS: total, **{name: 1.0 for name, is_so in kinds.items() if is_so}})
 
@@ -121,9 +122,24 @@ def _prologues(
     return {i: (through(view, i, chain, *machine), chain) for i, chain in chains if chain}
 
 
-def _evaluation_ns(view: StructuredOp, through: Through, graph: FusionGraph, costs: MachineCosts) -> float:
+def packed_once(node: Node, view: StructuredOp, consumer: Group) -> frozenset[int]:
+    """The operands of a product that are its rows, and of which no two workgroups have the same, in a group whose
+    workgroups are blocks: in there nothing is shared out, so that rows are packed once for all columns."""
+    placed = consumer.grid_loop_of.get(node)
+    if node.kind is not Kind.CONTRACTION or not consumer.blocked or placed is None:
+        return frozenset()
+    grid = {loop for loop, at in enumerate(placed) if at is not None and node.loops[loop] != 1}
+    written = loops_of(view.output_maps[0].results)
+    columns = set([loop for loop in written if loop is not None and node.loops[loop] != 1][-1:])
+    used = [used_dims(map_) for map_ in view.input_maps]
+    return frozenset(position for position, mine in enumerate(used) if grid <= mine and columns.isdisjoint(mine))
+
+
+def _evaluation_ns(
+    view: StructuredOp, through: Through, graph: FusionGraph, costs: MachineCosts, once: Collection[int]
+) -> float:
     """How much longer elements take in the root than by themselves, and stored ones that are packed more often for
-    them."""
+    them; `once`: the operands that are packed once."""
     packed = {i: (found, chain) for i, (found, chain) in through.items() if found.kind in _EVALUATED}
     sides = multiply_add_operands(view.op) if is_generic(view.op) and packed else None
     total = 0.0
@@ -132,6 +148,7 @@ def _evaluation_ns(view: StructuredOp, through: Through, graph: FusionGraph, cos
         if position in packed:
             found, chain = packed[position]
             often = found.recompute if len(packed) == 1 else found.beside_packed
+            often = 1.0 if position in once else often
             total += elements * often * (found.operations * costs.operation_ns + _copying_ns(found, costs))
             total -= _alone_ns(chain, graph, costs)
         elif not graph.is_constant(view.inputs[position]):

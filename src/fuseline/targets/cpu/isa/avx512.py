@@ -27,7 +27,7 @@ MACHINE = Machine(
     l1_bytes=48 * 1024,
     l2_bytes=1024 * 1024,
     attributes=(("prefer-vector-width", "512"), ("min-legal-vector-width", "512")),
-    costs=MachineCosts(block_uses=128),
+    costs=MachineCosts(block_uses=128, operation_ns=0.03),  # vectors twice as wide
     work_costs=WorkCosts(  # fitted to 17 models, one thread (docs/machine.md)
         launch=123.0,
         barrier=300.0,

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import Block, Loop, Value, When, While
 
 WIDE_SHARE = 3 / 4
 """The share of the vector registers from which on what a loop carries leaves none for constants of other loops."""
+
+STEP_REGISTERS = 3
+"""Vector registers that a step of a product needs beside its sums: two of columns and one of rows. While the constants
+fit into the rest, LLVM may keep them (convolutions in tiles of 28 with one constant take 1.2 of the time else)."""
 
 MOST_HELD = 3
 """More constants of one part are left to LLVM: it reads them beside what they are used with (transforms of Winograd's
@@ -30,9 +35,38 @@ Node = Block | Loop | While | When
 
 def around_wide_loops(body: Block, machine: Machine) -> set[Node]:
     """The loops that carry `WIDE_SHARE` of the vector registers, and the blocks and operations that hold one; none
-    where no other loop has constants."""
+    where no other loop has constants, or they fit beside what is carried."""
     found = _around(body, WIDE_SHARE * machine.vector_registers)
-    return found if _has_constants_beside(body, found) else set()
+    if not _has_constants_beside(body, found):
+        return set()
+    carried = max(_carried(op) for op in found if isinstance(op, Loop))
+    needed = carried + len(_constants(body, found)) + STEP_REGISTERS
+    return found if needed > machine.vector_registers else set()
+
+
+def _carried(loop: Loop) -> int:
+    return sum(value.type.lanes > 1 for value in loop.carried)
+
+
+def _constants(block: Block, wide: set[Node]) -> set[tuple[str, str]]:
+    """The numbers of whole vectors that are computed with beside the wide loops: zero, too."""
+    found = set[tuple[str, str]]()
+    for op in block.ops:
+        if isinstance(op, Value):
+            found |= {(str(arg.type), str(arg.attr)) for arg in op.args if _is_splat(arg)}
+        elif not (isinstance(op, Loop) and op in wide and not any(inner in wide for inner in _blocks(op))):
+            found |= set[tuple[str, str]]().union(*(_constants(inner, wide) for inner in _blocks(op)))
+    return found
+
+
+def _is_splat(operand: object) -> TypeGuard[Value]:
+    return (
+        isinstance(operand, Value)
+        and operand.op == "const"
+        and operand.type.lanes > 1
+        and operand.type.is_float
+        and not isinstance(operand.attr, tuple)
+    )
 
 
 def _around(block: Block, most: float) -> set[Node]:
@@ -40,7 +74,7 @@ def _around(block: Block, most: float) -> set[Node]:
     for op in block.ops:
         if isinstance(op, Value):
             continue
-        wide = isinstance(op, Loop) and sum(value.type.lanes > 1 for value in op.carried) >= most
+        wide = isinstance(op, Loop) and _carried(op) >= most
         inside = {op} if wide else set[Node]().union(*(_around(inner, most) for inner in _blocks(op)))
         if inside:
             found |= {block, op, *inside}
@@ -66,14 +100,7 @@ def _computes_with_constants(block: Block) -> bool:
 
 
 def _is_held(operand: object) -> bool:
-    return (
-        isinstance(operand, Value)
-        and operand.op == "const"
-        and operand.type.lanes > 1
-        and operand.type.is_float
-        and not isinstance(operand.attr, tuple)
-        and operand.attr != 0
-    )
+    return _is_splat(operand) and operand.attr != 0
 
 
 def _blocks(op: Loop | While | When) -> tuple[Block, ...]:

@@ -7,8 +7,7 @@ a dispatch for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -22,40 +21,40 @@ from fuseline.ir.dim import product, upper_bound
 from fuseline.ir.fast.direct import result_of, users_of_value
 
 
-@dataclass(frozen=True)
 class SmallChains:
-    """Asked about the ops of one function on a machine with these costs."""
+    """Asked about `ops`, those of one function in order, on a machine with these costs."""
 
-    costs: MachineCosts
-    threads: int
-    shapes: ShapeAnalysis
+    def __init__(self, ops: Sequence[Operation], costs: MachineCosts, threads: int, shapes: ShapeAnalysis) -> None:
+        self.costs, self.threads, self.shapes = costs, threads, shapes
+        self.times = dict[Operation, float]()
+        for op in ops:
+            time = self._ns(op) if kind(op) is Kind.ELEMENTWISE and len(op.results) == 1 else None
+            if time is not None:
+                self.times[op] = time
+        self.chosen = set[Operation]()
+        for op in reversed(ops):
+            if op in self.times and self._feeds_large(op):
+                self.chosen.add(op)
 
     def makes(self, op: Operation) -> bool:
         """Whether `op` makes such a value, for large readers alone, maybe through others of its kind."""
-        return self._is_small(op) and self._feeds_large(op)
-
-    def _is_small(self, op: Operation) -> bool:
-        if kind(op) is not Kind.ELEMENTWISE or len(op.results) != 1:
-            return False
-        size = upper_bound(num_bytes(result_of(op), self.shapes))
-        work = self._ns(op)
-        return size is not None and size <= MOST_BYTES and work is not None and work <= self.costs.launch_ns
+        return op in self.chosen
 
     def _ns(self, op: Operation) -> float | None:
-        """What it takes to make the result of arguments, nanoseconds of one thread; None where something else is needed
-        for that."""
+        """What it takes to make the result of arguments, nanoseconds of one thread; None where that is no small
+        value."""
+        size = upper_bound(num_bytes(result_of(op), self.shapes))
+        before = [self.times.get(source) for source in _made(tensor_operands(op))]
+        if size is None or size > MOST_BYTES or None in before:
+            return None
         points = assumed_size(product(self.shapes.dims(result_of(op))))
-        total = points * operations(op) * self.costs.operation_ns
-        for source in _made(tensor_operands(op)):
-            below = self._ns(source) if kind(source) is Kind.ELEMENTWISE and total <= self.costs.launch_ns else None
-            if below is None:
-                return None
-            total += below
-        return total
+        own = points * operations(op) * self.costs.operation_ns
+        total = own + sum(time for time in before if time is not None)
+        return total if total <= self.costs.launch_ns else None
 
     def _feeds_large(self, op: Operation) -> bool:
         readers = list(users_of_value(result_of(op)))
-        return bool(readers) and all(self._is_large(op, reader) or self.makes(reader) for reader in readers)
+        return bool(readers) and all(reader in self.chosen or self._is_large(op, reader) for reader in readers)
 
     def _is_large(self, op: Operation, reader: Operation) -> bool:
         """Whether `reader` reads each element of `op` so often that making it ahead is nothing beside."""

@@ -139,7 +139,9 @@ def test_two_of_one_tensor_make_their_keys_as_they_walk_by(work: str) -> None:
 
 def test_much_work_before_a_row_is_shared_out() -> None:
     """A row is one thread's: two share the functions of a long one."""
-    model = onnx_model(f"(float[1, 100000] x) => (float[] v, int64[] i) {{ y = Erf(x) {TOP} }}")
+    model = onnx_model(
+        f"(float[1, 100000] x) => (float[] v, int64[] i) {{ e = Erf(x) t = Tanh(e) s = Sin(t) y = Exp(s) {TOP} }}"
+    )
     one, two = (fuseline.compile(model, threads=threads) for threads in (1, 2))
     assert one.stats["dispatches"] == 1 and two.stats["dispatches"] == 2
     refused = [d for d in two.decisions if d.code == "parallelism"]

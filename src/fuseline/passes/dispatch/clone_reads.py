@@ -60,10 +60,11 @@ class CloneReadsPass(ModulePass):
         """Copy from the last op to the first, so that what a copy reads can be copied too."""
         assert isinstance(ctx, CompilerContext)
         costs, shapes = ctx.target.costs, ShapeAnalysis()
-        small = SmallChains(costs, ctx.target.threads, shapes)
         for function in functions(op):
+            ops = list(ops_of(function.body.block))
+            small = SmallChains(ops, costs, ctx.target.threads, shapes)
             # a pad of a slice first: then the slice has as many readers
-            for inner in reversed(ops_of(function.body.block)):
+            for inner in reversed(ops):
                 quantizes = self.level == "aggressive" and quantizes_argument(inner) and not _is_read_by_window(inner)
                 if quantizes or _is_repeatable(inner, costs, shapes) or small.makes(inner):
                     _clone(inner)

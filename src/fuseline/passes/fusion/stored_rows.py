@@ -15,6 +15,7 @@ from fuseline.analysis.loop_classes import LoopClasses
 from fuseline.analysis.structured import Kind
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product, upper_bound
+from fuseline.ir.rounds import rounds
 from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
@@ -98,7 +99,9 @@ class StoredRows:
 
     def _is_by_root(self, node: Node) -> bool:
         """Whether a root makes what a member computes, or what it follows point by point."""
-        while not node.heavy:
+        for _ in rounds("what a member follows", most=len(self.group.members)):
+            if node.heavy:
+                break
             rows = [read.producer for read in node.reads if read.producer in self.group.member_set]
             before = next((one for one in rows if one is not None and self._is_long(one)), None)
             if before is None or not self._follows(node, before):

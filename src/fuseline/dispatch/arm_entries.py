@@ -2,12 +2,13 @@
 
 Arguments come in order of first use and sizes are renamed `s0, s1, ..` in that order: arms that do the same are the
 same text, wherever they stand. A part of a concat becomes `tensor.insert_slice %part into %empty[0, ..]`, which writes
-that box and nothing else; where it begins is said beside the function, since the same code serves every place.
+that box and nothing else, or stays what it is where it lies in one piece; where it begins is said beside the function,
+since the same code serves every place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ArrayAttr, IndexType, StringAttr
@@ -102,8 +103,8 @@ class _Writer(EntryWriter):
         return {old: symbol(f"s{i}", *_bounds(self.view, old)) for i, old in enumerate(self.sizes)}
 
     def _result(self, output: Output) -> SSAValue:
-        value = self.copy_of(output.value)
-        return value if output.offsets is None else self.boxed(value, output.dims, self.view.shapes.dims(output.value))
+        value, sizes = self.copy_of(output.value), self.view.shapes.dims(output.value)
+        return value if output.offsets is None or _is_run(output, sizes) else self.boxed(value, output.dims, sizes)
 
     def add(self, old: Operation, new: Operation) -> None:
         """Append a copy, whose original is kept."""
@@ -143,6 +144,13 @@ class _Writer(EntryWriter):
 def _bounds(view: DispatchView, name: str) -> tuple[int, int | None]:
     (item,) = symbols(view.shapes.symbol(name))
     return item.lo, item.hi
+
+
+def _is_run(output: Output, sizes: Sequence[Dim]) -> bool:
+    """Whether what is stored, of `sizes`, lies in one piece: all of the result's dimensions behind the slowest one that
+    it cuts. Then it is a whole tensor, that begins elsewhere."""
+    cut = next((axis for axis, size in enumerate(output.dims) if size != 1), 0)
+    return all(size == whole for size, whole in zip(sizes[cut + 1 :], output.dims[cut + 1 :], strict=True))
 
 
 def _flat(output: Output) -> Dim:

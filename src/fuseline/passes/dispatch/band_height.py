@@ -7,7 +7,7 @@ channel they become one where that takes less time: what a band keeps must stay 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg
@@ -20,6 +20,7 @@ from fuseline.ir.costs import assumed_size
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.dispatch.banded_pair import BandedPair
 from fuseline.passes.dispatch.region_rows import RegionRows
+from fuseline.passes.dispatch.row_bands import Bands, cut_rows
 from fuseline.targets.target import Refusal
 
 MOST_SLOWER = 0.03
@@ -28,6 +29,8 @@ MOST_SLOWER = 0.03
 MOST_KEPT = 0.5
 """The share of the image that the bands of all threads may keep: of more there is little to gain."""
 
+UNEVEN = 0.02
+"""The share of their time by which bands of two heights must be faster than bands of one: they are twice the code."""
 
 MOST_CACHED = 5 / 8
 """The share of a core's cache that a band may keep between its ops and be faster for it (measured, an image of 258 x
@@ -40,15 +43,41 @@ EXPOSED = 1 / 4
 
 @dataclass(frozen=True, slots=True)
 class BandChoice:
-    """`count` bands that keep `scratch_bytes` each; `loss_ns` is what one thread takes longer, or, below 0, less,
-    `whole_ns` what the arithmetic takes it without bands.
+    """The bands of `cut` that keep `scratch_bytes` each at the most; `loss_ns` is what one thread takes longer, or,
+    below 0, less, `whole_ns` what the arithmetic takes it without bands.
     `recompute`: how often the rows of the image are computed, on the average."""
 
-    count: int
+    cut: tuple[Bands, ...]
     scratch_bytes: int
     recompute: float
     loss_ns: float
     whole_ns: float
+
+    @property
+    def count(self) -> int:
+        """How many bands there are."""
+        return sum(bands.count for bands in self.cut)
+
+    @property
+    def heights(self) -> str:
+        """How many bands there are of which height."""
+        first, *others = self.cut
+        return " and ".join([f"{first.count} bands of {first.rows} rows", *(f"{o.count} of {o.rows}" for o in others)])
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What was weighed, for a record."""
+        return {
+            "predicted_loss_ns": float(round(self.loss_ns)),
+            "bands": float(self.count),
+            "recompute": round(self.recompute, 3),
+            "scratch_bytes": float(self.scratch_bytes),
+        }
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """What orders choices, the best first."""
+        return self.loss_ns + (UNEVEN * self.whole_ns if len(self.cut) > 1 else 0.0), self.scratch_bytes
 
 
 def choose_bands(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription) -> BandChoice | Refusal:
@@ -58,12 +87,12 @@ def choose_bands(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescript
     fitting = [one for one in _choices(pair, image, shapes, target) if one.scratch_bytes <= limit]
     if not fitting:
         return Refusal("scratch", f"no band of it keeps {limit:,} bytes or less")
-    best = min(fitting, key=lambda one: (one.loss_ns, one.scratch_bytes))
+    best = min(fitting, key=lambda one: one.rank)
     most = MOST_SLOWER * best.whole_ns
     if best.loss_ns <= most:
         return best
-    numbers = {"predicted_loss_ns": float(round(best.loss_ns)), "recompute": best.recompute}
-    return Refusal("too-dear", f"{best.count} bands take {best.loss_ns:.0f} ns longer, {most:.0f} are allowed", numbers)
+    why = f"{best.count} bands take {best.loss_ns:.0f} ns longer, {most:.0f} are allowed"
+    return Refusal("too-dear", why, best.numbers)
 
 
 def choose_cached_bands(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription) -> BandChoice | Refusal:
@@ -73,25 +102,33 @@ def choose_cached_bands(pair: BandedPair, shapes: ShapeAnalysis, target: TargetD
     fitting = [one for one in _choices(pair, image, shapes, target, EXPOSED) if one.scratch_bytes <= limit]
     if not fitting:
         return Refusal("scratch", f"no band of it keeps {limit:,} bytes or less")
-    return min(fitting, key=lambda one: (one.loss_ns, one.scratch_bytes))
+    return min(fitting, key=lambda one: one.rank)
 
 
 def _choices(
     pair: BandedPair, image: int, shapes: ShapeAnalysis, target: TargetDescription, exposed: float = 1.0
 ) -> Iterator[BandChoice]:
-    """Bands of equal height, at least one for each thread, of an image of so many bytes. `exposed`: the share of the
-    time of what is not stored that shows."""
+    """Bands, at least one for each thread, of an image of so many bytes. `exposed`: the share of the time of what is
+    not stored that shows."""
     maker, *others = (_root_ns(rows, shapes, target) for rows in pair.parts)
     reader, beside = sum(others), pair.kept_beside(shapes)
     whole = (maker + reader) / target.threads
     saved = sum(_saved_ns(size, target, exposed) for size in (image, pair.handed_on(shapes)) if size)
     for count in range(max(2, target.threads), pair.rows + 1):
-        if pair.rows % count == 0:
-            rows = pair.bands(count)[0].rows
-            recompute = rows * count / pair.image_rows
-            rounds = -(-count // target.threads)
-            loss = (maker * recompute + reader) * rounds / count - whole - saved
-            yield BandChoice(count, image // pair.image_rows * rows + beside // count, recompute, loss, whole)
+        cut = cut_rows(pair.rows, count)
+        if len(cut) == 1 or (pair.is_outermost and target.arms_limit >= len(cut)):
+            of_image = [pair.of_image(bands) for bands in cut]
+            recompute = sum(bands.count * bands.rows for bands in of_image) / pair.image_rows
+            made, read = _busiest(of_image, target.threads), _busiest(cut, target.threads)
+            loss = maker * made / pair.image_rows + reader * read / pair.rows - whole - saved
+            kept = image // pair.image_rows * of_image[-1].rows + beside * cut[-1].rows // pair.rows
+            yield BandChoice(cut, kept, recompute, loss, whole)
+
+
+def _busiest(cut: Sequence[Bands], threads: int) -> int:
+    """Rows of the thread that has most: in turn each takes a band, the highest first."""
+    left = [bands.rows for bands in reversed(cut) for _ in range(bands.count)]
+    return sum(left[::threads])
 
 
 def _saved_ns(size: int, target: TargetDescription, exposed: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 from typing import cast
 
 from xdsl.dialects import linalg, tensor
@@ -85,12 +86,17 @@ class BandedPair:
         read = {v for rows in self.parts[1:] for op in rows.loops if is_reduction(op) for v in StructuredOp(op).inputs}
         return max((assumed_size(num_bytes(value, shapes)) for value in read & computed), default=0)
 
-    def bands(self, count: int) -> tuple[Bands, Bands]:
-        """The bands of the image, and of the reader's results, where there are `count`."""
-        whole = Bands(count, self.rows // count, self.rows // count)
-        needed = whole.read_by(self.read)
+    @property
+    def is_outermost(self) -> bool:
+        """Whether all that lies before the rows of each result has one element: then some rows of it lie in one
+        piece."""
+        return all(prod(shape_of(value)[: self.last.axes[value]]) == 1 for value in self.last.results)
+
+    def of_image(self, bands: Bands) -> Bands:
+        """The bands of the image that those of the reader's results need."""
+        needed = bands.read_by(self.read)
         above = attributes.values(self.read.pad.static_low)[self.read.axis] if self.read.pad is not None else 0
-        return Bands(count, needed.rows, needed.step, above), whole
+        return replace(needed, before=needed.before + above)
 
 
 def banded_pairs(block: Block, shapes: ShapeAnalysis) -> Iterator[BandedPair]:

@@ -41,6 +41,7 @@ from fuseline.passes.dispatch.banded_legality import bands_refusal
 from fuseline.passes.dispatch.banded_pair import BandedPair, banded_pairs
 from fuseline.passes.dispatch.banded_region import banded_region, put
 from fuseline.passes.dispatch.live_results import LiveResults
+from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.plan import id_of, read_plan
 from fuseline.report.records import Decision
 from fuseline.targets.target import Refusal
@@ -54,6 +55,9 @@ ANSWERED = frozenset({"two-roots"})
 
 ANSWERED_BY_CHANNEL = ANSWERED | {"scratch", "unprofitable"}
 """The same of a window channel by channel: its image fits no scratch, or it would slide over the grid."""
+
+TAKEN = Refusal("region", "one of the dispatches shares bands with others")
+"""Why two that could share bands do not, where one of them does with a third."""
 
 
 @dataclass(frozen=True)
@@ -137,15 +141,44 @@ def _without_follower(ctx: CompilerContext, pair: BandedPair, forbidden: Sequenc
 def _faster(
     ctx: CompilerContext, pairs: Sequence[BandedPair], most_slower: float, shapes: ShapeAnalysis
 ) -> list[Banded]:
-    """The windows channel by channel that take less time so than apart, or no more than `most_slower` of it longer."""
+    """The windows channel by channel that take less time so than apart, or no more than `most_slower` of it longer. Why
+    others stay apart goes into the decisions."""
     chosen = list[Banded]()
     for pair in pairs:
         choice = choose_cached_bands(pair, shapes, ctx.target)
-        if isinstance(choice, Refusal) or choice.loss_ns > most_slower * choice.whole_ns or not _is_apart(pair, chosen):
-            continue
-        if bands_refusal(ctx, pair, choice.count, shapes) is None:
-            chosen.append(Banded(pair, choice))
+        why = _slower(choice, most_slower) or (None if _is_apart(pair, chosen) else TAKEN)
+        if isinstance(choice, BandChoice):
+            why = why or bands_refusal(ctx, pair, choice.cut, shapes)
+            chosen += [] if why is not None else [Banded(pair, choice)]
+        if why is not None:
+            _refuse(ctx, pair, why)
     return chosen
+
+
+def _slower(choice: BandChoice | Refusal, most_slower: float) -> Refusal | None:
+    """Why there are no bands around a window, or none that are fast enough."""
+    if isinstance(choice, Refusal) or choice.loss_ns <= most_slower * choice.whole_ns:
+        return choice if isinstance(choice, Refusal) else None
+    allowed = f", {most_slower * choice.whole_ns / 1000:.1f} are allowed" if most_slower else ""
+    detail = f"{choice.heights} would take {choice.loss_ns / 1000:.1f} us longer{allowed}"
+    return Refusal("unprofitable", detail, choice.numbers)
+
+
+def _refuse(ctx: CompilerContext, pair: BandedPair, why: Refusal | WhyNot) -> None:
+    """Put the answer of bands in place of what the rules said last, and keep that beside it."""
+    edges = _edges(ctx, pair)
+    ctx.records.decisions[:] = [
+        _missed(decision, why) if decision in edges else decision for decision in ctx.records.decisions
+    ]
+
+
+def _missed(decision: Decision, why: Refusal | WhyNot) -> Decision:
+    if decision.rule == FuseRowBandsPass.name:
+        return decision
+    detail = f"in bands of rows: {why.detail} ({decision.rule}: {decision.code}: {decision.detail})"
+    return msgspec.structs.replace(
+        decision, rule=FuseRowBandsPass.name, code=why.code, detail=detail, at="", numbers=dict(why.numbers)
+    )
 
 
 def _at_peaks(
@@ -191,7 +224,7 @@ def _able(
     found = list[Banded]()
     for pair in pairs:
         choice = choose_bands(pair, shapes, ctx.target)
-        why = choice if isinstance(choice, Refusal) else bands_refusal(ctx, pair, choice.count, shapes)
+        why = choice if isinstance(choice, Refusal) else bands_refusal(ctx, pair, choice.cut, shapes)
         if why is not None:
             refused[pair.image] = f"{why.code}: {why.detail}"
         elif isinstance(choice, BandChoice):
@@ -205,7 +238,7 @@ def _able(
 def _fuse(ctx: CompilerContext, one: Banded, shapes: ShapeAnalysis) -> None:
     pair, choice = one.pair, one.choice
     saved = 2 * assumed_size(num_bytes(pair.image, shapes))
-    _note(ctx, pair, f"made in {choice.count} bands of {pair.rows // choice.count} rows by what reads it")
+    _note(ctx, pair, f"made in {choice.heights} by what reads it")
     numbers = {
         "bytes_saved": float(saved),
         "scratch_bytes": float(choice.scratch_bytes),
@@ -215,7 +248,7 @@ def _fuse(ctx: CompilerContext, one: Banded, shapes: ShapeAnalysis) -> None:
     ctx.records.decisions[:] = [
         _fused(decision, numbers) if decision in edges else decision for decision in ctx.records.decisions
     ]
-    put(banded_region(pair, choice.count, shapes), pair)
+    put(banded_region(pair, choice.cut, shapes), pair)
 
 
 def _fused(decision: Decision, numbers: Mapping[str, float]) -> Decision:

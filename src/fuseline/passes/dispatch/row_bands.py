@@ -2,7 +2,8 @@
 
     y = relu(x)  over 60 rows       =>      y'[b, r] = relu(x'[b, r])        over 6 bands of 10 rows
 
-Bands of what is read through a window overlap; no two of what a region returns do.
+Bands of what is read through a window overlap; no two of what a region returns do. Where their number divides no rows,
+some are one row higher than the others (`cut_rows`), and both kinds are written.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ PARALLEL = "parallel"
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """`count` bands of `rows` rows each; band `b` begins `before` rows above row `b * step`, so that rows outside of
-    the tensor may be among them."""
+    """`count` bands of `rows` rows each; band `b` begins `before` rows above row `b * step` (below it, where that is
+    less than 0), so that rows outside of the tensor may be among them."""
 
     count: int
     rows: int
@@ -47,6 +48,19 @@ class Bands:
         return (self.count - 1) * self.step - self.before + self.rows
 
 
+def cut_rows(rows: int, count: int) -> tuple[Bands, ...]:
+    """`rows` in `count` bands, one behind the other: of one height, or first those of one height, then those that have
+    a row more.
+
+    >>> [(bands.count, bands.rows, -bands.before) for bands in cut_rows(257, 16)]
+    [(15, 16, 0), (1, 17, 240)]
+    """
+    low, more = divmod(rows, count)
+    first = (count - more) * low
+    found = Bands(count - more, low, low), Bands(more, low + 1, low + 1, -first)
+    return tuple(bands for bands in found if bands.count)
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenMember:
     """An op that was written for `of`: its loop over bands, `row` of `rank` (None: it is read in place).
@@ -62,10 +76,10 @@ class WrittenMember:
 
 class BandWriter:
     """Writes ops for bands of rows at the end of `block`: `written` has what stands for each value, `members` are the
-    ops that do something, in order."""
+    ops that do something, in order; their names end in `suffix`."""
 
-    def __init__(self, block: Block) -> None:
-        self.block = block
+    def __init__(self, block: Block, suffix: str = "") -> None:
+        self.block, self.suffix = block, suffix
         self.written: dict[SSAValue, SSAValue] = {}
         self.members: list[WrittenMember] = []
 
@@ -93,7 +107,7 @@ class BandWriter:
         new = create_generic(inputs, outputs, self._body(op, emit), maps, iterators)
         new.attributes.update(op.attributes)
         emit.add(new)
-        self.members.append(WrittenMember(op, row, len(iterators)))
+        self._wrote(op, row, len(iterators))
         self.written.update(zip(op.results, new.results, strict=True))
 
     def _body(self, op: linalg.ops.GenericOp, emit: Emitter) -> Region:
@@ -136,13 +150,14 @@ class BandWriter:
         """Bands of a tensor that is stored as a whole; rows that it has not hold any number."""
         axis, size = read.axis, shape_of(read.value)[read.axis]
         above = bands.before + (attributes.values(read.pad.static_low)[axis] if read.pad is not None else 0)
-        value = self._padded(read.value, read, (above,), (max(0, bands.end + bands.before - above - size),), op)
+        below = max(0, bands.end + bands.before - above - size)
+        value = self._padded(read.value, read, (max(0, above),), (below,), op)
         emit, element, shape = self._emitter(op), element_of(value), cut_shape(shape_of(value), axis, bands)
-        if bands.rows == bands.step and shape_of(value)[axis] == bands.count * bands.rows:
+        if above >= 0 and bands.rows == bands.step and shape_of(value)[axis] == bands.count * bands.rows:
             groups = groups_of(len(shape) - 1, axis)
             return emit.add(tensor.ExpandShapeOp(value, [], groups, shape, tensor_type(element, shape))).result
-        self.members.append(WrittenMember(read.pad or op, suffix="-bands"))
-        map_ = overlapping_map(len(shape), axis, bands.step)
+        self._wrote(read.pad or op, suffix="-bands")
+        map_ = overlapping_map(len(shape), axis, bands.step, max(0, -above))
         return emit.elementwise([value], emit.empty(element, shape), lambda b: b.args[0], [map_])
 
     def _padded(
@@ -158,7 +173,7 @@ class BandWriter:
         number, emit = pad_number(pad) if pad is not None else 0, self._emitter(pad or op)
         assert number is not None
         shape = [size + a + b for size, a, b in zip(shape_of(value), low, high, strict=True)]
-        self.members.append(WrittenMember(pad) if pad is not None else WrittenMember(op, suffix="-border"))
+        self._wrote(pad or op, suffix="" if pad is not None else "-border")
         scalar = emit.scalar(number, element_of(value))
         return emit.add(create_pad(value, low, high, scalar, tensor_type(element_of(value), shape))).result
 
@@ -173,23 +188,26 @@ class BandWriter:
         def body(b: Body) -> SSAValue:
             row = b.op(arith.MuliOp, _index(b, axis), b.constant(bands.step, IndexType()))
             row = b.op(arith.AddiOp, row, _index(b, axis + 1))
-            first, end = (b.constant(n, IndexType()) for n in (bands.before, bands.before + size))
+            first, end = (b.constant(n, IndexType()) for n in (max(0, bands.before), bands.before + size))
             inside = b.op(arith.AndIOp, b.op(arith.CmpiOp, row, first, "sge"), b.op(arith.CmpiOp, row, end, "slt"))
             return b.op(arith.SelectOp, inside, b.args[0], b.constant(number, element_of(value)))
 
         shape = shape_of(banded)
-        self.members.append(WrittenMember(value.op, axis, len(shape), "-edge"))
+        self._wrote(value.op, axis, len(shape), "-edge")
         self.written[value] = emit.elementwise([banded], emit.empty(element_of(value), shape), body)
 
     def whole(self, value: SSAValue, axis: int) -> SSAValue:
         """What was written for `value`, with bands one behind the other."""
         assert isinstance(value, OpResult)
         banded = self.written[value]
-        groups = groups_of(len(shape_of(banded)) - 1, axis)
-        op = tensor.CollapseShapeOp.build(
-            operands=[banded], result_types=[value.type], properties={"reassociation": groups}
-        )
+        shape = shape_of(banded)
+        type_ = tensor_type(element_of(value), [*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]])
+        groups = groups_of(len(shape) - 1, axis)
+        op = tensor.CollapseShapeOp.build(operands=[banded], result_types=[type_], properties={"reassociation": groups})
         return self._emitter(value.op).add(op).result
+
+    def _wrote(self, of: Operation, row: int | None = None, rank: int = 0, suffix: str = "") -> None:
+        self.members.append(WrittenMember(of, row, rank, suffix + self.suffix))
 
     def _emitter(self, op: Operation) -> Emitter:
         emitter = Emitter.at_end(self.block)
@@ -223,9 +241,11 @@ def cut_shape(shape: Sequence[int], axis: int, bands: Bands) -> list[int]:
     return [*shape[:axis], bands.count, bands.rows, *shape[axis + 1 :]]
 
 
-def overlapping_map(rank: int, axis: int, step: int) -> AffineMap:
-    """Where row `r` of band `b` lies in the whole: row `step * b + r` along `axis`, the other dimensions in order."""
+def overlapping_map(rank: int, axis: int, step: int, first: int = 0) -> AffineMap:
+    """Where row `r` of band `b` lies in the whole: row `step * b + r + first` along `axis`, the other dimensions in
+    order."""
     at = AffineExpr.dimension(axis) * step + AffineExpr.dimension(axis + 1)
+    at = at + first if first else at
     rest = [AffineExpr.dimension(i) for i in range(rank)]
     return AffineMap(rank, 0, (*rest[:axis], at, *rest[axis + 2 :]))
 

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 import fuseline
 from fuseline.compiled_model import CompiledModel
+from fuseline.passes.fusion.decision import WHY_NOT_CODES
+from fuseline.report.explain import why_not_fused
+from fuseline.report.records import Decision
 from fuseline.targets.cpu.isa.detection import cpu_flags, machine
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
@@ -22,6 +25,9 @@ SMALL_IMAGES = "image_bytes_limit = 1000\n"
 """No block of channels of an image is small enough."""
 
 CHEAP = f"{SMALL_IMAGES}[costs]\nmemory_bytes_per_ns = 0.001\nstored_bytes_per_ns = 0.001\n"
+ROWS_FIRST = "e = Conv(d, rw, rb)  y = Transpose<perm = [0, 2, 3, 1]>(e)"
+"""An end whose rows are the slowest dimension of the result, so that some of them lie in one piece."""
+
 OFF = {"fuse-row-bands": {"enabled": False}}
 
 
@@ -103,6 +109,26 @@ def test_instruction_sets_and_levels(isa: str, fusion: str, tmp_path: Path):
     _require_one(_chain(48, 31, _drawn()), _target(tmp_path, isa=isa), 2, fusion=fusion)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("given", [
+    {}, {"strides": [2, 2]}, {"pads": [0, 0, 0, 0]}, {"window": 5, "strides": [2, 2]}, {"expand": 3},
+    {"dilations": [2, 2], "pads": [2, 2, 2, 2]}, {"pads": [2, 1, 0, 1]}, {"window": 2, "pads": [1, 0, 0, 1]},
+])  # fmt: skip
+def test_rows_that_no_number_of_bands_divides(threads: int, given: dict[str, Any], tmp_path: Path):
+    """Some bands are a row higher than the others."""
+    rows = int(RNG.choice([31, 37, 43, 53])) * (2 if "strides" in given else 1)
+    rows += 2 if given.get("pads") == [0, 0, 0, 0] else 0
+    model = _chain(rows, int(RNG.integers(17, 40)), _drawn(), end=ROWS_FIRST, **given)
+    _require_one(model, _target(tmp_path), threads)
+    (note,) = _bands(fuseline.compile(model, target=_target(tmp_path), threads=threads))
+    assert " rows and " in note
+
+
+def test_rows_of_two_heights_with_a_residual(tmp_path: Path):
+    end = "e = Conv(d, rw, rb)  f = Add(e, x)  y = Transpose<perm = [0, 2, 3, 1]>(f)"
+    _require_one(_chain(47, 23, (8, 40, 8), end=end), _target(tmp_path), 2)
+
+
 def test_a_window_alone(tmp_path: Path):
     inputs, inner, _ = _drawn()
     _require_one(_chain(48, 23, (inputs, inner, 0)), _target(tmp_path), 2)
@@ -124,9 +150,10 @@ def test_what_else_reads_the_window(tmp_path: Path):
     np.testing.assert_allclose(found.run(feeds)["y"], expected, rtol=0, atol=1e-3)
 
 
+@pytest.mark.parametrize("rows", [240, 227])
 @pytest.mark.parametrize("given", [{}, {"strides": [2, 2]}])
-def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any]):
-    model = _chain(240, 180, (6, 40, 9), **given)
+def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], rows: int):
+    model = _chain(rows, 180, (6, 40, 9), end=ROWS_FIRST, **given)
     assert _bands(fuseline.compile(model, target="cpu", threads=1))
     feeds = _feeds(model)
     (found,) = ProvedProgram(model).run(feeds)
@@ -137,14 +164,45 @@ def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any]):
 # what stays apart -----------------------------------------------------------------------------------------------------
 
 
+def _refusals(model: CompiledModel) -> list[Decision]:
+    """What bands said of the two edges that they could have been on."""
+    found = [one for one in model.record.decisions if one.rule == "fuse-row-bands"]
+    assert not _bands(model) and len(found) == 2
+    assert all(one.verdict == "missed" and one.code in WHY_NOT_CODES for one in found)
+    return found
+
+
 def test_rows_that_would_be_computed_too_often(tmp_path: Path):
-    """37 rows have no bands but of one row, which compute three times as many."""
-    assert not _bands(fuseline.compile(_chain(37, 60, (32, 64, 8)), target=_target(tmp_path, SMALL_IMAGES), threads=1))
+    """Only low bands stay in the cache, which compute twice as many rows."""
+    target = _target(tmp_path, f"{SMALL_IMAGES}[costs]\ncached_bytes = 140000\n")
+    for one in _refusals(fuseline.compile(_chain(37, 60, (64, 64, 8)), target=target, threads=1)):
+        assert one.code == "unprofitable" and "bands of" in one.detail
+        assert one.numbers["predicted_loss_ns"] > 0 and one.numbers["recompute"] > 1.5
+        assert one.numbers["bands"] > 1 and one.numbers["scratch_bytes"] > 0
 
 
 def test_bands_that_fit_no_cache(tmp_path: Path):
+    """The decision says so, and what the rule said before."""
     target = _target(tmp_path, CHEAP + "cached_bytes = 4000\n")
-    assert not _bands(fuseline.compile(_chain(48, 60, (8, 64, 8)), target=target, threads=1))
+    model = fuseline.compile(_chain(48, 60, (8, 64, 8)), target=target, threads=1)
+    first, _ = _refusals(model)
+    assert first.code == "scratch" and "no band of it keeps 2,500 bytes or less" in first.detail
+    assert "(channel-window: scratch: " in first.detail
+    assert any("no band of it keeps" in line for line in why_not_fused(model.record))
+
+
+def test_a_target_that_refuses_bands(tmp_path: Path):
+    target = _target(tmp_path, CHEAP + "[limits]\nloops = 5\n")
+    found = _refusals(fuseline.compile(_chain(48, 40, (8, 40, 9)), target=target))
+    assert all(one.code == "target" and "loops-limit" in one.detail for one in found)
+
+
+def test_a_target_of_dispatches_of_one_part(tmp_path: Path):
+    """It has no bands of two heights."""
+    target = _target(tmp_path, "arms_limit = 1\n" + CHEAP)
+    for rows, banded in ((47, False), (48, True)):
+        found = fuseline.compile(_chain(rows, 40, (8, 40, 9), end=ROWS_FIRST), target=target, threads=2)
+        assert all(" rows and " not in note for note in _bands(found)) and bool(_bands(found)) >= banded
 
 
 @pytest.mark.parametrize("given", [{"fusion": "none"}, {"without_rules": ["channel-window"]}, {"pass_options": OFF}])

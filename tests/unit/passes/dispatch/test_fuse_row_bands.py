@@ -28,6 +28,9 @@ CHEAP = "[costs]\nmemory_bytes_per_ns = 0.001\nstored_bytes_per_ns = 0.001\npack
 """A machine to which what is not stored is worth any arithmetic, and that packs next to nothing."""
 
 OFF = {"fuse-row-bands": {"enabled": False}}
+ROWS_FIRST = "y = Transpose<perm = [0, 2, 3, 1]>(c)"
+"""An end whose rows are the slowest dimension of the result, so that some of them lie in one piece."""
+
 PASS = "fuse-row-bands"
 FILECHECK = Path(__file__).parents[3] / "filecheck/dispatch/fuse_row_bands.mlir"
 ROWS = (36, 40, 45, 48, 60)
@@ -137,16 +140,41 @@ def test_what_follows(after: str, tmp_path: Path):
     _require_equal(model, _target(tmp_path), 2, _feeds(*size))
 
 
+@pytest.mark.parametrize("given", [{}, {"strides": [2, 2]}, {"pads": [0, 2, 2, 0]}, {"pads": [2, 1, 2, 1]}])
+@pytest.mark.parametrize("rows", [41, 59, 71])
+def test_rows_that_no_number_of_bands_divides(rows: int, given: dict[str, Any], tmp_path: Path):
+    """Some bands are a row higher than the others."""
+    rows = 2 * rows if "strides" in given else rows
+    size = (1, 11, rows, int(RNG.integers(17, 40)))
+    model = _pair(size, (16, 11, 3, 3), (5, 16, 3, 3), ROWS_FIRST, **given)
+    threads = int(RNG.integers(1, 4))
+    _require_equal(model, _target(tmp_path), threads, _feeds(*size))
+    banded = fuseline.compile(model, target=_target(tmp_path), threads=threads)
+    assert any(" rows and " in note for note in banded.record.notes)
+
+
+def test_a_batch_has_bands_of_one_height_only(tmp_path: Path):
+    """Some rows of all its images do not lie in one piece."""
+    size = (3, 6, 41, 19)
+    model = _pair(size, (10, 6, 3, 3), (7, 10, 3, 3), ROWS_FIRST)
+    banded = fuseline.compile(model, target=_target(tmp_path), threads=2)
+    assert not any(" rows and " in note for note in banded.record.notes)
+    feeds = _feeds(*size)
+    expected = fuseline.compile(model, target="interpreter").run(feeds)["y"]
+    np.testing.assert_allclose(banded.run(feeds)["y"], expected, rtol=0, atol=1e-4)
+
+
 def test_a_residual_behind_the_reader(tmp_path: Path):
     size = (1, 16, 36, 23)
     model = _pair(size, (32, 16, 3, 3), (16, 32, 3, 3), "y = Add(c, x)")
     _require_equal(model, _target(tmp_path), 2, _feeds(*size))
 
 
+@pytest.mark.parametrize("rows", [480, 467])
 @pytest.mark.parametrize("given", [{}, {"strides": [2, 2]}, {"pads": [0, 2, 2, 0]}])
-def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any]):
-    size = (1, 16, 480, 70)
-    model = _pair(size, (32, 16, 3, 3), (4, 32, 3, 3), **given)
+def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], rows: int):
+    size = (1, 16, rows, 70)
+    model = _pair(size, (32, 16, 3, 3), (4, 32, 3, 3), ROWS_FIRST, **given)
     assert _is_banded(fuseline.compile(model, target="cpu", threads=1))
     feeds = _feeds(*size)
     (found,) = ProvedProgram(model).run(feeds)

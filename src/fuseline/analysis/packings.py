@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from xdsl.dialects.builtin import TensorType, f64, i64
+from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.reduction_block import steps_of_block
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp
+from fuseline.analysis.structured import Kind, StructuredOp, kind
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim, product
 
@@ -19,6 +20,9 @@ MOST_BLOCKS = 64
 BLOCK_FLOPS = 400_000
 """The least arithmetic of such a block, about 4 us of one core: far above the cost of decoding its place in the
 grid."""
+
+PANELS_OF_BLOCK = 4
+"""Panels of columns, each of two vectors, of such a block."""
 
 PACKED_STEPS = 28 << 10
 """Elements of a block that is packed beside the other one: rows or columns times reduction steps."""
@@ -60,7 +64,29 @@ def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis, uses:
     iterations = assumed_size(extent_of(root, mine, shapes))
     elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
     blocks = -(-reuse // uses)
-    return max(1.0, iterations / elements) * (blocks if most is None else min(blocks, most))
+    if most is not None:
+        blocks = min(blocks if runs_along_columns(root, position, shapes) else _blocks_of_panels(reuse, uses), most)
+    return max(1.0, iterations / elements) * blocks
+
+
+def _blocks_of_panels(columns: int, uses: int) -> int:
+    """Blocks of `PANELS_OF_BLOCK` panels of columns at the least: what is left over is shared out among them."""
+    panels = -(-columns // max(1, uses // PANELS_OF_BLOCK))
+    return max(1, panels // PANELS_OF_BLOCK)
+
+
+def runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
+    """Whether the operand is the one that vectors run along: the innermost loop of the result is one of its own. An
+    image never is."""
+    if kind(root.op) is Kind.CONVOLUTION:
+        return all(isinstance(expr, AffineDimExpr) for expr in root.input_maps[position].results)
+    extents = root.loops(shapes)
+    written = [
+        expr.position
+        for expr in root.output_maps[0].results
+        if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1
+    ]
+    return bool(written) and written[-1] in used_dims(root.input_maps[position])
 
 
 def extent_of(root: StructuredOp, loops: Collection[int], shapes: ShapeAnalysis) -> Dim:

@@ -29,7 +29,6 @@ from typing import Literal
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.box_blocks import blocks_of, choose_box_block, lines_of_block, packs_columns_seldom, root_ns
 from fuseline.analysis.cost import operations
@@ -38,7 +37,7 @@ from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
-from fuseline.analysis.packings import block_of, block_steps, extent_of, packings
+from fuseline.analysis.packings import block_of, block_steps, extent_of, packings, runs_along_columns
 from fuseline.analysis.pixel_lines import runs_along_lines
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import (
@@ -163,7 +162,7 @@ def _of_product(root: StructuredOp, position: int, found: Sequence[Segment], sha
         readable = False
     if readable and len(found) == 1:
         return Prologue("addressed")
-    if readable and found[0].loop in reduction and not _runs_along_columns(root, position, shapes):
+    if readable and found[0].loop in reduction and not runs_along_columns(root, position, shapes):
         return Prologue("segmented", pieces=len(found))
     return None
 
@@ -188,20 +187,6 @@ def _is_addressable(segment: Segment, reduction: Collection[int]) -> bool:
 def _is_image(root: StructuredOp, position: int) -> bool:
     """Whether an input is what a convolution slides over."""
     return kind(root.op) is Kind.CONVOLUTION and not is_projected_permutation(root.input_maps[position])
-
-
-def _runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
-    """Whether the operand is the one that vectors run along: the innermost loop of the result is one of its own. An
-    image never is."""
-    if kind(root.op) is Kind.CONVOLUTION:
-        return all(isinstance(expr, AffineDimExpr) for expr in root.input_maps[position].results)
-    extents = root.loops(shapes)
-    written = [
-        expr.position
-        for expr in root.output_maps[0].results
-        if isinstance(expr, AffineDimExpr) and extents[expr.position] != 1
-    ]
-    return bool(written) and written[-1] in used_dims(root.input_maps[position])
 
 
 def _in_blocks(
@@ -279,7 +264,7 @@ def _reduces(chain: Sequence[Operation]) -> bool:
 
 def _reads_across_memory(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
     """Whether rows lie along no loop of the reduction: panels of columns are turned in registers, rows are not."""
-    if _runs_along_columns(root, position, shapes):
+    if runs_along_columns(root, position, shapes):
         return False
     extents, sizes = root.loops(shapes), shapes.dims(root.inputs[position])
     reduction = [loop for loop in root.reduction if extents[loop] != 1]

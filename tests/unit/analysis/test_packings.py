@@ -19,11 +19,18 @@ def _product(rows: int, steps: int, columns: int) -> tuple[StructuredOp, Dispatc
 
 
 @pytest.mark.parametrize(
-    ("columns", "blocks"), [(1, 1), (64, 1), (65, 2), (640, 10), (64 * MOST_BLOCKS * 3, MOST_BLOCKS)]
+    ("columns", "blocks"),
+    [(1, 1), (64, 1), (65, 1), (112, 1), (113, 2), (640, 10), (64 * MOST_BLOCKS * 3, MOST_BLOCKS)],
 )
 def test_rows_are_packed_once_per_block_of_columns(columns: int, blocks: int):
     root, view = _product(int(RNG.integers(1, 99)), int(RNG.integers(2, 99)), columns)
     assert packings(root, 0, view.shapes, 64)[0] == blocks
+
+
+@pytest.mark.parametrize(("rows", "blocks"), [(64, 1), (65, 2), (640, 10)])
+def test_columns_are_packed_once_per_block_of_rows(rows: int, blocks: int):
+    root, view = _product(rows, int(RNG.integers(2, 99)), int(RNG.integers(2, 99)))
+    assert packings(root, 1, view.shapes, 64)[0] == blocks
 
 
 def test_beside_what_is_packed_too_blocks_are_what_fits():

@@ -114,11 +114,11 @@ def test_a_concat_of_rows_is_packed():
 def test_arithmetic_is_evaluated_once_per_block_of_columns():
     body = unary("%n", "%a", "8x32", NEGATE) + unary("%q", "%n", "8x32", EXP) + matmul("%q", "%b", 8, 32, 200)
     found = judged(body, "tensor<8x200xf32>", "a: tensor<8x32xf32>", "b: tensor<32x200xf32>")
-    assert (found.kind, found.recompute) == ("packed", 4.0)
+    assert (found.kind, found.recompute) == ("packed", 3.0)
     assert found.operations > 2
 
 
-@pytest.mark.parametrize(("block_uses", "times"), [(64, 4.0), (128, 2.0), (199, 2.0), (200, 1.0)])
+@pytest.mark.parametrize(("block_uses", "times"), [(16, 12.0), (32, 6.0), (64, 3.0), (128, 1.0)])
 def test_a_block_is_as_wide_as_the_machine_makes_it(block_uses: int, times: float):
     body = unary("%q", "%a", "8x32", EXP) + matmul("%q", "%b", 8, 32, 200)
     found = judged(body, "tensor<8x200xf32>", "a: tensor<8x32xf32>", "b: tensor<32x200xf32>", block_uses=block_uses)
@@ -130,7 +130,7 @@ def test_a_block_of_64_bits_has_half_as_many_columns():
     wide = body.replace("f32", "f64").replace("%zero", "%none")
     wide = "%none = arith.constant 0.0 : f64\n" + wide
     found = judged(wide, "tensor<8x200xf64>", "a: tensor<8x32xf64>", "b: tensor<32x200xf64>")
-    assert found.recompute == 7.0
+    assert found.recompute == 6.0
 
 
 def _straight_and_across(steps: int) -> tuple[Prologue, Prologue]:
@@ -187,7 +187,7 @@ def test_columns_that_lie_along_the_reduction_are_turned_not_gathered():
 
 
 @pytest.mark.parametrize(("columns", "steps", "alone", "beside"), [
-    (200, 32, 4.0, 4.0),  # 64 columns, whatever the rows are
+    (200, 32, 3.0, 4.0),  # 64 columns at the least, whatever the rows are
     (20000, 32, 64.0, 313.0),  # no launch has more workgroups; packed columns are as many as fit
     (640, 1024, 10.0, 10.0),  # a block of 256 steps at a time, of which 112 columns fit beside packed rows
 ])  # fmt: skip

@@ -65,11 +65,11 @@ def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis, uses:
     elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
     blocks = -(-reuse // uses)
     if most is not None:
-        blocks = min(blocks if runs_along_columns(root, position, shapes) else _blocks_of_panels(reuse, uses), most)
+        blocks = min(blocks if runs_along_columns(root, position, shapes) else blocks_of_panels(reuse, uses), most)
     return max(1.0, iterations / elements) * blocks
 
 
-def _blocks_of_panels(columns: int, uses: int) -> int:
+def blocks_of_panels(columns: int, uses: int) -> int:
     """Blocks of `PANELS_OF_BLOCK` panels of columns at the least: what is left over is shared out among them."""
     panels = -(-columns // max(1, uses // PANELS_OF_BLOCK))
     return max(1, panels // PANELS_OF_BLOCK)

@@ -37,7 +37,7 @@ from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
-from fuseline.analysis.packings import block_of, block_steps, extent_of, packings, runs_along_columns
+from fuseline.analysis.packings import block_of, block_steps, blocks_of_panels, extent_of, packings, runs_along_columns
 from fuseline.analysis.pixel_lines import runs_along_lines
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import (
@@ -237,7 +237,8 @@ def _boxed(
     block = choose_box_block(box, extents, element_ns, whole_ns, highest=highest, least=least, threads=threads)
     columns = extent_of(root, used_dims(root.output_maps[0]) - used_dims(root.input_maps[position]), shapes)
     lines = max(1, prod(extents[loop] for loop in box.rows[:-1]))
-    groups = min(-(-assumed_size(columns) // block_of(root, costs.block_uses)), -(-blocks_of(box, extents) // lines))
+    groups = blocks_of_panels(assumed_size(columns), block_of(root, costs.block_uses))
+    groups = min(groups, -(-blocks_of(box, extents) // lines))
     often = max(1.0, block.evaluated * groups / elements)
     return Prologue("boxed", often, often, total)
 

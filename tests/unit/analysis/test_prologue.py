@@ -135,16 +135,33 @@ def test_a_block_of_64_bits_has_half_as_many_columns():
 
 def _straight_and_across(steps: int) -> tuple[Prologue, Prologue]:
     """Eight rows of exponentials that lie along the reduction, and across it."""
-    product, sides = matmul("%q", "%b", 8, steps, 200), (f"8x{steps}", f"{steps}x8")
-    turned = product.replace("(i, j, l) -> (i, l)", "(i, j, l) -> (l, i)").replace(sides[0] + "xf32", sides[1] + "xf32")
-    straight, across = (
-        judged(
-            unary("%q", "%a", shape, EXP) + root,
-            "tensor<8x200xf32>", f"a: tensor<{shape}xf32>", f"b: tensor<{steps}x200xf32>",
-        )
-        for shape, root in zip(sides, (product, turned), strict=True)
+    product = matmul("%q", "%b", 8, steps, 200)
+    straight = judged(
+        unary("%q", "%a", f"8x{steps}", EXP) + product,
+        "tensor<8x200xf32>", f"a: tensor<8x{steps}xf32>", f"b: tensor<{steps}x200xf32>",
     )  # fmt: skip
-    return straight, across
+    return straight, _across(8, steps, 200)
+
+
+def _across(rows: int, steps: int, columns: int, weights: str = "") -> Prologue:
+    """Rows of exponentials that lie across the reduction, times an argument or `%weights`."""
+    product = matmul("%q", "%weights" if weights else "%b", rows, steps, columns)
+    product = product.replace("(i, j, l) -> (i, l)", "(i, j, l) -> (l, i)")
+    product = product.replace(f"{rows}x{steps}xf32", f"{steps}x{rows}xf32")
+    return judged(
+        weights + unary("%q", "%a", f"{steps}x{rows}", EXP) + product,
+        f"tensor<{rows}x{columns}xf32>", f"a: tensor<{steps}x{rows}xf32>", f"b: tensor<{steps}x{columns}xf32>",
+    )  # fmt: skip
+
+
+def test_columns_left_over_read_the_box_of_the_others():
+    def evaluations(columns: int) -> float:
+        weights = f"%weights = arith.constant dense<1.0> : tensor<64x{columns}xf32>\n"
+        found = _across(1024, 64, columns, weights)
+        assert found.kind == "boxed"
+        return found.recompute
+
+    assert evaluations(100) == evaluations(112) == evaluations(113) / 2
 
 
 def test_rows_that_lie_across_the_reduction_have_a_box_or_are_gathered():

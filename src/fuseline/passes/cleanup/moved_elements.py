@@ -9,9 +9,9 @@ from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import Kind, is_generic, kind, producer_of
-from fuseline.ir.build import Emitter, element_of, shape_of
-from fuseline.ir.fast import attributes
-from fuseline.ir.fast.direct import body_of, insert_before, operand_of, result_of, set_operand, set_type
+from fuseline.ir.build import Emitter
+from fuseline.ir.fast.direct import operand_of
+from fuseline.passes.layout.rewriting.repeats import moved_again
 
 _GENERIC = frozenset({Kind.COPY, Kind.TRANSPOSE, Kind.BROADCAST})
 
@@ -35,20 +35,7 @@ def _is_move(op: Operation) -> bool:
 
 def moved(value: SSAValue, moves: Iterable[Operation], before: Operation) -> SSAValue:
     """The elements of `value` as `moves` move those of another tensor of its shape; copies of them, before an op."""
+    at = Emitter.before(before)
     for move in moves:
-        copy = move.clone()
-        insert_before(copy, before)
-        set_operand(copy, 0, value)
-        _set_element(copy, value)
-        value = result_of(copy)
+        value = moved_again(at, move, value)
     return value
-
-
-def _set_element(copy: Operation, value: SSAValue) -> None:
-    """What a copy makes is of the elements of `value`."""
-    element = element_of(value)
-    if is_generic(copy):
-        set_operand(copy, 1, Emitter.before(copy).empty_like(operand_of(copy, 1), element))
-        for argument in body_of(copy).args:
-            set_type(argument, element)
-    set_type(result_of(copy), attributes.tensor_type(element, shape_of(result_of(copy))))

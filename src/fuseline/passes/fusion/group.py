@@ -237,9 +237,9 @@ class Group:
         """The scratch one workgroup needs at most: every value between members that has inner loops, once per
         workgroup; None if unbounded.
 
-        The workgroup of a blocked group has `BLOCK_POINTS` points at the least. Values of members that are read in
-        place, and all-parallel values with one reader, need none: they are recomputed nowhere and kept in registers.
-        Along a streamed loop a block is kept.
+        The workgroup of a blocked group has `BLOCK_POINTS` points at the least, or all there are. Values of members
+        that are read in place, and all-parallel values with one reader, need none: they are recomputed nowhere and kept
+        in registers. Along a streamed loop a block is kept.
         """
         total: Dim = 0
         for size in self._kept_bytes():
@@ -252,7 +252,7 @@ class Group:
         return sum([bound for size in self._kept_bytes() if (bound := upper_bound(size)) is not None])
 
     def _kept_bytes(self) -> Iterator[Dim]:
-        points = BLOCK_POINTS if self.blocked else 1
+        points = min(BLOCK_POINTS, self._points or BLOCK_POINTS) if self.blocked else 1
         for value, inner in _kept_values(self):
             yield add(mul(inner, points * element_bytes(value)), LINE_BYTES)
 

@@ -83,6 +83,7 @@ class PairMerging:
         self.side_by_side: list[tuple[str, Node, Node]] = []
         self.kept_apart: list[tuple[str, Group, Group, WhyNot]] = []
         self.streams = online_reductions(graph, target)
+        self.last_rules = frozenset(rule.name for rule in rules if rule.last)
         self.asks_last = False
 
     def _drain(self) -> None:
@@ -97,7 +98,7 @@ class PairMerging:
 
     def _ask_last_rules(self) -> None:
         """Go over what is apart for want of a bound once more, with the rules that come last."""
-        self.asks_last = any(rule.last for rule in self.rules)
+        self.asks_last = bool(self.last_rules)
         if self.asks_last:
             for group in sorted(self.alive, key=lambda group: group.members[0].position):
                 for other in self.order.consumers(group):
@@ -110,8 +111,7 @@ class PairMerging:
         if not self.asks_last:
             return False
         words = [self.edge_words.get((read.producer, read.consumer)) for read in merge.reads if read.producer]
-        last = {rule.name for rule in self.rules if rule.last}
-        return any([word is not None and (word.rule in last or _misses_bound(word)) for word in words])
+        return any([word is not None and (word.rule in self.last_rules or _misses_bound(word)) for word in words])
 
     def _examine_consumers(self, group: Group) -> None:
         for other in self.order.consumers(group):
@@ -167,8 +167,8 @@ class PairMerging:
         one thread, or a rule is late. Then what saves more bytes, and the earlier rule.
         """
         assert outcome.group is not None
-        order = next((i for i, rule in enumerate(self.rules) if rule.name == outcome.rule), len(self.rules))
-        late = any(rule.late for rule in self.rules[order : order + 1])
+        places = ((i, rule.late) for i, rule in enumerate(self.rules) if rule.name == outcome.rule)
+        order, late = next(places, (len(self.rules), False))
         if consumer.heavy and outcome.group.inlines(producer):
             first = 0 if producer.moves else 2
         else:

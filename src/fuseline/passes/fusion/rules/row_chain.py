@@ -37,8 +37,10 @@ def rows_refusal(merge: Merge, graph: FusionGraph) -> WhyNot | None:
     """Why the loops that both sides do not share cannot be those of rows, None where they can."""
     if merge.regrouped:
         return WhyNot("reshape-between", "a reshape regroups the dimensions", merge.consumer.root.name)
-    for group, demoted in _sides(merge):
-        strided = strided_rows(group, demoted, graph, merge.target, in_rows=_in_rows(merge))
+    sides = [(group, demoted) for group, demoted in _sides(merge) if demoted]
+    in_rows = bool(sides) and _in_rows(merge)
+    for group, demoted in sides:
+        strided = strided_rows(group, demoted, graph, merge.target, in_rows=in_rows)
         if strided is not None:
             return strided
     return None
@@ -50,7 +52,8 @@ def _in_rows(merge: Merge) -> bool:
     if merge.producer.reduces or merge.consumer.reduces:
         return True
     group = merge.shared
-    makers = [node for node in group.members if any(value in group.results() for value in node.op.results)]
+    results = {id(value) for value in group.results()}
+    makers = [node for node in group.members if any(id(value) in results for value in node.op.results)]
     return sum(any(node.loops[loop] != 1 for loop in group.inner(node)) for node in makers) <= 1
 
 

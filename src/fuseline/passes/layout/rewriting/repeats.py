@@ -57,10 +57,12 @@ def source_order(op: linalg.ops.GenericOp) -> Sequence[int] | None:
 
 
 def moved_again(emit: Emitter, op: Operation, source: SSAValue) -> SSAValue:
-    """What `op`, which `moved_by` knows, makes of `source`, whose elements may have another type."""
-    if type(op) in _RESHAPES:
+    """What `op`, which `moved_by` or `moved_elements` knows, makes of `source`, whose elements may have another
+    type."""
+    if type(op) in (*_RESHAPES, tensor.ExtractSliceOp):
         return emit.reshaped_again(op, source)
-    moved, new = moved_by(op), emit.add(op.clone())
+    assert is_generic(op)
+    moved, new = _gathered(op) if kind(op) is Kind.GATHER else operand_of(op, 0), emit.add(op.clone())
     assert moved is not None and is_generic(new)
     last, element = len(operands_of(new)) - 1, element_of(source)
     for read in extracts_of(new, moved):

@@ -21,8 +21,9 @@ BLOCK_FLOPS = 400_000
 """The least arithmetic of such a block, about 4 us of one core: far above the cost of decoding its place in the
 grid."""
 
-PANELS_OF_BLOCK = 4
-"""Panels of columns, each of two vectors, of such a block."""
+PANELS_PER_PACKING = 4
+"""A workgroup that packs its rows has at least so many panels of columns, each of two vectors, to use each: packing a
+row costs about a fifth of its tile."""
 
 PACKED_STEPS = 28 << 10
 """Elements of a block that is packed beside the other one: rows or columns times reduction steps."""
@@ -70,9 +71,9 @@ def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis, uses:
 
 
 def blocks_of_panels(columns: int, uses: int) -> int:
-    """Blocks of `PANELS_OF_BLOCK` panels of columns at the least: what is left over is shared out among them."""
-    panels = -(-columns // max(1, uses // PANELS_OF_BLOCK))
-    return max(1, panels // PANELS_OF_BLOCK)
+    """Blocks of `PANELS_PER_PACKING` panels of columns at the least: what is left over is shared out among them."""
+    panels = -(-columns // max(1, uses // PANELS_PER_PACKING))
+    return max(1, panels // PANELS_PER_PACKING)
 
 
 def runs_along_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:

@@ -232,7 +232,8 @@ class Emitter:
         return self.add(create_generic(inputs, outputs, region_with(block), maps, iterators))
 
     def reshaped_again(self, op: Operation, value: SSAValue) -> SSAValue:
-        """What a reshape or a slice `op` makes of `value`, whose elements may have another type than those it is of."""
+        """What a reshape, cast or slice `op` makes of `value`, whose elements may have another type than its
+        own."""
         type_ = attributes.tensor_type(element_of(value), shape_of(op.results[0]))
         operands = [value, *op.operands[1:]]
         return result_of(

@@ -193,3 +193,31 @@ func.func @indexed(%x: tensor<6xi8>) -> tensor<6xi8> {
   } -> tensor<6xi8>
   return %q : tensor<6xi8>
 }
+
+// -----
+
+// A size that is known to one side only moves nothing.
+// CHECK-LABEL: func.func @cast
+// CHECK-NOT: arith.divf
+// CHECK: [[C:%.*]] = tensor.cast %x : tensor<6xi8> to tensor<?xi8>
+// CHECK: return [[C]]
+func.func @cast(%x: tensor<6xi8>, %e1: tensor<?xi8>) -> tensor<?xi8> {
+  %e = tensor.empty() : tensor<6xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<6xi8>) outs(%e : tensor<6xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %scale = arith.constant 0.1 : f32
+    %f = arith.sitofp %in : i8 to f32
+    %v = arith.mulf %f, %scale : f32
+    linalg.yield %v : f32
+  } -> tensor<6xf32>
+  %c = tensor.cast %d : tensor<6xf32> to tensor<?xf32>
+  %q = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%c : tensor<?xf32>) outs(%e1 : tensor<?xi8>) {
+  ^bb0(%in: f32, %out: i8):
+    %scale = arith.constant 0.1 : f32
+    %f = arith.divf %in, %scale : f32
+    %r = math.roundeven %f : f32
+    %v = arith.fptosi %r : f32 to i8
+    linalg.yield %v : i8
+  } -> tensor<?xi8>
+  return %q : tensor<?xi8>
+}

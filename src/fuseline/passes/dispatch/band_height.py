@@ -7,7 +7,7 @@ channel they become one where that takes less time: what a band keeps must stay 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg
@@ -84,10 +84,9 @@ def choose_bands(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescript
     """The bands that take least time, or why there are none."""
     image = assumed_size(num_bytes(pair.image, shapes))
     limit = min(target.band_bytes_limit, int(MOST_KEPT * image / target.threads))
-    fitting = [one for one in _choices(pair, image, shapes, target) if one.scratch_bytes <= limit]
-    if not fitting:
-        return Refusal("scratch", f"no band of it keeps {limit:,} bytes or less")
-    best = min(fitting, key=lambda one: one.rank)
+    best = _best(_choices(pair, image, shapes, target), limit)
+    if isinstance(best, Refusal):
+        return best
     most = MOST_SLOWER * best.whole_ns
     if best.loss_ns <= most:
         return best
@@ -99,10 +98,14 @@ def choose_cached_bands(pair: BandedPair, shapes: ShapeAnalysis, target: TargetD
     """The bands that take least time of those that a core's cache keeps, or why there are none."""
     image = assumed_size(num_bytes(pair.image, shapes))
     limit = min(target.band_bytes_limit, int(MOST_CACHED * target.costs.cached_bytes))
-    fitting = [one for one in _choices(pair, image, shapes, target, EXPOSED) if one.scratch_bytes <= limit]
-    if not fitting:
-        return Refusal("scratch", f"no band of it keeps {limit:,} bytes or less")
-    return min(fitting, key=lambda one: one.rank)
+    return _best(_choices(pair, image, shapes, target, EXPOSED), limit)
+
+
+def _best(choices: Iterable[BandChoice], limit: int) -> BandChoice | Refusal:
+    """The first in rank of those that keep no more than `limit` bytes."""
+    fitting = [one for one in choices if one.scratch_bytes <= limit]
+    none = Refusal("scratch", f"no band of it keeps {limit:,} bytes or less")
+    return min(fitting, key=lambda one: one.rank) if fitting else none
 
 
 def _choices(
@@ -127,8 +130,12 @@ def _choices(
 
 def _busiest(cut: Sequence[Bands], threads: int) -> int:
     """Rows of the thread that has most: in turn each takes a band, the highest first."""
-    left = [bands.rows for bands in reversed(cut) for _ in range(bands.count)]
-    return sum(left[::threads])
+    rows = taken = 0
+    for bands in reversed(cut):
+        left = taken + bands.count
+        rows += (-(-left // threads) - -(-taken // threads)) * bands.rows
+        taken = left
+    return rows
 
 
 def _saved_ns(size: int, target: TargetDescription, exposed: float) -> float:

@@ -16,8 +16,9 @@ bands answer (`ANSWERED`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -84,7 +85,7 @@ class FuseRowBandsPass(ModulePass):
     def _visit(self, ctx: CompilerContext, block: Block, forbidden: Sequence[set[str]]) -> None:
         shapes = ShapeAnalysis(ctx.symbols)
         pairs = [_without_follower(ctx, pair, forbidden) for pair in banded_pairs(block, shapes)]
-        pairs = [pair for pair in pairs if _edges(ctx, pair) and not _is_in(pair, forbidden)]
+        pairs = [pair for pair in pairs if _is_answered(ctx, pair) and not _is_in(pair, forbidden)]
         pairs = [pair for pair in pairs if self.code_limits.keys().isdisjoint(chain(*_members(pair)))]
         chosen = _faster(
             ctx,
@@ -112,14 +113,24 @@ def _members(pair: BandedPair) -> tuple[tuple[str, ...], ...]:
     return tuple(member_ids(rows.region) for rows in pair.parts)
 
 
-def _edges(ctx: CompilerContext, pair: BandedPair) -> list[Decision]:
-    """The decisions on the edges between the regions, if nothing but what bands answer kept each apart."""
-    members, answered = _members(pair), ANSWERED_BY_CHANNEL if pair.by_channel else ANSWERED
-    edges = [
-        [one for one in ctx.records.decisions if one.producer in makers and one.consumer in readers]
-        for makers, readers in pairwise(members)
+def _edges(ctx: CompilerContext, pair: BandedPair) -> list[list[int]]:
+    """The decisions on the edges between each two regions, by their number."""
+    return [
+        [i for i, one in enumerate(ctx.records.decisions) if one.producer in makers and one.consumer in readers]
+        for makers, readers in pairwise(_members(pair))
     ]
-    return list(chain(*edges)) if all(edges) and all(one.code in answered for one in chain(*edges)) else []
+
+
+def _is_answered(ctx: CompilerContext, pair: BandedPair) -> bool:
+    """Whether there are decisions on each edge, and nothing but what bands answer kept the regions apart."""
+    edges, answered = _edges(ctx, pair), ANSWERED_BY_CHANNEL if pair.by_channel else ANSWERED
+    return all(edges) and all(ctx.records.decisions[i].code in answered for i in chain(*edges))
+
+
+def _decide(ctx: CompilerContext, pair: BandedPair, word: Callable[[Decision], Decision]) -> None:
+    """Put a word on bands in place of the decisions on the edges of a pair."""
+    for i in chain(*_edges(ctx, pair)):
+        ctx.records.decisions[i] = word(ctx.records.decisions[i])
 
 
 def _is_in(pair: BandedPair, forbidden: Sequence[set[str]]) -> bool:
@@ -130,7 +141,7 @@ def _is_in(pair: BandedPair, forbidden: Sequence[set[str]]) -> bool:
 
 def _without_follower(ctx: CompilerContext, pair: BandedPair, forbidden: Sequence[set[str]]) -> BandedPair:
     """`pair`, without a follower that must stay apart."""
-    if pair.follower is None or (_edges(ctx, pair) and not _is_in(pair, forbidden)):
+    if pair.follower is None or (_is_answered(ctx, pair) and not _is_in(pair, forbidden)):
         return pair
     return replace(pair, follower=None)
 
@@ -151,7 +162,7 @@ def _faster(
             why = why or bands_refusal(ctx, pair, choice.cut, shapes)
             chosen += [] if why is not None else [Banded(pair, choice)]
         if why is not None:
-            _refuse(ctx, pair, why)
+            _decide(ctx, pair, partial(_missed, why=why))
     return chosen
 
 
@@ -164,15 +175,8 @@ def _slower(choice: BandChoice | Refusal, most_slower: float) -> Refusal | None:
     return Refusal("unprofitable", detail, choice.numbers)
 
 
-def _refuse(ctx: CompilerContext, pair: BandedPair, why: Refusal | WhyNot) -> None:
-    """Put the answer of bands in place of what the rules said last, and keep that beside it."""
-    edges = _edges(ctx, pair)
-    ctx.records.decisions[:] = [
-        _missed(decision, why) if decision in edges else decision for decision in ctx.records.decisions
-    ]
-
-
 def _missed(decision: Decision, why: Refusal | WhyNot) -> Decision:
+    """`decision`, with the answer of bands in place of what the rules said last, and that beside it."""
     if decision.rule == FuseRowBandsPass.name:
         return decision
     detail = f"in bands of rows: {why.detail} ({decision.rule}: {decision.code}: {decision.detail})"
@@ -244,10 +248,7 @@ def _fuse(ctx: CompilerContext, one: Banded, shapes: ShapeAnalysis) -> None:
         "scratch_bytes": float(choice.scratch_bytes),
         "recompute": round(choice.recompute, 3),
     }
-    edges = _edges(ctx, pair)
-    ctx.records.decisions[:] = [
-        _fused(decision, numbers) if decision in edges else decision for decision in ctx.records.decisions
-    ]
+    _decide(ctx, pair, partial(_fused, numbers=numbers))
     put(banded_region(pair, choice.cut, shapes), pair)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 
-from fuseline.analysis.packings import BLOCK_FLOPS, MOST_BLOCKS
+from fuseline.analysis.packings import BLOCK_FLOPS, MOST_BLOCKS, PANELS_PER_PACKING
 from fuseline.ir.costs import ASSUMED_SIZE, LINE_BYTES
 from fuseline.targets.cpu.isa.core_rates import (
     FMA_LATENCY,
@@ -43,10 +43,6 @@ Every tile of 344 kernels of 17 models timed on 2 ISAs: columns of 0.02 to 0.15 
 
 Share = Callable[[int, int], float]
 """`(first row, rows) -> share of the steps of the reduction that a tile of these rows takes`: others are padding."""
-
-PANELS_PER_PACKING = 4
-"""A workgroup that packs its rows has at least so many panels to use each: packing a row costs about a fifth of its
-tile."""
 
 TILES_PER_PACKING = 12
 """A workgroup that packs its panels has at least so many row tiles to use each: packing one costs about a third of a

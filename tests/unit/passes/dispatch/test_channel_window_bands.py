@@ -191,6 +191,23 @@ def test_bands_that_fit_no_cache(tmp_path: Path):
     assert any("no band of it keeps" in line for line in why_not_fused(model.record))
 
 
+def test_an_edge_of_two_pairs_says_what_became_of_it(tmp_path: Path):
+    """Two windows in a row, the second of one line: bands could begin at either, their edge is one of both pairs."""
+    weights = {
+        name: (RNG.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+        for name, shape in {"p": (40, 8, 1, 1), "q": (40, 1, 3, 3), "s": (40, 1, 1, 3), "r": (9, 40, 1, 1)}.items()
+    }
+    body = (
+        "a = Conv(x, p)  b = Relu(a)  c = Conv<pads = [1, 1, 1, 1], group = 40>(b, q)  d = Relu(c)"
+        "  e = Conv<group = 40>(d, s)  f = Relu(e)  y = Conv(f, r)"
+    )
+    model = onnx_model(f"(float[1, 8, 48, 40] x) => (y) {{ {body} }}", weights, opset=17)
+    banded = fuseline.compile(model, target=_target(tmp_path), threads=2)
+    said = {one.consumer_nodes[0]: one.code for one in banded.record.decisions if one.rule == "fuse-row-bands"}
+    assert banded.stats["dispatches"] == 2
+    assert said == {"Conv_2": "fused", "Conv_4": "fused", "Conv_6": "region"}
+
+
 def test_a_target_that_refuses_bands(tmp_path: Path):
     target = _target(tmp_path, CHEAP + "[limits]\nloops = 5\n")
     found = _refusals(fuseline.compile(_chain(48, 40, (8, 40, 9)), target=target))

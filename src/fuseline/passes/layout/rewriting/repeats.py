@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from xdsl.dialects import linalg, tensor
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of, yielded
 from fuseline.analysis.walks import loops_behind
 from fuseline.ir.build import Emitter, element_of, shape_of
@@ -59,7 +60,7 @@ def source_order(op: linalg.ops.GenericOp) -> Sequence[int] | None:
 def moved_again(emit: Emitter, op: Operation, source: SSAValue) -> SSAValue:
     """What `op`, which `moved_by` or `moved_elements` knows, makes of `source`, whose elements may have another
     type."""
-    if type(op) in (*_RESHAPES, tensor.ExtractSliceOp):
+    if isinstance(op, (*RESHAPES, tensor.ExtractSliceOp)):
         return emit.reshaped_again(op, source)
     assert is_generic(op)
     moved, new = _gathered(op) if kind(op) is Kind.GATHER else operand_of(op, 0), emit.add(op.clone())

@@ -10,13 +10,13 @@ import pytest
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from fuseline.analysis.packings import PANELS_PER_PACKING
 from fuseline.ir.build import dims_map, identity_map
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.types import Block, Loop, When
-from fuseline.targets.cpu.tiles import PANELS_PER_PACKING
 from tests.graphs.program import Program
 from tests.kernels import Array, assert_close, kernel_of, plan_of, random
 

@@ -51,7 +51,7 @@ class SequentialRatio:
 
     def add(self, trial: float, incumbent: float) -> None:
         """Seconds of one round."""
-        self._logs.append(log(max(trial, 1e-12) / max(incumbent, 1e-12)))
+        self._logs.append(log(max(trial, 1e-12)) - log(max(incumbent, 1e-12)))
         bounds = self._bounds(self.planned)
         if self.rounds in bounds:
             self._look(bounds[self.rounds])

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fuseline.gc_pause import gc_paused
 from tests import draws
 
 # A test compiles what it says, and never finds what an earlier one (or another state of the code under a patch) made.
@@ -29,6 +30,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The seed once more where something fails, since `-q` leaves out the header."""
     if terminalreporter.stats.keys() & {"failed", "error"}:
         terminalreporter.write_line(pytest_report_header())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Without the garbage collector: thousands of tests are made, all of which stay (a fifth of the time)."""
+    with gc_paused():
+        return (yield)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

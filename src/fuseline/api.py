@@ -254,7 +254,7 @@ def _called(found: Found, model: str) -> Artifact:
 
 def _installed_rules() -> bool:
     """Whether packages add fusion rules: code that no key speaks of."""
-    from importlib.metadata import entry_points
+    from fuseline.installed_entries import entry_points
 
     return bool(entry_points(group="fuseline.rules"))
 

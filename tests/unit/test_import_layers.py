@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 _LOW = (
     "timeline",
+    "installed_entries",
     "errors",
     "border",
     "buffers",
@@ -48,6 +49,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "size_requirement": (),
     "version": (),
     "timeline": (),
+    "installed_entries": (),
     "weight_layouts": ("errors",),
     "border": ("errors",),
     "cache": ("errors", "runtime", "compile_options"),

@@ -12,13 +12,13 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from xdsl.passes import ModulePass
 
 from fuseline.errors import FuselineError
+from fuseline.installed_entries import entry_points
 from fuseline.ir.target_description import TargetRules
 from fuseline.passes.fusion.checked_rule import checked
 from fuseline.passes.fusion.rule import FusionRule, Shape, builtin_rules, order_rules

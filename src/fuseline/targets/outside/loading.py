@@ -12,13 +12,14 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
 from typing import Any
 
 from fuseline.errors import FuselineError
+from fuseline.installed_entries import entry_points
 from fuseline.targets.outside.checked_target import CheckedTarget, checked_target
 from fuseline.targets.outside.origin import Origin
 

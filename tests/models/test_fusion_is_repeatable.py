@@ -64,4 +64,5 @@ def test_every_pass_stands_alone(source: str):
         name for phase in ("cleanup", "layout", "padding", "fusion") for name in PASS_PHASES[phase]
     ):
         once = _without_remarks(run_passes(text, name, verify_each=True))
-        assert _without_remarks(run_passes(once, name, verify_each=True)) == once, name
+        if once != text:  # else it was just run on that text
+            assert _without_remarks(run_passes(once, name, verify_each=True)) == once, name

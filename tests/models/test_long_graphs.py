@@ -109,7 +109,7 @@ def _grows_with_length(name: str, size: int) -> None:
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_short_graphs(name: str) -> None:
-    _grows_with_length(name, 72)
+    _grows_with_length(name, 48)
 
 
 @pytest.mark.slow

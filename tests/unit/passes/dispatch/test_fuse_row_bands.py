@@ -69,7 +69,9 @@ def _is_banded(model: CompiledModel) -> bool:
     return bool(fused) and any("bands of" in note for note in model.record.notes)
 
 
-def _require_equal(model: onnx.ModelProto, target: str, threads: int, feeds: Mapping[str, NDArray[Any]]) -> None:
+def _require_equal(
+    model: onnx.ModelProto, target: str, threads: int, feeds: Mapping[str, NDArray[Any]]
+) -> CompiledModel:
     """What bands give is what the interpreter and onnxruntime give; both dispatches are one."""
     banded = fuseline.compile(model, target=target, threads=threads)
     apart = fuseline.compile(model, target=target, threads=threads, pass_options=OFF)
@@ -82,12 +84,14 @@ def _require_equal(model: onnx.ModelProto, target: str, threads: int, feeds: Map
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
     interpreted = fuseline.compile(model, target="interpreter").run(feeds)["y"]
     np.testing.assert_allclose(found, interpreted, rtol=0, atol=tolerance)
+    return banded
 
 
 def _feeds(*sizes: int) -> dict[str, NDArray[np.float32]]:
     return {"x": RNG.normal(size=sizes).astype(np.float32)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("window", [2, 3, 5])
 def test_windows_of_any_size(threads: int, window: int, tmp_path: Path):
@@ -140,6 +144,7 @@ def test_what_follows(after: str, tmp_path: Path):
     _require_equal(model, _target(tmp_path), 2, _feeds(*size))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("given", [{}, {"strides": [2, 2]}, {"pads": [0, 2, 2, 0]}, {"pads": [2, 1, 2, 1]}])
 @pytest.mark.parametrize("rows", [41, 59, 71])
 def test_rows_that_no_number_of_bands_divides(rows: int, given: dict[str, Any], tmp_path: Path):
@@ -148,8 +153,7 @@ def test_rows_that_no_number_of_bands_divides(rows: int, given: dict[str, Any], 
     size = (1, 11, rows, int(RNG.integers(17, 40)))
     model = _pair(size, (16, 11, 3, 3), (5, 16, 3, 3), ROWS_FIRST, **given)
     threads = int(RNG.integers(1, 4))
-    _require_equal(model, _target(tmp_path), threads, _feeds(*size))
-    banded = fuseline.compile(model, target=_target(tmp_path), threads=threads)
+    banded = _require_equal(model, _target(tmp_path), threads, _feeds(*size))
     assert any(" rows and " in note for note in banded.record.notes)
 
 
@@ -367,6 +371,7 @@ def test_a_pair_that_reads_what_another_pair_makes(rows: int, tmp_path: Path):
     np.testing.assert_allclose(banded.run(feeds)["y"], expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fusion", ["none", "default"])
 @pytest.mark.parametrize("channels", [1, 5])
 @pytest.mark.parametrize(

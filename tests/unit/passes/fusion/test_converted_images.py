@@ -90,6 +90,7 @@ def test_a_small_image_is_quantised_in_the_dispatch_of_its_convolution(name: str
     assert program.stats["dispatches"] == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", NETS)
 def test_a_model_in_halves_has_as_many_dispatches(name: str, dtype: Any):
@@ -104,6 +105,7 @@ def test_a_model_in_halves_has_as_many_dispatches(name: str, dtype: Any):
     assert programs[0].stats["dispatches"] == programs[1].stats["dispatches"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", ["1, 3, 41, 57", "n, 3, 41, 57", "1, 3, h, w"])
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
 def test_an_image_with_a_border(mode: str, size: str):

@@ -62,7 +62,7 @@ class GroupEmitter:
         """All loops of the group, then what it hands to later groups."""
         carried = [value for reduction in self.together.values() for value in reduction.initial()]
         along = self.workgroup.traversed_with(self.group.lane_axis)
-        outer = [axis for axis in self.group.inner if axis not in along]
+        outer = [axis for axis in self.group.inner if axis not in along and axis != self.group.turned]
         state = self._nest(outer, dict(self.workgroup.grid), carried)
         self._finish(list(state))
         for stage in self.group.stages:
@@ -83,6 +83,11 @@ class GroupEmitter:
 
     def _along_lanes(self, axis: LoopRef, at: Coordinates, carried: Sequence[Value]) -> Sequence[Value]:
         lo, hi = self.workgroup.span(axis)
+        if self.group.turned is not None:
+            made = (lambda start, stride: self.workgroup.lane_coordinates(axis, Index(start, stride))), (lo, hi)
+            squares = RegisterTranspose(self.workgroup, self.group.stages, self.lane_loop, made)
+            squares.emit(self.group.turned, at, *self.workgroup.span(self.group.turned))
+            return carried
         if self.workgroup.schedule.transposed:
             RegisterTranspose(self.workgroup, self.group.stages, self.lane_loop).emit(axis, at, lo, hi)
             return carried

@@ -15,7 +15,8 @@ from fuseline.targets.cpu.kernel_ir.types import BITS
 
 @dataclass(eq=False)
 class Group:
-    """Stages that share the loops over `inner`; `together` are those of them that reduce over exactly these loops."""
+    """Stages that share the loops over `inner`; `together` are those of them that reduce over exactly these loops.
+    `turned`: the axis of `inner` that squares of values, made along `lane_axis`, are written along."""
 
     inner: list[LoopRef]
     stages: list[Stage]
@@ -23,6 +24,7 @@ class Group:
     lane_axis: LoopRef | None = None
     lane_reduction: LoopRef | None = None
     lanes: int = 1
+    turned: LoopRef | None = None
 
 
 def groups_of(staging: Staging, grid: set[LoopRef]) -> list[Group]:

@@ -5,12 +5,13 @@
         |   . . . .                     |   . . . .
 
 What is read lies along `c` and what is written along `w`. A square of `lanes x lanes` values costs `lanes` evaluations,
-`lanes * log2(lanes)` shuffles and `lanes` stores; nothing is gathered.
+`lanes * log2(lanes)` shuffles and `lanes` stores; nothing is gathered or scattered. `c` is the tiled run of the grid,
+or an axis inside of a workgroup (`turned_stores.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
@@ -24,10 +25,22 @@ from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
 class RegisterTranspose:
-    """Emits the stages of a group (elements only) over the workgroup's part of the tiled run times the lane axis."""
+    """Emits the stages of a group (elements only) over the workgroup's part of the tiled run times the lane axis.
 
-    def __init__(self, workgroup: Workgroup, stages: Sequence[Stage], lane_loop: LaneLoop) -> None:
+    Args:
+        made: in place of the tiled run, the axis that values are made along (coordinates of a place, lanes along it
+            where the stride is 1), and the part of it.
+    """
+
+    def __init__(
+        self,
+        workgroup: Workgroup,
+        stages: Sequence[Stage],
+        lane_loop: LaneLoop,
+        made: tuple[Callable[[Operand, int], Coordinates], tuple[Operand, Operand]] | None = None,
+    ) -> None:
         self.workgroup, self.kernel, self.lane_loop = workgroup, workgroup.kernel, lane_loop
+        self.rows, self.span = made or (workgroup.tile_coordinates, workgroup.tile_span)
         self.values: list[SSAValue] = [value for stage in stages for value in stage.values]
         self.destinations = {value: where for stage in stages for value, where in stage.destinations.items()}
 
@@ -35,7 +48,7 @@ class RegisterTranspose:
         """Squares of whole vectors along the tiled run, then one of what remains; each traverses all of `lo` to `hi`
         along `axis`."""
         kernel, lanes = self.kernel, self.lane_loop.lanes
-        first, last = self.workgroup.tile_span
+        first, last = self.span
         whole = kernel.add(first, kernel.mul(kernel.div(kernel.sub(last, first), lanes), lanes))
         rest = kernel.sub(last, whole)
 
@@ -66,12 +79,12 @@ class RegisterTranspose:
             made: list[Value] = []
             for i in range(count):
                 here = self._place(column, i, active)
-                point = {**at, **workgroup.lane_coordinates(axis, Index(here)), **workgroup.tile_coordinates(start, 1)}
+                point = {**at, **workgroup.lane_coordinates(axis, Index(here)), **self.rows(start, 1)}
                 made.append(workgroup.e.value_at(value, workgroup.index_of(value, point), lanes, live))
             if count == 1:
                 self._write(
                     value,
-                    {**at, **workgroup.lane_coordinates(axis, Index(column)), **workgroup.tile_coordinates(start, 1)},
+                    {**at, **workgroup.lane_coordinates(axis, Index(column)), **self.rows(start, 1)},
                     made[0],
                     live,
                 )
@@ -80,7 +93,7 @@ class RegisterTranspose:
                 point = {
                     **at,
                     **workgroup.lane_coordinates(axis, Index(column, 1)),
-                    **workgroup.tile_coordinates(self.kernel.add(start, row)),
+                    **self.rows(self.kernel.add(start, row), 0),
                 }
                 self._write_row(value, point, vector, active, row, live)
         return ()

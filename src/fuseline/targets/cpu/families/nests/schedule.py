@@ -33,6 +33,7 @@ from fuseline.targets.cpu.families.nests.tiling import (
     transposed_tile_loops,
 )
 from fuseline.targets.cpu.families.nests.traffic import contiguous_traffic, elements
+from fuseline.targets.cpu.families.nests.turned_stores import turned_axis
 from fuseline.targets.cpu.isa.description import Machine
 
 MOST_COLUMNS = 4096
@@ -110,6 +111,7 @@ def build_schedule(staging: Staging, machine: Machine, threads: int = 1) -> Sche
     for group in (*schedule.ahead, *groups):
         choose_lanes(staging, group, weights, lane, machine)
     _choose_tiles(schedule)
+    _turn_stores(schedule)
     schedule.chunk = _chunk(schedule, machine, threads)
     return schedule
 
@@ -125,6 +127,7 @@ def _grouped_schedule(
     weights = contiguous_traffic(staging)
     for group in groups:
         choose_lanes(staging, group, weights, grouped.column, machine)
+    _turn_stores(schedule)
     schedule.chunk = _grouped_chunk(schedule, machine, threads)
     return schedule
 
@@ -186,6 +189,13 @@ def _choose_tiles(schedule: Schedule) -> None:
         schedule.tiled_loops, schedule.tile = run, TILES_PER_WORKGROUP * groups[0].lanes
     else:
         schedule.interleaved = interleaved_channels(schedule.staging, schedule.vector_loops, groups[0].lanes)
+
+
+def _turn_stores(schedule: Schedule) -> None:
+    """Have groups that write across their lanes write squares, where the grid has none."""
+    if not schedule.tiled_loops and not schedule.interleaved:
+        for group in schedule.groups:
+            group.turned = turned_axis(schedule.staging, group, schedule.vector_loops)
 
 
 def _chunk(schedule: Schedule, machine: Machine, threads: int) -> int:

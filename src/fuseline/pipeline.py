@@ -49,6 +49,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "sink-collapse-shapes",
         "propagate-transposes",
         "fold-constants",
+        "lift-row-pads",
         "bubble-expand-shapes",
         "sink-collapse-shapes",
         "sink-expand-shapes",

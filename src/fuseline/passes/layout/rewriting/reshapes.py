@@ -110,7 +110,7 @@ def reshape(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> 
     if tuple(dims) == tuple(before):
         return root
     if is_init(root):
-        return _reshaped_init(scope, at, root, dims)
+        return init_of_sizes(scope, at, root, dims)
     if not dims:
         return collapse(scope, at, root, [])
     cut = segments(before, dims)
@@ -156,7 +156,8 @@ def expand(scope: Scope, at: Emitter, value: SSAValue, groups: Groups, dims: Seq
     return result_of(at.add(op))
 
 
-def _reshaped_init(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
+def init_of_sizes(scope: Scope, at: Emitter, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
+    """The init `value` (see `is_init`) with other sizes, of any product."""
     op = producer_of(value)
     if type(op) is linalg_ops.FillOp:
         return _filled(scope, at, op.inputs[0], value, dims)

@@ -46,6 +46,9 @@ programs = st.lists(st.tuples(numbers, numbers, numbers), min_size=2, max_size=1
 @given(program=programs, seed=st.integers(0, 1 << 16))
 @settings(max_examples=25)
 @example(program=[(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1)], seed=1)  # arguments shared in two groups
+@example(
+    program=[(0, 13, 0), (0, 35, 0), (0, 0, 0), (0, 37, 0), (23, 19, 19), (23, 0, 17), (0, 0, 0), (23, 5, 25)], seed=0
+)  # a product of two values in either order
 def test_a_generated_model_fuses_alike_however_it_is_written(program: list[tuple[int, int, int]], seed: int):
     model = RandomModel(seed).build(program)
     assert _signature(_fused(model)) == _signature(_fused(disguised(model, seed + 1)))

@@ -6,8 +6,9 @@ others.
     use(%a, %b)               use(%a, %a)
 
 What a generic computes counts, not in which order its loops and the operands of what commutes are written
-(`generic_key.py`). Works within one block at a time: bodies and dispatch regions keep values of their own, so that ops
-which were cloned into a region on purpose stay there.
+(`generic_key.py`); which of two forms stays does not depend on which came first (`written_form.py`). Works within one
+block at a time: bodies and dispatch regions keep values of their own, so that ops which were cloned into a region on
+purpose stay there.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.structured import is_generic
 from fuseline.ir.fast.direct import body_of, erase, ops_of, replace_uses
 from fuseline.ir.provenance import carry
 from fuseline.passes.cleanup.elimination import is_pure
 from fuseline.passes.cleanup.value_numbering import ValueNumbering
+from fuseline.passes.cleanup.written_form import WrittenForms
 
 
 def merge_equal(block: Block, numbering: ValueNumbering) -> None:
@@ -32,7 +35,7 @@ def merge_equal(block: Block, numbering: ValueNumbering) -> None:
     # Equal ops are of one kind; most bodies have one of each.
     if len({type(op) for op in ops}) == len(ops) and not any([op.regions for op in ops]):
         return
-    known = _Known(numbering)
+    known, forms = _Known(numbering), WrittenForms(block)
     merged: dict[Operation, list[Operation]] = {}
     for op in ops:
         for region in op.regions:
@@ -42,6 +45,8 @@ def merge_equal(block: Block, numbering: ValueNumbering) -> None:
             continue
         first = known.first_like(op)
         if first is not op:
+            if is_generic(op) and is_generic(first):
+                forms.settle(first, op)
             _replace_uses(op, first)
             merged.setdefault(first, []).append(op)
     for first, others in merged.items():

@@ -67,7 +67,6 @@ from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule
 from fuseline.passes.fusion.rule_choice import ChosenRules
 from fuseline.passes.fusion.starting_groups import StartingGroup
-from fuseline.passes.fusion.stored_rows import StoredRows
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 from fuseline.passes.fusion.streamed_softmax import online_reductions
 from fuseline.passes.fusion.user_rules import rules_asked
@@ -233,7 +232,7 @@ def _wrap(group: Group, finished_group: Group, sizes: SizeBuilder, streams: Sequ
     for arm in group.arms or (group,):
         arm.root.op.attributes[ROOT_ATTRIBUTE] = UnitAttr()
     inside = {id(node.op) for node in group.members}
-    stored = {id(value) for arm in group.arms or (group,) for value in StoredRows(arm).added}
+    stored = {id(value) for arm in group.arms or (group,) for value in arm.stored_rows.added}
     results = [
         value
         for node in group.members

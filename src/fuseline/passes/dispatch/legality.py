@@ -19,7 +19,6 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.inlining import with_inlined_members
 from fuseline.passes.fusion.merging import joined
-from fuseline.passes.fusion.stored_rows import StoredRows, scratch_beside
 from fuseline.targets.target import Legality, Refusal
 
 _ANY_NUMBER = 1 << 30
@@ -62,7 +61,7 @@ class GroupCandidate:
     @property
     def results(self) -> Sequence[SSAValue]:
         """The tensors it would write."""
-        return [*self.group.results(), *(value for group in self.groups for value in StoredRows(group).added)]
+        return [*self.group.results(), *(value for group in self.groups for value in group.stored_rows.added)]
 
     @property
     def loops(self) -> FusedLoops:
@@ -78,7 +77,7 @@ class GroupCandidate:
     @property
     def scratch_bytes(self) -> int | None:
         """The scratch of one workgroup."""
-        return scratch_beside(self.group)
+        return self.group.scratch_beside_rows
 
 
 @dataclass(frozen=True)

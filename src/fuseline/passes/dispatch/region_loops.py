@@ -11,7 +11,6 @@ from fuseline.dispatch.fused_loops import Extent, FusedLoops, MemberLoops, Onlin
 from fuseline.ir.dim import Dim, symbols
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.stored_rows import StoredRows
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes, streamed_loops
 
 
@@ -67,7 +66,7 @@ def _online(
     for stream in streams:
         if arm.member_set >= set(stream.nodes):
             found = streamed_loops(
-                arm.members, arm.grid_loop_of.keys(), [*arm.results(), *StoredRows(arm).added], (stream,)
+                arm.members, arm.grid_loop_of.keys(), [*arm.results(), *arm.stored_rows.added], (stream,)
             )
             loops = sorted((positions[node], loop) for node, loop in found if node in arm.grid_loop_of)
             if loops and stream.product in arm.grid_loop_of:

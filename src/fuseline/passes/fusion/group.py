@@ -17,27 +17,19 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.structured import HEAVY, Kind
+from fuseline.analysis.structured import HEAVY
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim, add, minimum, mul, product, upper_bound
 from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.graph import element_bytes
 from fuseline.passes.fusion.group_body import GroupBody
 from fuseline.passes.fusion.loop_classes import Loop
-from fuseline.passes.fusion.node import Node, Read, node_operations
+from fuseline.passes.fusion.node import Node, Read, node_operations, root_rank
+from fuseline.passes.fusion.stored_rows import NO_ROWS, StoredRows
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes, streamed_loops
 
 BLOCK_POINTS = 8
 """Grid points that a workgroup of a blocked group has at the least: the rows of a register tile."""
-
-_RANK = {
-    Kind.CONTRACTION: 5,
-    Kind.CONVOLUTION: 5,
-    Kind.DEPTHWISE: 4,
-    Kind.POOLING: 3,
-    Kind.REDUCTION: 2,
-    Kind.ELEMENTWISE: 1,
-}
 
 
 @dataclass(eq=False)
@@ -256,6 +248,18 @@ class Group:
         for value, inner in _kept_values(self):
             yield add(mul(inner, points * element_bytes(value)), LINE_BYTES)
 
+    @cached
+    def stored_rows(self) -> StoredRows:
+        """The values between members that are results for want of a bound."""
+        if not self.unbounded or not self.blocked or self.arms or self.streamed:
+            return NO_ROWS
+        return StoredRows(self.members, self.inlined, self.grid_loop_of, self.results())
+
+    @property
+    def scratch_beside_rows(self) -> int | None:
+        """The scratch of one workgroup beside them, in bytes; None where nothing bounds it."""
+        return self.bounded_scratch_bytes if self.stored_rows.values else self.scratch_bytes
+
     def bindings(self) -> int:
         """How many buffers a dispatch of this group binds."""
         return len(self.body.inputs) + len(self.body.results)
@@ -272,11 +276,6 @@ class Group:
     def member_set(self) -> AbstractSet[Node]:
         """The members."""
         return self.body.nodes
-
-
-def root_rank(node: Node) -> tuple[int, int, int]:
-    """What decides which member a dispatch is built around: the most of it."""
-    return _RANK.get(node.kind, 0), len(node.loops), node.order
 
 
 def _kept_values(group: Group) -> Iterator[tuple[SSAValue, Dim]]:

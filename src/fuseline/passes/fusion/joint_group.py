@@ -13,9 +13,9 @@ from typing import Any
 
 from fuseline.ir.dim import Dim
 from fuseline.passes.fusion.cached import cached
-from fuseline.passes.fusion.group import Group, root_rank
+from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_body import GroupBody, Renumbering, is_stored
-from fuseline.passes.fusion.node import Node, Read
+from fuseline.passes.fusion.node import Node, Read, root_rank
 
 _FACTS = (
     *("size", "key", "root", "heavy", "reduces", "moves", "fusable", "reads_elsewhere", "body_operations"),

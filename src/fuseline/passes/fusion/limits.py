@@ -12,7 +12,6 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.horizontal import HorizontalMerge
-from fuseline.passes.fusion.stored_rows import StoredRows
 
 Veto: TypeAlias = Callable[[Sequence[Group]], "WhyNot | None"]
 """Why the target does not take a dispatch whose arms are these groups (one: a dispatch of one part), None where it
@@ -37,7 +36,7 @@ class DispatchLimits:
 
     def bindings(self, group: Group) -> WhyNot | None:
         """The refusal of a group that binds too many buffers."""
-        count, limit = group.bindings() + len(StoredRows(group).added), self.target.binding_limit
+        count, limit = group.bindings() + len(group.stored_rows.added), self.target.binding_limit
         if count <= limit:
             return None
         return WhyNot(

@@ -213,3 +213,18 @@ def node_reads(node: Node, shapes: ShapeAnalysis) -> Iterable[tuple[SSAValue, tu
         else:
             plain = node.structured is None
             yield value, tuple(None if plain and not isinstance(step, AffineDimExpr) else step for step in at)
+
+
+_RANK = {
+    Kind.CONTRACTION: 5,
+    Kind.CONVOLUTION: 5,
+    Kind.DEPTHWISE: 4,
+    Kind.POOLING: 3,
+    Kind.REDUCTION: 2,
+    Kind.ELEMENTWISE: 1,
+}
+
+
+def root_rank(node: Node) -> tuple[int, int, int]:
+    """What decides which member a dispatch is built around: the most of it."""
+    return _RANK.get(node.kind, 0), len(node.loops), node.order

@@ -8,6 +8,10 @@ would lie between two dispatches, without the second dispatch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -19,7 +23,6 @@ from fuseline.ir.rounds import rounds
 from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.loop_classes import Loop, loop_classes
 from fuseline.passes.fusion.node import Node
 
@@ -27,27 +30,35 @@ STORED_BYTES = "stored_bytes"
 """The number in a rule's `Legal` that says how many bytes are stored although nobody outside reads them."""
 
 
+@dataclass(frozen=True, eq=False)
 class StoredRows:
-    """Which values of a group are results for want of a bound."""
+    """Which values of a blocked group of unknown size are results for want of a bound; of any other one none is
+    (`NO_ROWS`).
 
-    def __init__(self, group: Group) -> None:
-        self.group = group
+    `grid_loop_of` are the grid loops of the members that have places in the grid, `inlined` are the others, `results`
+    the values that someone outside reads.
+    """
+
+    members: Sequence[Node]
+    inlined: AbstractSet[Node]
+    grid_loop_of: Mapping[Node, Sequence[int | None]]
+    results: Sequence[SSAValue]
 
     @cached
     def values(self) -> tuple[SSAValue, ...]:
-        """The values between members of a blocked group that no scratch is known to hold."""
-        group = self.group
-        if not group.unbounded or not group.blocked or group.arms or group.streamed:
-            return ()
-        return tuple([value for node in group.members if self._is_long(node) for value in self._outliving(node)])
+        """The values between members that no scratch is known to hold."""
+        return tuple([value for node in self.members if self._is_long(node) for value in self._outliving(node)])
 
-    @property
-    def added(self) -> list[SSAValue]:
+    @cached
+    def added(self) -> tuple[SSAValue, ...]:
         """Those that nobody outside reads."""
-        if not self.values:
-            return []
-        left = {id(value) for value in self.group.results()}
-        return [value for value in self.values if id(value) not in left]
+        left = set(map(id, self.results)) if self.values else set[int]()
+        return tuple([value for value in self.values if id(value) not in left])
+
+    def refusal(self, at: str) -> WhyNot | None:
+        """That of a group whose rows have to lie in scratch, None without any that none is known to hold."""
+        detail = "rows between its members have a size without an upper bound"
+        return WhyNot("unbounded-size", detail, at) if self.values else None
 
     def bytes_added(self, graph: FusionGraph) -> int:
         """What is stored that nobody outside reads, in bytes."""
@@ -57,40 +68,48 @@ class StoredRows:
         """Whether a placed member computes rows without a bound."""
         if node.moves:
             return False
-        inlined = node in self.group.inlined
+        inlined = node in self.inlined
         if inlined and not self._follows_others(node):
             return False
-        inner = self._inner_of_inlined(node) if inlined else self.group.inner(node)
+        inner = self._inner_of_inlined(node) if inlined else self._inner(node)
         return upper_bound(product(node.loops[loop] for loop in inner if node.iterators[loop] == "parallel")) is None
 
     def _follows_others(self, node: Node) -> bool:
         """Whether what is evaluated where it is read depends on a placed member: a block computes it once."""
         pending, seen = [node], {node}
         while pending:
-            made = {read.producer for read in pending.pop().reads if read.producer in self.group.member_set}
-            if not made <= self.group.inlined:
+            made = {read.producer for read in pending.pop().reads if read.producer in self._inside}
+            if not made <= self.inlined:
                 return True
             fresh = [one for one in made if one is not None and one not in seen]
             seen.update(fresh)
             pending += fresh
         return False
 
+    def _inner(self, node: Node) -> list[int]:
+        """The loops of a placed member that run inside a workgroup."""
+        return [loop for loop, grid in enumerate(self.grid_loop_of[node]) if grid is None]
+
     def _inner_of_inlined(self, node: Node) -> list[int]:
         """The loops of a member without places in the grid that are none of the grid's."""
         return [loop for loop in range(len(node.loops)) if self._classes.of((node, loop)) not in self._grid]
 
     @cached
+    def _inside(self) -> AbstractSet[Node]:
+        return set(self.members)
+
+    @cached
     def _classes(self) -> LoopClasses[Node]:
-        return loop_classes(self.group.members)
+        return loop_classes(self.members)
 
     @cached
     def _grid(self) -> set[Loop]:
-        placed = self.group.grid_loop_of.items()
+        placed = self.grid_loop_of.items()
         return {self._classes.of((node, loop)) for node, at in placed for loop, g in enumerate(at) if g is not None}
 
     def _outliving(self, node: Node) -> list[SSAValue]:
         """The results of a member that others read after it, rather than with it, point by point."""
-        inside = [read for read in node.readers if read.consumer in self.group.member_set]
+        inside = [read for read in node.readers if read.consumer in self._inside]
         if len({id(read.consumer) for read in inside}) == 1 and self._follows(inside[0].consumer, node):
             return []
         if not self._is_by_root(node) and all([self._is_beside(read.consumer, node) for read in inside]):
@@ -99,10 +118,10 @@ class StoredRows:
 
     def _is_by_root(self, node: Node) -> bool:
         """Whether a root makes what a member computes, or what it follows point by point."""
-        for _ in rounds("what a member follows", most=len(self.group.members)):
+        for _ in rounds("what a member follows", most=len(self.members)):
             if node.heavy:
                 break
-            rows = [read.producer for read in node.reads if read.producer in self.group.member_set]
+            rows = [read.producer for read in node.reads if read.producer in self._inside]
             before = next((one for one in rows if one is not None and self._is_long(one)), None)
             if before is None or not self._follows(node, before):
                 return False
@@ -111,14 +130,14 @@ class StoredRows:
 
     def _is_beside(self, reader: Node, node: Node) -> bool:
         """Whether both are computed in one nest of loops: no root lies between them."""
-        roots = [one.position for one in self.group.members if one.heavy]
+        roots = [one.position for one in self.members if one.heavy]
         return not reader.heavy and not any(node.position < at < reader.position for at in roots)
 
     def _follows(self, reader: Node, node: Node) -> bool:
         """Whether a member is computed with `node`, the only one whose rows it reads, at each of its points."""
-        if reader.kind is not Kind.ELEMENTWISE or reader.reads_elsewhere or reader in self.group.inlined:
+        if reader.kind is not Kind.ELEMENTWISE or reader.reads_elsewhere or reader in self.inlined:
             return False
-        made = {read.producer for read in reader.reads if read.producer in self.group.member_set}
+        made = {read.producer for read in reader.reads if read.producer in self._inside}
         rows = [one for one in made if one is node or one is None or one.moves or self._is_long(one)]
         points = [node.loops[loop] for loop in node.parallel]
         return rows == [node] and list(reader.loops) == points and _in_order(reader, node)
@@ -133,14 +152,5 @@ def _in_order(reader: Node, node: Node) -> bool:
     )
 
 
-def unbounded_rows(group: Group, at: str) -> WhyNot | None:
-    """The refusal of a group with rows between its members that no scratch is known to hold, None without any."""
-    found = StoredRows(group).values
-    return (
-        WhyNot("unbounded-size", "rows between its members have a size without an upper bound", at) if found else None
-    )
-
-
-def scratch_beside(group: Group) -> int | None:
-    """The scratch of a group beside the rows that it stores, in bytes; None where nothing bounds it."""
-    return group.bounded_scratch_bytes if StoredRows(group).values else group.scratch_bytes
+NO_ROWS = StoredRows((), frozenset(), {}, ())
+"""Those of a group whose sizes are known, or which is no block."""

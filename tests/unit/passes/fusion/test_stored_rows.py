@@ -11,7 +11,6 @@ import pytest
 
 import fuseline
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.stored_rows import StoredRows, scratch_beside
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 
@@ -56,14 +55,14 @@ def _feeds(name: str, **sizes: int) -> Feeds:
 
 def test_what_follows_point_by_point_is_stored_not_the_product():
     group = _only_group(_chain())
-    (stored,) = StoredRows(group).values
+    (stored,) = group.stored_rows.values
     assert [node.kind.value for node in group.members if stored in node.op.results] == ["elementwise"]
-    assert group.scratch_bytes is None and scratch_beside(group) == 0
+    assert group.scratch_bytes is None and group.scratch_beside_rows == 0
 
 
 def test_a_value_that_leaves_is_stored_once():
     group = _only_group(_chain(kept=True))
-    assert len(StoredRows(group).added) == 1 and len(group.results()) == 2
+    assert len(group.stored_rows.added) == 1 and len(group.results()) == 2
 
 
 def test_the_record_has_the_bytes_that_are_stored_anyway():
@@ -73,7 +72,7 @@ def test_the_record_has_the_bytes_that_are_stored_anyway():
 
 def test_rows_that_fit_lie_in_scratch():
     group = _only_group(_chain(columns=48))
-    assert not StoredRows(group).values and scratch_beside(group) == group.scratch_bytes
+    assert not group.stored_rows.values and group.scratch_beside_rows == group.scratch_bytes
 
 
 def test_few_rows_do_not_pay_for_packing_again():
@@ -93,7 +92,7 @@ def test_a_softmax_that_streams_stores_nothing():
     p = Program((4096, 32), (32, "k"), ("k", 32))
     p.done(p.matmul(p.softmax(p.matmul(p.x[0], p.x[1])), p.x[2]))
     (group,) = p.partition(replace(TARGET, streamed_points=64)).groups
-    assert group.streamed and not StoredRows(group).values
+    assert group.streamed and not group.stored_rows.values
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -11,7 +11,6 @@ from fuseline.analysis.structured import Kind
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.rule import FusionRule, Merge, roots_refusal, scratch_refusal
-from fuseline.passes.fusion.stored_rows import unbounded_rows
 
 FOLLOWERS = frozenset({Kind.CONTRACTION, Kind.POOLING})
 """Roots that may read another root's result over loops of their own."""
@@ -41,7 +40,7 @@ class RootChain(FusionRule):
         return (
             chain_refusal(merge)
             or scratch_refusal(merge)
-            or unbounded_rows(merge.shared, merge.consumer.root.name)
+            or merge.shared.stored_rows.refusal(merge.consumer.root.name)
             or Legal(chain_numbers(merge, merge.scratch or 0))
         )
 

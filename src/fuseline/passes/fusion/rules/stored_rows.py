@@ -6,7 +6,7 @@ from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.rule import FusionRule, Merge, scratch_limit_refusal
 from fuseline.passes.fusion.rules.root_chain import chain_numbers, chain_refusal, is_chain
-from fuseline.passes.fusion.stored_rows import STORED_BYTES, StoredRows, scratch_beside
+from fuseline.passes.fusion.stored_rows import STORED_BYTES
 
 
 class StoredRowsRule(FusionRule):
@@ -25,10 +25,10 @@ class StoredRowsRule(FusionRule):
         """Legal, with the bytes that are stored for want of a bound, where the rest fits the scratch."""
         if not is_chain(merge):
             return NotApplicable()
-        rows = StoredRows(merge.shared)
+        rows = merge.shared.stored_rows
         if not rows.values:
             return NotApplicable()
-        scratch = scratch_beside(merge.shared)
+        scratch = merge.shared.scratch_beside_rows
         return (
             chain_refusal(merge)
             or scratch_limit_refusal(scratch, merge.target.scratch_bytes_limit, merge.consumer.root.name)

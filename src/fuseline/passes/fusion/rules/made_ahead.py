@@ -15,6 +15,7 @@ from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.profit import EVALUATION_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
+from fuseline.passes.fusion.rules.read_in_place import rounds_over
 
 
 class MadeAhead(FusionRule):
@@ -71,9 +72,8 @@ def _fits(producer: Group, graph: FusionGraph) -> bool:
 
 
 def _times(read: Read) -> float:
-    """How often a reader looks at each element."""
-    others = [extent for loop, extent in enumerate(read.consumer.loops) if loop not in read.loops]
-    return float(assumed_size(product(others)))
+    """How often a reader looks at each element, at the sizes that are assumed."""
+    return float(assumed_size(rounds_over(read)))
 
 
 def _again_ns(merge: Merge) -> float:

@@ -17,7 +17,7 @@ from fuseline.analysis.ranks import Rank
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, multiply_add_operands
 from fuseline.analysis.walks import Scatter
 from fuseline.ir.costs import MachineCosts, assumed_size
-from fuseline.ir.dim import product, upper_bound
+from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.conversions import CONVERSIONS, WIDENINGS, only_converts
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
@@ -215,13 +215,23 @@ def read_multiplicity(read: Read) -> float:
         return _gathered(read)
     if any(coordinate is None for coordinate in read.coordinates):
         return 1.0 if node.kind in (Kind.CONCAT, Kind.SLICE, Kind.PAD) else float("inf")
-    used = {loop for coordinate in read.coordinates if coordinate is not None for loop in dims_of(coordinate)}
+    used = _addressing(read)
     iterations = upper_bound(product(node.loops))
     elements = upper_bound(product(extent for loop, extent in enumerate(node.loops) if loop in used))
     if iterations is None or elements is None:
-        rest = upper_bound(product(extent for loop, extent in enumerate(node.loops) if loop not in used))
+        rest = upper_bound(rounds_over(read))
         return float("inf") if rest is None else float(max(rest, 1))
     return max(1.0, iterations / max(elements, 1))
+
+
+def rounds_over(read: Read) -> Dim:
+    """How often a reader's loops go over a value that it reads plainly: the extents of those that do not address it."""
+    used = _addressing(read)
+    return product(extent for loop, extent in enumerate(read.consumer.loops) if loop not in used)
+
+
+def _addressing(read: Read) -> set[int]:
+    return {loop for coordinate in read.coordinates if coordinate is not None for loop in dims_of(coordinate)}
 
 
 def _is_gathered(read: Read) -> bool:

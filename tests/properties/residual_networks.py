@@ -11,11 +11,13 @@ from tests.properties.near_duplicates import Layers
 STAGES, BLOCKS = 3, 2
 
 
-def residual_network(rng: np.random.Generator, size: int, channels: int, batch: int | str = 1) -> onnx.ModelProto:
+def residual_network(
+    rng: np.random.Generator, size: int, channels: int, batch: int | str = 1, stages: int = STAGES
+) -> onnx.ModelProto:
     """Images `x` of `channels` channels of `size` by `size` pixels; stages of half the pixels a side and twice the
     channels each."""
     layers, x, wide = Layers(rng), "x", channels
-    for stage in range(STAGES):
+    for stage in range(stages):
         if stage:
             x, wide = layers.op("Relu", _convolution(layers, x, (wide, 2 * wide), 1, stride=2)), 2 * wide
         for _ in range(BLOCKS):

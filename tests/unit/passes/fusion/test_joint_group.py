@@ -181,5 +181,5 @@ def _lines_to_fuse(length: int) -> int:
 
 
 def test_work_grows_as_the_group_does():
-    short, long = _lines_to_fuse(100), _lines_to_fuse(400)
+    short, long = _lines_to_fuse(50), _lines_to_fuse(200)
     assert long < 5 * short

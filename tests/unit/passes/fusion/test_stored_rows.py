@@ -95,6 +95,7 @@ def test_a_softmax_that_streams_stores_nothing():
     assert group.streamed and not group.stored_rows.values
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", CHAINS)
 def test_one_dispatch_computes_what_several_do(name: str, threads: int):

@@ -44,6 +44,7 @@ def squared_concat(count: int, rows: tuple[int, ...] = (), nested: bool = False)
     return text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [(), (3,)])
 @pytest.mark.parametrize("count", [2, 3, 6, 7, 13])
 def test_parts_of_any_size(count: int, rows: tuple[int, ...]) -> None:

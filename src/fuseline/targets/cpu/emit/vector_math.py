@@ -193,10 +193,10 @@ def copysign(k: K, x: Value, y: Value) -> Value:
 
 
 def round_half_away(k: K, x: Value) -> Value:
-    """The nearest integer, halves away from zero."""
-    whole = k.trunc(x)
-    up = k.compare("ge", k.abs(k.sub(x, whole)), 0.5)
-    return k.select(up, k.add(whole, with_sign(k, k.as_value(1.0, x.type), x)), whole)
+    """The nearest integer, halves away from zero: where a half is added, sums just below a half become one, so what is
+    added is the number before a half (as LLVM lowers `llvm.round`)."""
+    below_half = math.nextafter(0.5, 0.0) if x.type.dtype == "f64" else 0.5 - 2.0**-25
+    return k.trunc(k.add(x, with_sign(k, k.as_value(below_half, x.type), x)))
 
 
 def power(k: K, x: Value, y: Value) -> Value:

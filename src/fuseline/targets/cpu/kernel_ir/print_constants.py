@@ -27,7 +27,14 @@ MOST_HELD = 3
 """More constants of one part are left to LLVM: it reads them beside what they are used with (transforms of Winograd's
 algorithm, exponentials)."""
 
+MOST_BESIDE_SUMS = 8
+"""So many constants of a part that sums something itself and rounds it are not left to LLVM, masks included: a window
+that is clamped and rounded to what 8 bits hold (LLVM 22.1 spilled all 28 sums of the products around it: 1.3 to 2 of
+the time). Transforms of Winograd's algorithm have as many constants, but no masks."""
+
 _SPLAT = re.compile(r"splat \((float|double) (0x(?!0{16})[0-9A-F]{16})\)")
+_MASK = re.compile(r"splat \((i32) (-?[1-9][0-9]*)\)")
+_BITWISE = re.compile(r" = (and|or|xor) ")
 
 
 Node = Block | Loop | While | When
@@ -112,10 +119,12 @@ def _blocks(op: Loop | While | When) -> tuple[Block, ...]:
 def held(lines: Sequence[str], name: str, symbol: str, globals_: set[str]) -> list[str]:
     """Lines of LLVM with the floating constants of their vectors loaded before them, into names that begin with `name`.
     `globals_` gets the text of what is loaded, for the kernel `symbol`."""
-    names: dict[tuple[str, str], str] = {}
-    out = [line if " = phi " in line else _named(line, name, names) for line in lines]
+    names, out = _all_named(lines, name)
     if len(names) > MOST_HELD:
-        return list(lines)
+        names, out = _all_named(lines, name, masks=True)
+        rounds = any("x i32>" in vector for vector, _ in names) and any(" = phi <" in line for line in lines)
+        if len(names) > MOST_BESIDE_SUMS or not rounds:
+            return list(lines)
     loads: list[str] = []
     for (vector, bits), value in names.items():
         lanes, element = vector[1:-1].split(" x ")
@@ -126,10 +135,18 @@ def held(lines: Sequence[str], name: str, symbol: str, globals_: set[str]) -> li
     return [*loads, *out]
 
 
-def _named(line: str, name: str, names: dict[tuple[str, str], str]) -> str:
+def _all_named(lines: Sequence[str], name: str, *, masks: bool = False) -> tuple[dict[tuple[str, str], str], list[str]]:
+    """The names of the constants in `lines`, by type and bits, and the lines with these in their place. `masks`: the
+    integers of bitwise operations, too."""
+    names: dict[tuple[str, str], str] = {}
+    found = [line if " = phi " in line else _named(line, name, names, masks=masks) for line in lines]
+    return names, found
+
+
+def _named(line: str, name: str, names: dict[tuple[str, str], str], *, masks: bool) -> str:
     def value(found: re.Match[str]) -> str:
         vector = re.search(rf"<\d+ x {found[1]}>", line)
         assert vector is not None
         return names.setdefault((vector[0], found[2]), f"{name}{len(names)}")
 
-    return _SPLAT.sub(value, line)
+    return (_MASK if masks and _BITWISE.search(line) else _SPLAT).sub(value, line)

@@ -26,8 +26,9 @@ ROWS = {"avx512": 14, "avx2": 6}
 NUMBERS = (0.0, 0.5, -1.25, 1.5, 0.0625, -3.5)
 
 
-def _two_parts(isa: Machine, rows: int, numbers: int) -> Kernel:
-    """Products in tiles, which take all registers, clamped; then their squares, with `numbers` constants."""
+def _two_parts(isa: Machine, rows: int, numbers: int, *, summed: bool = False) -> Kernel:
+    """Products in tiles, which take all registers, clamped; then their squares, with `numbers` constants. `summed`: of
+    what a loop sums, twice each, and without the sign bit."""
     k, lanes, pixels = KernelBuilder("parts", isa), isa.f32_lanes, TILES * rows
     columns = VECTORS * lanes
     x, w = k.binding(0, "f32", pixels * STEPS), k.binding(1, "f32", STEPS * columns)
@@ -50,6 +51,10 @@ def _two_parts(isa: Machine, rows: int, numbers: int) -> Kernel:
 
     def square(i: Operand) -> None:
         value = k.load(between, k.mul(i, lanes), lanes)
+        if summed:
+            bits = k.bitand(k.bitcast(value, "i32"), k.const(0x7FFFFFFF, "i32", lanes))
+            part = k.bitcast(bits, "f32")
+            (value,) = k.loop(0, 2, 1, lambda _, total: (k.add(total, part),), (k.const(0.0, "f32", lanes),))
         value = k.mul(value, value)
         for number in NUMBERS[:numbers]:
             value = k.add(value, k.maximum(k.const(number, "f32", lanes), value))
@@ -90,16 +95,25 @@ def test_what_is_loaded(rows: int, numbers: int, loads: list[int]):
     assert runs == loads
 
 
+@pytest.mark.parametrize(("numbers", "loads"), [(4, [1, 3]), (6, [1, 6])])
+def test_constants_beside_sums_are_loaded(numbers: int, loads: list[int]):
+    """More than three of a part that sums something, zero excepted: its masks, too."""
+    lines = print_llvm([_two_parts(machine("avx512"), 14, numbers, summed=True)], machine("avx512")).splitlines()
+    runs = [len(list(group)) for volatile, group in groupby(lines, lambda line: "load volatile" in line) if volatile]
+    assert runs == loads
+
+
 @pytest.mark.parametrize("numbers", [0, 2, 6])
-def test_values(numbers: int):
+@pytest.mark.parametrize("summed", [False, True])
+def test_values(numbers: int, summed: bool):
     target = machine()
     rows = ROWS.get(target.name, 6)
-    kernel = _two_parts(target, rows, numbers)
+    kernel = _two_parts(target, rows, numbers, summed=summed)
     columns = VECTORS * target.f32_lanes
     x, w = (RNG.uniform(-1, 1, shape).astype(np.float32) for shape in ((TILES * rows, STEPS), (STEPS, columns)))
     y = np.zeros((TILES * rows, columns), np.float32)
     call(kernel, target, [x, w, y])
-    expected = np.clip(x.astype(np.float64) @ w, 0, 1.5) ** 2
+    expected = (np.clip(x.astype(np.float64) @ w, 0, 1.5) * (2 if summed else 1)) ** 2
     for number in NUMBERS[:numbers]:
         expected = expected + np.maximum(number, expected)
     np.testing.assert_allclose(y, np.clip(expected, 0, 1.5), rtol=0, atol=1e-4)

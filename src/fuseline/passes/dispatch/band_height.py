@@ -8,7 +8,7 @@ channel they become one where that takes less time: what a band keeps must stay 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import linalg
 
@@ -19,7 +19,7 @@ from fuseline.analysis.structured import StructuredOp, is_reduction
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.dispatch.banded_pair import BandedPair
-from fuseline.passes.dispatch.region_rows import RegionRows
+from fuseline.passes.dispatch.banded_sizes import BandedSizes
 from fuseline.passes.dispatch.row_bands import Bands, cut_rows
 from fuseline.targets.target import Refusal
 
@@ -82,9 +82,9 @@ class BandChoice:
 
 def choose_bands(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription) -> BandChoice | Refusal:
     """The bands that take least time, or why there are none."""
-    image = assumed_size(num_bytes(pair.image, shapes))
-    limit = min(target.band_bytes_limit, int(MOST_KEPT * image / target.threads))
-    best = _best(_choices(pair, image, shapes, target), limit)
+    sizes = sizes_of(pair, shapes, target)
+    limit = min(target.band_bytes_limit, int(MOST_KEPT * sizes.image_bytes / target.threads))
+    best = _best(_choices(sizes, target), limit)
     if isinstance(best, Refusal):
         return best
     most = MOST_SLOWER * best.whole_ns
@@ -94,11 +94,32 @@ def choose_bands(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescript
     return Refusal("too-dear", why, best.numbers)
 
 
-def choose_cached_bands(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription) -> BandChoice | Refusal:
+def choose_cached_bands(sizes: BandedSizes, target: TargetDescription) -> BandChoice | Refusal:
     """The bands that take least time of those that a core's cache keeps, or why there are none."""
-    image = assumed_size(num_bytes(pair.image, shapes))
     limit = min(target.band_bytes_limit, int(MOST_CACHED * target.costs.cached_bytes))
-    return _best(_choices(pair, image, shapes, target, EXPOSED), limit)
+    return _best(_choices(sizes, target, EXPOSED), limit)
+
+
+def sizes_of(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription) -> BandedSizes:
+    """What bands of `pair` are weighed by."""
+    maker, *others = (roots_ns(rows.loops, shapes, target) for rows in pair.parts)
+    return BandedSizes(
+        image_bytes=assumed_size(num_bytes(pair.image, shapes)),
+        image_rows=pair.image_rows,
+        rows=pair.rows,
+        stride=pair.read.stride,
+        reach=pair.read.reach,
+        maker_ns=maker,
+        reader_ns=sum(others),
+        handed_on=pair.handed_on(shapes),
+        beside=pair.kept_beside(shapes),
+        is_outermost=pair.is_outermost,
+    )
+
+
+def roots_ns(ops: Iterable[linalg.ops.GenericOp], shapes: ShapeAnalysis, target: TargetDescription) -> float:
+    """Time of the arithmetic of those of `ops` that reduce, on one thread."""
+    return sum(_product_ns(op, shapes, target) for op in ops if is_reduction(op))
 
 
 def _best(choices: Iterable[BandChoice], limit: int) -> BandChoice | Refusal:
@@ -108,24 +129,18 @@ def _best(choices: Iterable[BandChoice], limit: int) -> BandChoice | Refusal:
     return min(fitting, key=lambda one: one.rank) if fitting else none
 
 
-def _choices(
-    pair: BandedPair, image: int, shapes: ShapeAnalysis, target: TargetDescription, exposed: float = 1.0
-) -> Iterator[BandChoice]:
-    """Bands, at least one for each thread, of an image of so many bytes. `exposed`: the share of the time of what is
-    not stored that shows."""
-    maker, *others = (_root_ns(rows, shapes, target) for rows in pair.parts)
-    reader, beside = sum(others), pair.kept_beside(shapes)
-    whole = (maker + reader) / target.threads
-    saved = sum(_saved_ns(size, target, exposed) for size in (image, pair.handed_on(shapes)) if size)
-    for count in range(max(2, target.threads), pair.rows + 1):
-        cut = cut_rows(pair.rows, count)
-        if len(cut) == 1 or (pair.is_outermost and target.arms_limit >= len(cut)):
-            of_image = [pair.of_image(bands) for bands in cut]
-            recompute = sum(bands.count * bands.rows for bands in of_image) / pair.image_rows
+def _choices(sizes: BandedSizes, target: TargetDescription, exposed: float = 1.0) -> Iterator[BandChoice]:
+    """Bands, at least one for each thread. `exposed`: the share of the time of what is not stored that shows."""
+    whole = (sizes.maker_ns + sizes.reader_ns) / target.threads
+    saved = sum(_saved_ns(size, target, exposed) for size in (sizes.image_bytes, sizes.handed_on) if size)
+    for count in range(max(2, target.threads), sizes.rows + 1):
+        cut = cut_rows(sizes.rows, count)
+        if len(cut) == 1 or (sizes.is_outermost and target.arms_limit >= len(cut)):
+            of_image = [replace(bands, rows=sizes.read_by(bands.rows)) for bands in cut]
+            recompute = sum(bands.count * bands.rows for bands in of_image) / sizes.image_rows
             made, read = _busiest(of_image, target.threads), _busiest(cut, target.threads)
-            loss = maker * made / pair.image_rows + reader * read / pair.rows - whole - saved
-            kept = image // pair.image_rows * of_image[-1].rows + beside * cut[-1].rows // pair.rows
-            yield BandChoice(cut, kept, recompute, loss, whole)
+            loss = sizes.maker_ns * made / sizes.image_rows + sizes.reader_ns * read / sizes.rows - whole - saved
+            yield BandChoice(cut, sizes.kept_bytes(cut[-1].rows), recompute, loss, whole)
 
 
 def _busiest(cut: Sequence[Bands], threads: int) -> int:
@@ -142,11 +157,6 @@ def _saved_ns(size: int, target: TargetDescription, exposed: float) -> float:
     """What each thread saves that so many bytes are neither stored nor loaded, and a launch."""
     costs = target.costs
     return exposed * 2 * size / costs.intermediate_bytes_per_ns(size) / target.threads + costs.launch_ns
-
-
-def _root_ns(rows: RegionRows, shapes: ShapeAnalysis, target: TargetDescription) -> float:
-    """Time of its roots' arithmetic on one thread."""
-    return sum(_product_ns(op, shapes, target) for op in rows.loops if is_reduction(op))
 
 
 def _product_ns(root: linalg.ops.GenericOp, shapes: ShapeAnalysis, target: TargetDescription) -> float:

@@ -37,7 +37,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.provenance import node_names
 from fuseline.ir.rounds import rounds
-from fuseline.passes.dispatch.band_height import BandChoice, choose_bands, choose_cached_bands
+from fuseline.passes.dispatch.band_height import BandChoice, choose_bands, choose_cached_bands, sizes_of
 from fuseline.passes.dispatch.banded_legality import bands_refusal
 from fuseline.passes.dispatch.banded_pair import BandedPair, banded_pairs
 from fuseline.passes.dispatch.banded_region import banded_region, put
@@ -156,7 +156,7 @@ def _faster(
     others stay apart goes into the decisions."""
     chosen = list[Banded]()
     for pair in pairs:
-        choice = choose_cached_bands(pair, shapes, ctx.target)
+        choice = choose_cached_bands(sizes_of(pair, shapes, ctx.target), ctx.target)
         why = _slower(choice, most_slower) or (None if _is_apart(pair, chosen) else TAKEN)
         if isinstance(choice, BandChoice):
             why = why or bands_refusal(ctx, pair, choice.cut, shapes)

@@ -13,16 +13,22 @@ A product whose rows a depthwise window reads as an image makes that image:
 A reshape stays where no sizes fit both (4 x 6 and 3 x 8), where a window or a summed loop of a contraction would be
 split, where an op beyond would get a reshape that it has not, where two contractions are on its two sides (they never
 share a dispatch, and the reshape is a free view of a buffer), where an image is larger than what a product and a window
-may keep between them, or where one side has long rows of many elements and the other rows too short for vectors.
+may keep between them and has no bands of rows (`rewriting/image_bands.py`), or where one side has long rows of many
+elements and the other rows too short for vectors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.dialects import linalg
+
 from fuseline.analysis.structured import Kind, StructuredOp, kind
 from fuseline.ir.costs import LINE_BYTES, assumed_size
+from fuseline.passes.dispatch.band_height import BandChoice
+from fuseline.passes.layout.rewriting.image_bands import image_bands
 from fuseline.passes.layout.rewriting.kept_apart import images_between, reshapes_between
 from fuseline.passes.layout.rewriting.loops import can_collapse
 from fuseline.passes.layout.rewriting.reshapes import ReshapeOp
@@ -52,10 +58,15 @@ class RefineDimsPass(ScopedPass):
             if together.granted and not _slows(scope, together):
                 together.apply()
         for reshape in images_between(scope):
-            if _fits(scope, reshape):
-                together = SplitsTogether(scope, reshape.result)
-                if together.granted and any(kind(op) is Kind.CONTRACTION for op in together.splits):
-                    together.apply()
+            together = SplitsTogether(scope, reshape.result)
+            makers = [op for op in together.splits if kind(op) is Kind.CONTRACTION]
+            if together.granted and makers and _is_shared(scope, reshape, makers):
+                together.apply()
+
+
+def _is_shared(scope: Scope, image: ReshapeOp, makers: Sequence[linalg.ops.GenericOp]) -> bool:
+    """Whether a product and a window may keep an image between them: some channels of it, or bands of its rows."""
+    return _fits(scope, image) or isinstance(image_bands(scope, image.result, makers), BandChoice)
 
 
 def _fits(scope: Scope, image: ReshapeOp) -> bool:

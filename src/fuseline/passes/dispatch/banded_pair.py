@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import cast
 
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import arith, linalg, tensor
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -31,7 +31,15 @@ from fuseline.ir.costs import assumed_size
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import ops_of, users_of_value
 from fuseline.ir.flow import DispatchRegionOp
-from fuseline.passes.dispatch.region_rows import RegionRows, RowRead, region_loops, rows_of_region
+from fuseline.passes.dispatch.region_rows import (
+    RegionRows,
+    RowRead,
+    behind_reads,
+    is_elementwise_read,
+    pad_number,
+    region_loops,
+    rows_of_region,
+)
 from fuseline.passes.dispatch.row_bands import Bands
 from fuseline.targets.target import Refusal
 
@@ -83,7 +91,8 @@ class BandedPair:
     def kept_beside(self, shapes: ShapeAnalysis) -> int:
         """Bytes of the largest value behind the image that products read, of all rows."""
         computed = {value for rows in self.parts[1:] for value in (*rows.axes, *rows.region.results)}
-        read = {v for rows in self.parts[1:] for op in rows.loops if is_reduction(op) for v in StructuredOp(op).inputs}
+        reads = (one for rows in self.parts[1:] for op in rows.loops if is_reduction(op) for one in rows.reads[op])
+        read = {one.value for one in reads if one is not None and one.pad is None}
         return max((assumed_size(num_bytes(value, shapes)) for value in read & computed), default=0)
 
     @property
@@ -138,9 +147,18 @@ def _paired(
     reads = reader.reading(image)
     if len(reads) != 1 or reads[0][1].axis != axis or maker.axes.get(maker.results[0]) != axis:
         return Refusal("reads", "its rows are not read along one loop")
+    if reads[0][1].pad is not None and not has_border(reads[0][1]):
+        return Refusal("reads", "the number around the image is none of its type")
     if not all(value in reader.axes for value in reader.results):
         return Refusal("results", "what the reader returns is not computed row by row")
     return BandedPair(maker, reader, reads[0][1], by_channel)
+
+
+def has_border(read: RowRead) -> bool:
+    """Whether the number of a pad is one of what is padded, before it is converted, too."""
+    bodies = [list(op.body.block.ops) for op in read.through]
+    widened = all(isinstance(ops[0], arith.ExtFOp) and len(ops) == 2 for ops in bodies)
+    return read.pad is None or not read.through or (widened and pad_number(read.pad) == 0)
 
 
 def _follower(pair: BandedPair, shapes: ShapeAnalysis) -> RegionRows | None:
@@ -161,7 +179,7 @@ def _follower(pair: BandedPair, shapes: ShapeAnalysis) -> RegionRows | None:
 
 def _loop_in_step(region: DispatchRegionOp, value: SSAValue, axis: int) -> tuple[Operation, int] | None:
     """The only op of `region` that reads `value`, and its loop along `axis` of it."""
-    (user,) = users_of_value(value)
+    user, value = _behind_conversions(value)
     if not is_generic(user) or user.parent is not region.body.block or value not in user.inputs:
         return None
     view = StructuredOp(user)
@@ -186,9 +204,19 @@ def _only_reader(image: SSAValue) -> DispatchRegionOp | None:
     return home if type(home) is DispatchRegionOp else None
 
 
+def _behind_conversions(value: SSAValue) -> tuple[Operation, SSAValue]:
+    """The op behind all that makes each element anew from the same one of `value`, which one op reads, and what it
+    reads."""
+    (user,) = users_of_value(value)
+    while is_elementwise_read(user) and len(users_of_value(user.results[0])) == 1:
+        value = user.results[0]
+        (user,) = users_of_value(value)
+    return user, value
+
+
 def _window(reader: DispatchRegionOp, image: SSAValue) -> linalg.ops.GenericOp | None:
     """The convolution of `reader` that reads `image`, or a pad of it."""
-    (user,) = users_of_value(image)
+    user, _ = _behind_conversions(image)
     if isinstance(user, tensor.PadOp):
         further = users_of_value(user.result)
         user = further[0] if len(further) == 1 else user
@@ -205,6 +233,7 @@ def _rows_of(window: linalg.ops.GenericOp, image: SSAValue) -> tuple[int, int] |
     slid = window.inputs[roles.image]
     if isinstance(slid.owner, tensor.PadOp) and slid is not image:
         slid = slid.owner.source
+    slid, _ = behind_reads(window, slid)
     return (roles.spatial[0].loop, roles.spatial_axes[0]) if slid is image else None
 
 

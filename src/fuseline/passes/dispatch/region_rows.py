@@ -16,9 +16,17 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.analysis.indexing_maps import dims_of
+from fuseline.analysis.indexing_maps import dims_of, is_identity
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, captured, captured_tensors, is_generic, splat_value
+from fuseline.analysis.structured import (
+    Kind,
+    StructuredOp,
+    captured,
+    captured_tensors,
+    is_generic,
+    kind,
+    splat_value,
+)
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoops, Role, members_of
 from fuseline.dispatch.loops_attribute import from_attribute
 from fuseline.dispatch.region_names import region_name
@@ -32,13 +40,14 @@ from fuseline.targets.target import Refusal
 @dataclass(frozen=True, slots=True)
 class RowRead:
     """An operand that moves along the rows: row `m` needs its elements `stride * m` to `stride * m + reach` along
-    `axis`. It is `value`, or a `pad` of it."""
+    `axis`. It is `value`, or a `pad` of it, as the ops `through` make it, element by element, where it is read."""
 
     value: SSAValue
     axis: int
     stride: int = 1
     reach: int = 0
     pad: tensor.PadOp | None = None
+    through: tuple[linalg.ops.GenericOp, ...] = ()
 
     @property
     def in_step(self) -> bool:
@@ -84,7 +93,7 @@ def rows_of_region(region: DispatchRegionOp, grid_loop: int, shapes: ShapeAnalys
     members = members_of(region.body.block)
     found: dict[linalg.ops.GenericOp, int] = {}
     for op, member in zip(members, loops.members, strict=True):
-        if member.role is Role.INLINED and type(op) is tensor.PadOp:
+        if member.role is Role.INLINED and (type(op) is tensor.PadOp or is_elementwise_read(op)):
             continue
         row = _row_loop(op, member, grid_loop)
         if row is None:
@@ -93,13 +102,37 @@ def rows_of_region(region: DispatchRegionOp, grid_loop: int, shapes: ShapeAnalys
     return _with_reads(region, found, shapes)
 
 
+def is_elementwise_read(op: Operation) -> bool:
+    """Whether an op, written where it is read, makes each element of one tensor from the same element of another (a
+    conversion, say)."""
+    if not is_generic(op) or kind(op) is not Kind.ELEMENTWISE:
+        return False
+    view = StructuredOp(op)
+    plain = len(view.inputs) == len(op.results) == 1 and all(is_identity(map_) for map_ in view.maps)
+    return plain and all(splat_value(value) is not None for value in captured(op)) and not _asks_for_places(op)
+
+
+def behind_reads(op: Operation, value: SSAValue) -> tuple[SSAValue, tuple[linalg.ops.GenericOp, ...]]:
+    """What `value`, which `op` reads, is made from in the region of `op` element by element, and the ops on the way."""
+    through: list[linalg.ops.GenericOp] = []
+    while isinstance(value, OpResult) and value.op.parent is op.parent and is_elementwise_read(value.op):
+        through.insert(0, cast(linalg.ops.GenericOp, value.op))
+        value = through[0].inputs[0]
+    return value, tuple(through)
+
+
+def _asks_for_places(op: linalg.ops.GenericOp) -> bool:
+    return any(isinstance(inner, linalg.ops.IndexOp) for inner in op.body.block.ops)
+
+
 def _row_loop(op: Operation, member: MemberLoops, grid_loop: int) -> int | None:
     """The loop of a member that is the row; None for one that is not computed along it, or asks for its number."""
     if member.role is not Role.PLACED or not is_generic(op) or grid_loop not in member.grid_loops:
         return None
-    numbered = any(isinstance(inner, linalg.ops.IndexOp) for inner in op.body.block.ops)
     known = all(_is_stored(op, value) or splat_value(value) is not None for value in captured(op))
-    return member.grid_loops.index(grid_loop) if known and not numbered and not captured_tensors(op) else None
+    return (
+        member.grid_loops.index(grid_loop) if known and not _asks_for_places(op) and not captured_tensors(op) else None
+    )
 
 
 def _with_reads(
@@ -138,10 +171,12 @@ def _reads(
     extents, odd = view.loops(shapes), Refusal("reads", "")
     for value, map_ in zip(view.inputs, view.input_maps, strict=True):
         moving = [axis for axis, expr in enumerate(map_.results) if row in dims_of(expr)]
-        if value in made:
-            yield RowRead(value, made[value]) if _axis_of(map_.results, row) == made[value] else odd
+        source, through = (value, ()) if value in made else behind_reads(view.op, value)
+        if source in made:
+            in_step = _axis_of(map_.results, row) == made[source]
+            yield RowRead(source, made[source], through=through) if in_step else odd
         elif not moving:
-            yield None if _is_stored(view.op, value) or splat_value(value) is not None else odd
+            yield None if _is_stored(view.op, source) or splat_value(value) is not None else odd
         else:
             found = _window(map_.results[moving[0]], row, view, extents) if len(moving) == 1 else None
             read = _behind_pad(view.op, value, moving[0], *found) if found is not None else None
@@ -165,14 +200,16 @@ def _window(expr: AffineExpr, row: int, view: StructuredOp, extents: Sequence[ob
 
 def _behind_pad(op: Operation, value: SSAValue, axis: int, stride: int, reach: int) -> RowRead | None:
     """The read of a stored value of known size, or of a pad of one by known amounts with one number."""
-    if _is_stored(op, value):
-        return RowRead(value, axis, stride, reach)
-    if not isinstance(value, OpResult) or not isinstance(value.op, tensor.PadOp):
+    source, through = behind_reads(op, value)
+    if _is_stored(op, source):
+        return RowRead(source, axis, stride, reach, through=through)
+    if through or not isinstance(value, OpResult) or not isinstance(value.op, tensor.PadOp):
         return None
     pad = value.op
-    plain = _is_stored(op, pad.source) and _is_static(pad.source) and pad_number(pad) is not None
+    source, through = behind_reads(op, pad.source)
+    plain = _is_stored(op, source) and _is_static(source) and pad_number(pad) is not None
     amounts = (*values(pad.static_low), *values(pad.static_high))
-    return RowRead(pad.source, axis, stride, reach, pad) if plain and min(amounts) >= 0 else None
+    return RowRead(source, axis, stride, reach, pad, through) if plain and min(amounts) >= 0 else None
 
 
 def pad_number(op: tensor.PadOp) -> float | int | None:

@@ -22,7 +22,7 @@ from fuseline.analysis.structured import StructuredOp, captured, splat_value
 from fuseline.ir.build import Body, Emitter, element_of, shape_of, tensor_type
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_generic, create_pad
-from fuseline.passes.dispatch.region_rows import RegionRows, RowRead, pad_number
+from fuseline.passes.dispatch.region_rows import RegionRows, RowRead, behind_reads, pad_number
 
 PARALLEL = "parallel"
 
@@ -97,7 +97,7 @@ class BandWriter:
     def _generic(self, op: linalg.ops.GenericOp, row: int, rows: RegionRows, bands: Bands) -> None:
         view, emit = StructuredOp(op), self._emitter(op)
         inputs = [
-            self._fixed(value, emit) if read is None else self._moving(read, bands, op)
+            self._fixed(value, op, emit) if read is None else self._moving(read, bands, op)
             for value, read in zip(view.inputs, rows.reads[op], strict=True)
         ]
         starts = zip(view.outputs, op.results, strict=True)
@@ -111,18 +111,18 @@ class BandWriter:
         self.written.update(zip(op.results, new.results, strict=True))
 
     def _body(self, op: linalg.ops.GenericOp, emit: Emitter) -> Region:
-        scalars = {value: self._fixed(value, emit) for value in captured(op)}
+        scalars = {value: self._fixed(value, op, emit) for value in captured(op)}
         region = Region()
         op.body.clone_into(region, value_mapper=scalars)
         return region
 
     # operands ---------------------------------------------------------------------------------------------------------
 
-    def _fixed(self, value: SSAValue, emit: Emitter) -> SSAValue:
-        """What does not move along the rows: from outside, or a number."""
+    def _fixed(self, value: SSAValue, op: Operation, emit: Emitter) -> SSAValue:
+        """What `op` reads that does not move along the rows: from outside, or a number."""
         number = splat_value(value)
         if number is None:
-            return value
+            return self._read_through(*behind_reads(op, value))
         if value not in self.written:
             self.written[value] = self._number(number, value, emit)
         return self.written[value]
@@ -141,17 +141,31 @@ class BandWriter:
 
     def _moving(self, read: RowRead, bands: Bands, op: Operation) -> SSAValue:
         """The bands of what `op` reads: cut from what is stored, or as they were written, padded along the rest."""
+        value = self._read_through(self.written.get(read.value, read.value), read.through)
         if read.value not in self.written:
-            return self._cut(read, bands.read_by(read), op)
-        written = self.written[read.value]
-        return written if read.pad is None else self._padded(written, read, (0, 0), (0, 0), op)
+            return self._cut(value, read, bands.read_by(read), op)
+        return value if read.pad is None else self._padded(value, read, (0, 0), (0, 0), op)
 
-    def _cut(self, read: RowRead, bands: Bands, op: Operation) -> SSAValue:
+    def _read_through(self, value: SSAValue, through: Sequence[linalg.ops.GenericOp]) -> SSAValue:
+        """What ops that are written where they are read make of `value`, which may be bands."""
+        for op in through:
+            made = op.results[0]
+            if made not in self.written:
+                emit, rank = self._emitter(op), len(shape_of(value))
+                empty = emit.empty(element_of(made), shape_of(value))
+                maps = [AffineMap.identity(rank)] * 2
+                self._wrote(op)
+                new = emit.add(create_generic([value], [empty], self._body(op, emit), maps, [PARALLEL] * rank))
+                self.written[made] = new.results[0]
+            value = self.written[made]
+        return value
+
+    def _cut(self, value: SSAValue, read: RowRead, bands: Bands, op: Operation) -> SSAValue:
         """Bands of a tensor that is stored as a whole; rows that it has not hold any number."""
-        axis, size = read.axis, shape_of(read.value)[read.axis]
+        axis, size = read.axis, shape_of(value)[read.axis]
         above = bands.before + (attributes.values(read.pad.static_low)[axis] if read.pad is not None else 0)
         below = max(0, bands.end + bands.before - above - size)
-        value = self._padded(read.value, read, (max(0, above),), (below,), op)
+        value = self._padded(value, read, (max(0, above),), (below,), op)
         emit, element, shape = self._emitter(op), element_of(value), cut_shape(shape_of(value), axis, bands)
         if above >= 0 and bands.rows == bands.step and shape_of(value)[axis] == bands.count * bands.rows:
             groups = groups_of(len(shape) - 1, axis)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -18,7 +19,7 @@ from fuseline.report.explain import why_not_fused
 from fuseline.report.records import Decision
 from fuseline.targets.cpu.isa.detection import cpu_flags, machine
 from tests.draws import RNG
-from tests.graphs.onnx_text import onnx_model
+from tests.graphs.onnx_text import element_of, onnx_model
 from tests.proved import ProvedProgram
 
 SMALL_IMAGES = "image_bytes_limit = 1000\n"
@@ -38,6 +39,7 @@ def _chain(
     window: int = 3,
     expand: int = 1,
     end: str = "",
+    dtype: Any = np.float32,
     **given: Any,
 ) -> onnx.ModelProto:
     """Convolution, Clip, depthwise convolution, Clip, product; without the product where it has no channels."""
@@ -55,8 +57,10 @@ def _chain(
         f"c = Conv<{', '.join(f'{key} = {value}' for key, value in said.items())}>(b, qw, qb)  d = Clip(c, lo, hi)",
         end or ("y = Conv(d, rw, rb)" if outputs else "y = Identity(d)"),
     ]
-    text = f"(float[1, {inputs}, {rows}, {columns}] x) => (y) {{ {' '.join(lines)} }}"
-    return onnx_model(text, {name: array.astype(np.float32) for name, array in weights.items()}, opset=17)
+    text = f"({element_of(dtype)}[1, {inputs}, {rows}, {columns}] x) => (y) {{ {' '.join(lines)} }}"
+    return onnx_model(
+        text, {name: array.astype(dtype) for name, array in weights.items()}, opset=17 if dtype is np.float32 else 20
+    )
 
 
 def _target(tmp_path: Path, text: str = CHEAP, isa: str = "") -> str:
@@ -162,6 +166,28 @@ def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], ro
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("given", [
+    {}, {"strides": [2, 2]}, {"pads": [0, 0, 0, 0]}, {"window": 5}, {"expand": 3}, {"rows": 47, "end": ROWS_FIRST},
+    {"end": "e = Conv(d, rw, rb)  f = Sigmoid(e)  y = Mul(e, f)"},
+])  # fmt: skip
+def test_halves(given: dict[str, Any], dtype: Any, threads: int, tmp_path: Path):
+    """What is converted where it is read does not keep them apart; results are those of what is apart, but for the
+    rounding where that filters in another way."""
+    said: dict[str, Any] = {"rows": int(RNG.choice([36, 48, 60])), **given}
+    said["rows"] += 2 if given.get("pads") == [0, 0, 0, 0] else 0
+    columns, drawn = int(RNG.integers(17, 40)), _drawn()
+    model = _chain(columns=columns, channels=drawn, dtype=dtype, **said)
+    target = _target(tmp_path)
+    banded, apart = (fuseline.compile(model, target=target, threads=threads, pass_options=o) for o in ({}, OFF))
+    assert _bands(banded) and banded.stats["dispatches"] == 1 < apart.stats["dispatches"]
+    feeds = {name: array.astype(dtype) for name, array in _feeds(model).items()}
+    found, expected = (np.asarray(one.run(feeds)["y"], np.float32) for one in (banded, apart))
+    rounding = float(ml_dtypes.finfo(dtype).eps) * float(np.abs(expected).max()) if "expand" in given else 0.0
+    np.testing.assert_allclose(found, expected, rtol=0, atol=rounding)
+
+
 # what stays apart -----------------------------------------------------------------------------------------------------
 
 
@@ -207,6 +233,22 @@ def test_an_edge_of_two_pairs_says_what_became_of_it(tmp_path: Path):
     said = {one.consumer_nodes[0]: one.code for one in banded.record.decisions if one.rule == "fuse-row-bands"}
     assert banded.stats["dispatches"] == 2
     assert said == {"Conv_2": "fused", "Conv_4": "fused", "Conv_6": "region"}
+
+
+@pytest.mark.parametrize("number", [0.0, 1.5])
+def test_a_border_of_halves(number: float, tmp_path: Path):
+    """Rows outside of the image are the number of the pad, whatever that is."""
+    weights = {
+        name: (RNG.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float16)
+        for name, shape in {"p": (40, 8, 1, 1), "q": (40, 1, 3, 3), "r": (9, 40, 1, 1)}.items()
+    }
+    weights["n"] = np.array(number, np.float16)
+    given = {**weights, "around": np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64)}
+    body = "a = Conv(x, p)  b = Relu(a)  c = Pad(b, around, n)  d = Conv<group = 40>(c, q)  y = Conv(d, r)"
+    model = onnx_model(f"(float16[1, 8, 48, 40] x) => (y) {{ {body} }}", given, opset=20)
+    banded, apart = (fuseline.compile(model, target=_target(tmp_path), pass_options=o) for o in ({}, OFF))
+    feeds = {"x": RNG.normal(size=(1, 8, 48, 40)).astype(np.float16)}
+    np.testing.assert_array_equal(banded.run(feeds)["y"], apart.run(feeds)["y"])
 
 
 def test_a_target_that_refuses_bands(tmp_path: Path):

@@ -42,7 +42,7 @@ from fuseline.passes.dispatch.banded_legality import bands_refusal
 from fuseline.passes.dispatch.banded_pair import BandedPair, banded_pairs
 from fuseline.passes.dispatch.banded_region import banded_region, put
 from fuseline.passes.dispatch.live_results import LiveResults
-from fuseline.passes.fusion.decision import WhyNot
+from fuseline.passes.fusion.decision import WHY_NOT_CODES, WhyNot
 from fuseline.passes.fusion.plan import id_of, read_plan
 from fuseline.report.records import Decision
 from fuseline.targets.target import Refusal
@@ -56,6 +56,9 @@ ANSWERED = frozenset({"two-roots"})
 
 ANSWERED_BY_CHANNEL = ANSWERED | {"scratch", "unprofitable"}
 """The same of a window channel by channel: its image fits no scratch, or it would slide over the grid."""
+
+NOT_AT_PEAK = Refusal("not-at-peak", "a run would need as much memory without it")
+"""Why two that could share bands for memory are not the better for it."""
 
 TAKEN = Refusal("region", "one of the dispatches shares bands with others")
 """Why two that could share bands do not, where one of them does with a third."""
@@ -179,9 +182,10 @@ def _missed(decision: Decision, why: Refusal | WhyNot) -> Decision:
     """`decision`, with the answer of bands in place of what the rules said last, and that beside it."""
     if decision.rule == FuseRowBandsPass.name:
         return decision
+    code = why.code if why.code in WHY_NOT_CODES else "unprofitable"
     detail = f"in bands of rows: {why.detail} ({decision.rule}: {decision.code}: {decision.detail})"
     return msgspec.structs.replace(
-        decision, rule=FuseRowBandsPass.name, code=why.code, detail=detail, at="", numbers=dict(why.numbers)
+        decision, rule=FuseRowBandsPass.name, code=code, detail=detail, at="", numbers=dict(why.numbers)
     )
 
 
@@ -191,7 +195,7 @@ def _at_peaks(
     """Those with which least memory is in use at once, scratch included: the one at the peak that costs least, and then
     again, until nothing there can be fused."""
     (least, there), chosen, best = lives.peak(), list[Banded](), 0
-    refused = dict[SSAValue, str]()
+    refused = dict[SSAValue, Refusal | WhyNot]()
     for _ in rounds("dispatches over bands", most=len(pairs) + 1):
         able = _able(ctx, [pair for pair in pairs if pair.image in there and _is_apart(pair, chosen)], shapes, refused)
         if not able:
@@ -203,10 +207,11 @@ def _at_peaks(
         if needed < least:
             least, best = needed, len(chosen)
     for one in chosen[best:]:
-        refused[one.pair.image] = "not-at-peak: a run would need as much memory without it"
+        refused[one.pair.image] = NOT_AT_PEAK
     for pair in pairs:
-        if pair.image in refused:
-            _note(ctx, pair, f"stored as a whole ({refused[pair.image]})")
+        if (why := refused.get(pair.image)) is not None:
+            _note(ctx, pair, f"stored as a whole ({why.code}: {why.detail})")
+            _decide(ctx, pair, partial(_missed, why=why))
     return chosen[:best]
 
 
@@ -222,7 +227,7 @@ def _is_apart(pair: BandedPair, chosen: Sequence[Banded]) -> bool:
 
 
 def _able(
-    ctx: CompilerContext, pairs: Sequence[BandedPair], shapes: ShapeAnalysis, refused: dict[SSAValue, str]
+    ctx: CompilerContext, pairs: Sequence[BandedPair], shapes: ShapeAnalysis, refused: dict[SSAValue, Refusal | WhyNot]
 ) -> list[Banded]:
     """The pairs that have bands and that the target takes; why others are `refused`, by the image."""
     found = list[Banded]()
@@ -230,7 +235,7 @@ def _able(
         choice = choose_bands(pair, shapes, ctx.target)
         why = choice if isinstance(choice, Refusal) else bands_refusal(ctx, pair, choice.cut, shapes)
         if why is not None:
-            refused[pair.image] = f"{why.code}: {why.detail}"
+            refused[pair.image] = why
         elif isinstance(choice, BandChoice):
             found.append(Banded(pair, choice))
     return found

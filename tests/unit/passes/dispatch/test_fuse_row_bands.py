@@ -64,7 +64,7 @@ def _target(tmp_path: Path, text: str = CHEAP) -> str:
 
 
 def _is_banded(model: CompiledModel) -> bool:
-    fused = [one for one in model.record.decisions if one.rule == PASS]
+    fused = [one for one in model.record.decisions if one.rule == PASS and one.verdict != "missed"]
     assert all((one.verdict, one.code) == ("fused", "fused") for one in fused)
     return bool(fused) and any("bands of" in note for note in model.record.notes)
 
@@ -244,12 +244,19 @@ def test_bands_that_fit_no_scratch(tmp_path: Path):
 def test_bands_that_take_too_long(tmp_path: Path):
     """Where bands are low, most rows are computed twice."""
     target = _target(tmp_path, "band_bytes_limit = 40000\n")
-    assert "stored as a whole (too-dear: " in _notes(fuseline.compile(_large(), target=target, threads=2))
+    model = fuseline.compile(_large(), target=target, threads=2)
+    assert "stored as a whole (too-dear: " in _notes(model)
+    (edge,) = [one for one in model.record.decisions if one.rule == "fuse-row-bands"]
+    assert (edge.verdict, edge.code) == ("missed", "unprofitable") and "two-roots" in edge.detail
+    assert edge.numbers["predicted_loss_ns"] > 0
 
 
 def test_images_that_are_small_beside_what_threads_pack(tmp_path: Path):
     target = _target(tmp_path, CHEAP.replace("packed_bytes = 1", "packed_bytes = 500000"))
-    assert "(not-at-peak: " in _notes(fuseline.compile(_large(), target=target, threads=2))
+    model = fuseline.compile(_large(), target=target, threads=2)
+    assert "(not-at-peak: " in _notes(model)
+    (edge,) = [one for one in model.record.decisions if one.rule == "fuse-row-bands"]
+    assert edge.code == "unprofitable" and "as much memory without it" in edge.detail
 
 
 def test_bands_of_many_threads(tmp_path: Path):

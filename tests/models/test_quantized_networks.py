@@ -54,7 +54,9 @@ class Network(Builder):
         """An operator that moves elements; its result has the scale of what it reads."""
         return self.quantized(self(op, x, *inputs, **attributes), self.scales.get(x, ()))
 
-    def conv(self, x: str, inputs: int, outputs: int, size: int = 3, *, around: int | None = None) -> str:
+    def conv(
+        self, x: str, inputs: int, outputs: int, size: int = 3, *, around: int | None = None, apart: int = 1
+    ) -> str:
         values = RNG.integers(-127, 128, (outputs, inputs, size, size)).astype(np.int8)
         scale = RNG.uniform(0.5, 1.5, outputs if self.by_channel else 1).astype(np.float32) / (90 * size * inputs**0.5)
         if self.element is None:
@@ -63,8 +65,9 @@ class Network(Builder):
             scales = self.constant(scale if self.by_channel else scale[0])
             filter_ = self("DequantizeLinear", self.constant(values), scales, axis=0)
         bias = self.constant(RNG.normal(0, 0.1, outputs).astype(np.float32))
-        pads = [size // 2 if around is None else around] * 4
-        return self.quantized(self("Relu", self("Conv", x, filter_, bias, pads=pads)), self.parameters())
+        pads = [size // 2 * apart if around is None else around] * 4
+        conv = self("Conv", x, filter_, bias, pads=pads, dilations=[apart] * 2)
+        return self.quantized(self("Relu", conv), self.parameters())
 
     def whole(self) -> onnx.ModelProto:
         """All that was written, as a model of one image."""
@@ -123,6 +126,16 @@ def _attended(n: Network) -> None:
     n.quantized(scores, n.parameters())
 
 
+def _branches(*windows: tuple[int, int]) -> Callable[[Network], None]:
+    """Branches over the argument itself, each with a window of its own: a size and how far its taps are apart."""
+
+    def build(n: Network) -> None:
+        parts = [n.conv(n.x, n.shape[1], 12, size, apart=apart) for size, apart in windows]
+        n.conv(n.quantized(n("Concat", *parts, axis=1), n.parameters()), 12 * len(parts), 16, 1)
+
+    return build
+
+
 def _residual(n: Network) -> None:
     high = n.conv(n.conv(n.x, n.shape[1], 24), 24, n.shape[1])
     n.quantized(n("Add", n.x, high), n.parameters())
@@ -135,7 +148,8 @@ def _chain(n: Network) -> None:
 NETWORKS: dict[str, Callable[[Network], None]] = {
     "dense": _dense, "edge": _bordered("edge"), "skipped": _skipped, "fire": _fire, "attended": _attended,
     "upsampled": _upsampled, "reflect": _bordered("reflect"), "stretched": _stretched, "residual": _residual,
-    "chain": _chain,
+    "chain": _chain, "inception": _branches((1, 1), (3, 1), (5, 1)),
+    "dilated": _branches((1, 1), (3, 2), (3, 4)),
 }  # fmt: skip
 OFTEN = {"skipped": 2, "attended": 2}
 """Dispatches more than in f32: the argument's, and the upsampling, or operands of a product, where reading them in

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import IntegerType, f32, i8, i32
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
-from fuseline.analysis.structured import multiply_add_operands, yielded
+from fuseline.analysis.operand_access import Segment, segments
+from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.structured import StructuredOp, is_generic, multiply_add_operands, yielded
 from fuseline.ir.build import element_of
 from fuseline.ir.fast.direct import operand_of, operands_of
 
@@ -20,6 +24,28 @@ def multiplies_narrow(op: linalg.ops.GenericOp) -> bool:
     (total,) = yielded(op)
     products = [term for term in _operands(total) if type(term) is OpResult and type(term.op) is arith.MuliOp]
     return len(products) == 1 and all(_extends(side) for side in _operands(products[0]))
+
+
+def pairs_lie_apart(
+    root: StructuredOp, position: int, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool]
+) -> bool:
+    """Whether a sum of narrow products meets no two neighbours of input `position` where that is stored, none of them
+    in the padding alone: pairs would have to be laid out first, and single steps take as long as pairs."""
+    if not is_generic(root.op) or not multiplies_narrow(root.op):
+        return False
+    extents = root.loops(shapes)
+    found = segments(shapes, root.inputs[position], root.input_maps[position], extents, is_stored)
+    if not found:
+        return False
+    return not any(
+        all(segment.access.stride(loop) == 1 and not _is_bounded(segment, loop) for segment in found)
+        for loop in root.reduction
+        if extents[loop] != 1
+    )
+
+
+def _is_bounded(segment: Segment, loop: int) -> bool:
+    return any(loop in bound.coordinate.terms for bound in segment.access.bounds)
 
 
 def widens_weights(op: linalg.ops.GenericOp) -> bool:

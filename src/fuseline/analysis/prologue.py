@@ -110,13 +110,8 @@ def prologue(
         threads: that share the blocks of a box.
     """
     chain = list(producers_of(root.inputs[position], members))
-    found = segments(
-        shapes,
-        root.inputs[position],
-        root.input_maps[position],
-        root.loops(shapes),
-        lambda value: _is_stored(value, members),
-    )
+    operand, map_ = root.inputs[position], root.input_maps[position]
+    found = segments(shapes, operand, map_, root.loops(shapes), lambda value: is_stored(value, members))
     if kind(root.op) in DENSE:
         sides = multiply_add_operands(root.op)
         if sides is None or position not in sides:
@@ -131,7 +126,8 @@ def prologue(
     return Prologue(None, reason="the root reads each element in a way of its own")
 
 
-def _is_stored(value: SSAValue, members: Collection[Operation]) -> bool:
+def is_stored(value: SSAValue, members: Collection[Operation]) -> bool:
+    """Whether a value is stored where `members` are read through, and what costs nothing to repeat."""
     if not isinstance(value, OpResult):
         return True
     return value.op not in members and type(value.op) not in _FREE
@@ -141,7 +137,7 @@ def producers_of(value: SSAValue, members: Collection[Operation]) -> Iterator[Op
     """The members that make `value`, each once."""
 
     def makers(values: Iterable[SSAValue]) -> list[Operation]:
-        return [made.op for made in values if isinstance(made, OpResult) and not _is_stored(made, members)]
+        return [made.op for made in values if isinstance(made, OpResult) and not is_stored(made, members)]
 
     def before(op: Operation) -> list[Operation]:
         read = [operand for operand in op.operands if isinstance(operand.type, TensorType)]
@@ -202,7 +198,7 @@ def _in_blocks(
     """Of an image beside a constant filter: evaluated tile by tile, or in boxes. `packs`: the filter is no constant,
     and packed for each box, where those are few."""
     members = set(chain)
-    box = image_box(root, position, shapes, lambda value: _is_stored(value, members)) if not _reduces(chain) else None
+    box = image_box(root, position, shapes, lambda value: is_stored(value, members)) if not _reduces(chain) else None
     if box is None:
         return None
     extents = root.loops(shapes)

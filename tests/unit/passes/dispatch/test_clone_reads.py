@@ -127,15 +127,29 @@ def _quantised(p: Program, x: SSAValue) -> SSAValue:
     return p.elementwise([narrow], p.empty(*p.shape(x)), lambda b: b.op(arith.SIToFPOp, b.args[0], f32))
 
 
-@pytest.mark.parametrize(("level", "most"), [("default", 1), ("aggressive", 2)])
-def test_an_argument_is_quantised_by_each_reader_where_that_is_asked_for(level: str, most: int) -> None:
-    p = Program((6, 8), (8, 5), constants=[1])
-    both = _quantised(p, p.x[0])
-    p.done(p.matmul(both, p.x[1]), p.relu(both))
+def _roundings(p: Program, level: str = "default") -> int:
     with same_results(p):
         CloneReadsPass(level=level).apply(new_context(), p.module)
-    rounds = [op for op in p.function.walk() if isinstance(op, arith.FPToSIOp)]
-    assert len(rounds) == most
+    return sum(isinstance(op, arith.FPToSIOp) for op in p.function.walk())
+
+
+def test_an_argument_is_quantised_by_each_reader() -> None:
+    p = Program((6, 8), (8, 5), constants=[1])
+    both = _quantised(p, p.x[0])
+    assert _roundings(p.done(p.matmul(both, p.x[1]), p.relu(both))) == 2
+
+
+@pytest.mark.parametrize(("level", "count"), [("default", 1), ("aggressive", 2)])
+def test_an_argument_that_no_product_reads_is_quantised_once_by_default(level: str, count: int) -> None:
+    p = Program((6, 8))
+    both = _quantised(p, p.x[0])
+    assert _roundings(p.done(p.reduce(both), p.relu(both)), level) == count
+
+
+def test_a_quantised_argument_is_turned_once() -> None:
+    p = Program((6, 8), (6, 5), (6, 3))
+    turned = _turned(p, _quantised(p, p.x[0]), [1, 0])
+    assert _transposes(p.done(p.matmul(turned, p.x[1]), p.matmul(turned, p.x[2]))) == 1
 
 
 # small values ---------------------------------------------------------------------------------------------------------

@@ -8,10 +8,12 @@ from math import isfinite
 
 from xdsl.ir import Operation
 
+from fuseline.analysis.box_blocks import root_ns
 from fuseline.analysis.cost import operations
 from fuseline.analysis.indexing_maps import dims_of, loops_of, used_dims
+from fuseline.analysis.narrow_products import pairs_lie_apart
 from fuseline.analysis.packings import packings
-from fuseline.analysis.prologue import Prologue
+from fuseline.analysis.prologue import Prologue, is_stored
 from fuseline.analysis.quantized_arguments import quantizes_argument
 from fuseline.analysis.ranks import Rank
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, multiply_add_operands
@@ -102,9 +104,15 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
         before, once = _prologues(view, inlined, graph, merge.target), packed_once(node, view, merge.consumer)
         total += _evaluation_ns(view, after, graph, costs, once)
         total -= _evaluation_ns(view, before, graph, costs, once)
+        boxed = _evaluated(after) - _evaluated(before)
+        total -= sum(_pairing_ns(view, position, inlined, graph, costs) for position in boxed)
     kinds = {CONVERSION: only_converts(merge.producer, CONVERSIONS), QUANTIZES: all(map(quantizes_argument, mine))}
     return Legal({EVALUATION_NS: total, **{name: 1.0 for name, is_so in kinds.items() if is_so}})
 
+
+QUANTISING_SHARE = 0.35
+"""Of the time of as many operations, what those take that quantise an argument: each is one instruction of a whole
+vector, with nothing to load beside the argument (measured .14 ns per element in place of .42, AVX-512)."""
 
 _EVALUATED = ("packed", "boxed", "filtered")
 """How operands are read that are evaluated into scratch."""
@@ -140,7 +148,7 @@ def _evaluation_ns(
 ) -> float:
     """How much longer elements take in the root than by themselves, and stored ones that are packed more often for
     them; `once`: the operands that are packed once."""
-    packed = {i: (found, chain) for i, (found, chain) in through.items() if found.kind in _EVALUATED}
+    packed = {i: through[i] for i in _evaluated(through)}
     sides = multiply_add_operands(view.op) if is_generic(view.op) and packed else None
     total = 0.0
     for position in sides or ():
@@ -149,12 +157,29 @@ def _evaluation_ns(
             found, chain = packed[position]
             often = found.recompute if len(packed) == 1 else found.beside_packed
             often = 1.0 if position in once else often
-            total += elements * often * (found.operations * costs.operation_ns + _copying_ns(found, costs))
-            total -= _alone_ns(chain, graph, costs)
+            computing = [op for op in chain if operations(op)]
+            share = QUANTISING_SHARE if all(map(quantizes_argument, computing)) else 1.0
+            element_ns = share * found.operations * costs.operation_ns + _copying_ns(found, costs)
+            total += elements * often * element_ns - share * _alone_ns(chain, graph, costs)
         elif not graph.is_constant(view.inputs[position]):
             alone, beside = packings(view, position, graph.shapes, costs.block_uses)
             total += elements * (beside - alone) * costs.packing_ns
     return total
+
+
+def _evaluated(through: Through) -> set[int]:
+    """The operands that are evaluated into scratch."""
+    return {i for i, (found, _) in through.items() if found.kind in _EVALUATED}
+
+
+def _pairing_ns(
+    view: StructuredOp, position: int, before: Collection[Operation], graph: FusionGraph, costs: MachineCosts
+) -> float:
+    """What a sum of narrow products takes less over an image that is evaluated: channels that lie apart, as they are
+    stored, come one at a time, and in pairs from the box (measured .35 to .56 of the time)."""
+    if not pairs_lie_apart(view, position, graph.shapes, lambda value: is_stored(value, before)):
+        return 0.0
+    return root_ns([assumed_size(extent) for extent in view.loops(graph.shapes)], costs) / 2
 
 
 def _alone_ns(chain: Sequence[Operation], graph: FusionGraph, costs: MachineCosts) -> float:

@@ -14,7 +14,7 @@ all its readers are roots. A widening is repeated for each reader: it is done wh
 bytes. Where a root reads it that would evaluate it again and again (a dilated or strided convolution), all share
 one. What quantises an argument is repeated for each reader where a product is among them (at `aggressive` in any
 case), unless a window reads it: a dispatch less, and where channels lie apart, each reader lays them out in pairs as it
-rounds (measured: convolutions of two windows .35 to .58 of the time, residual blocks .98 to 1.05). Its transposition is
+rounds (measured: convolutions of two windows .35 to .62 of the time, residual blocks .98 to 1.05). Its transposition is
 made once: two convolutions of one small image would take 1.12 of the time. A small vector that
 is made of arguments is made by each large reader, ahead of its rows (`analysis/small_chains.py`), and what makes the
 keys of several sorts by each sort. Copies that no reader took in are one again after `merge-equal-regions`.

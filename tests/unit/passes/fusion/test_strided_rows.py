@@ -9,6 +9,7 @@ import pytest
 from xdsl.dialects.builtin import f16
 from xdsl.dialects.math import ExpOp
 
+from fuseline.analysis.column_blocks import MOST_BESIDE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map, identity_map
 from fuseline.ir.target_description import TargetDescription
@@ -59,9 +60,20 @@ def test_columns_that_stay_in_the_cache_may_be_walked_side_by_side():
 
 @pytest.mark.parametrize("columns", [LINE_BYTES // 4, LINE_BYTES // 4 + 1])
 def test_rows_of_one_line_of_memory_are_walked_in_any_order(columns: int):
-    one_thread = replace(TARGET, threads=1)
-    refused = _asked(_exp(CACHED, columns), {0}, one_thread) is not None
+    refused = _asked(_exp(2, CACHED, columns), {1}) is not None
     assert refused == (columns * 4 > LINE_BYTES)
+
+
+@pytest.mark.parametrize("columns", [17, MOST_BESIDE * TARGET.costs.lanes, MOST_BESIDE * TARGET.costs.lanes + 1])
+def test_one_thread_walks_rows_of_few_vectors_whole(columns: int):
+    made, alone = _exp(2, CACHED, columns), replace(TARGET, threads=1)
+    assert (_asked(made, {1}, alone) is None) == (columns <= MOST_BESIDE * TARGET.costs.lanes)
+    assert _asked(made, {1}) is not None  # several would share the columns out
+    assert _asked(_exp(CACHED, columns, 20), {0, 2}, alone) is not None  # runs of a row, beside those of others
+
+
+def test_rows_of_unknown_length_are_not_walked_whole():
+    assert _asked(_exp(CACHED, "columns"), {0}, replace(TARGET, threads=1)) is not None
 
 
 def test_lines_are_counted_in_bytes():

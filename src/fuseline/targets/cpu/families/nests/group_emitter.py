@@ -22,6 +22,7 @@ from fuseline.targets.cpu.families.nests.register_transpose import RegisterTrans
 from fuseline.targets.cpu.families.nests.side_by_side import traversals
 from fuseline.targets.cpu.families.nests.stages import Stage, element_types
 from fuseline.targets.cpu.families.nests.tiling import TileRow
+from fuseline.targets.cpu.families.nests.whole_rows import only_reduces, vectors_of
 from fuseline.targets.cpu.families.nests.workgroup import Coordinates, Workgroup
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
@@ -105,7 +106,10 @@ class GroupEmitter:
                 return state
             return self._points(points, lanes, active, state)
 
-        return self.lane_loop.run(lo, hi, body, carried)
+        beside = vectors_of(self.kernel, lo, hi, self.lane_loop.lanes) if only_reduces(self.group) else []
+        for starts in beside:
+            body(starts, self.lane_loop.lanes, None, ())
+        return carried if beside else self.lane_loop.run(lo, hi, body, carried)
 
     def _tiles(self, at: Coordinates, lanes: int, active: Operand | None) -> None:
         """All rows of the workgroup's tiles at one place of the lane axis: whole tiles, then single rows."""

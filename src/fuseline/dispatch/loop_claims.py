@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.dispatch.fused_loops import FusedLoops, OnlineReduction, members_of
+from fuseline.dispatch.fused_loops import FusedLoops, OnlineReduction, Role, members_of
 from fuseline.dispatch.member_classes import member_classes
+from fuseline.dispatch.result_boxes import stored_boxes
 from fuseline.dispatch.shared_loops import SharedLoops, shared_of_arm
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim
@@ -24,6 +25,7 @@ def require_shared(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: 
 
 def _problems(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: str) -> Iterator[str]:
     members = members_of(body)
+    yield from _leaving(loops, members, {box.value for _, box in stored_boxes(body, shapes)})
     arms = [shared_of_arm(loops, members, arm, shapes) for arm in range(len(loops.grids))]
     for arm, (grid, shared) in enumerate(zip(loops.grids, arms, strict=True)):
         for position in (position for position, extent in enumerate(grid) if extent != 1):
@@ -38,6 +40,13 @@ def _problems(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: str) 
                 yield from _online_problems(shared, members, one)
     if loops.classes and loops.classes != member_classes(loops, members, arms, node):
         yield "its loops are in other classes than `classes` says"
+
+
+def _leaving(loops: FusedLoops, members: Sequence[Operation], stored: Collection[SSAValue]) -> Iterator[str]:
+    """What is evaluated where it is read, and stored: no block of the grid makes its own part of it."""
+    for op, one in zip(members, loops.members, strict=True):
+        if one.role is Role.INLINED and any(result in stored for result in op.results):
+            yield f"{op.name} is inlined, and a result"
 
 
 def _grid_loop_problems(

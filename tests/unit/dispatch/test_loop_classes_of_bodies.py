@@ -265,6 +265,7 @@ def test_what_is_so_is_taken():
         (FusedLoops(((7,),), (ROW, ROW, ROW)), _rows, "grid loop 0 of arm 0 runs to 7, a loop of linalg.generic to 6"),
         (FusedLoops(((symbol("n"),),), (ROW, ROW, ROW)), _rows, "grid loop 0 of arm 0 runs to n"),
         (FusedLoops(((6,),), (ROW, ROW, MemberLoops((None, None)))), _rows, "is a loop of 2 of 3 members"),
+        (FusedLoops(((6,),), (ROW, ROW, MemberLoops((), Role.INLINED))), _rows, "is inlined, and a result"),
         (FusedLoops(((5,),), (MemberLoops((None, 0)),) * 3), _rows, "is no loop that all members share"),
         (
             FusedLoops(ARM_LOOPS.grids, (ARM_LOOPS.members[0], MemberLoops((1, 0, None), arm=1))),

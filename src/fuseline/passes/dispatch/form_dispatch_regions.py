@@ -232,7 +232,7 @@ def _wrap(group: Group, finished_group: Group, sizes: SizeBuilder, streams: Sequ
     for arm in group.arms or (group,):
         arm.root.op.attributes[ROOT_ATTRIBUTE] = UnitAttr()
     inside = {id(node.op) for node in group.members}
-    stored = {id(value) for arm in group.arms or (group,) for value in arm.stored_rows.added}
+    stored = {id(value) for arm in finished_group.arms or (finished_group,) for value in arm.stored_rows.added}
     results = [
         value
         for node in group.members

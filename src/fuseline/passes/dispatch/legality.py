@@ -61,7 +61,8 @@ class GroupCandidate:
     @property
     def results(self) -> Sequence[SSAValue]:
         """The tensors it would write."""
-        return [*self.group.results(), *(value for group in self.groups for value in group.stored_rows.added)]
+        wider = [with_inlined_members(group) for group in self.groups]
+        return [*self.group.results(), *(value for group in wider for value in group.stored_rows.added)]
 
     @property
     def loops(self) -> FusedLoops:

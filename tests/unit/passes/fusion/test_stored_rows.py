@@ -110,3 +110,23 @@ def test_one_dispatch_computes_what_several_do(name: str, threads: int):
         for found, wanted in zip(program.run(feeds).values(), map(np.asarray, session.run(None, feeds)), strict=True):
             largest = max(1.0, float(np.abs(wanted).max(initial=0)))
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3 * largest)
+
+
+def _squared(batches: int, width: int) -> str:
+    """Rows that a product reads in two orders: it has a grid only where they are evaluated as it reads them."""
+    return (
+        f"(float[{batches}, m, {width}] x) => (y, t) {{ r = Sigmoid(x)  c = Transpose <perm = [0, 2, 1]> (x)"
+        "  t = MatMul(r, c)  u = Softmax <axis = -1> (t)  y = MatMul(u, r) }"
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("batches", "width"), [(16, 1), (8, 1), (5, 1), (3, 7)])
+def test_what_is_evaluated_where_it_is_read_is_not_stored(batches: int, width: int, threads: int):
+    model = onnx_model(_squared(batches, width))
+    compiled = fuseline.compile(model, threads=threads)
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for rows in RNG.choice(np.arange(1, 90), 3, replace=False):
+        x = RNG.standard_normal((batches, rows, width), dtype=np.float32)
+        for ours, theirs in zip(compiled.run({"x": x}).values(), session.run(None, {"x": x}), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)

@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.dispatch.fused_loops import FusedLoops, OnlineReduction, Role, members_of
 from fuseline.dispatch.member_classes import member_classes
-from fuseline.dispatch.result_boxes import stored_boxes
+from fuseline.dispatch.result_boxes import returned, unreshaped
 from fuseline.dispatch.shared_loops import SharedLoops, shared_of_arm
 from fuseline.errors import FuselineError
 from fuseline.ir.dim import Dim
@@ -25,7 +25,7 @@ def require_shared(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: 
 
 def _problems(loops: FusedLoops, body: Block, shapes: ShapeAnalysis, node: str) -> Iterator[str]:
     members = members_of(body)
-    yield from _leaving(loops, members, {box.value for _, box in stored_boxes(body, shapes)})
+    yield from _leaving(loops, members, {unreshaped(result) for result in returned(body)})
     arms = [shared_of_arm(loops, members, arm, shapes) for arm in range(len(loops.grids))]
     for arm, (grid, shared) in enumerate(zip(loops.grids, arms, strict=True)):
         for position in (position for position, extent in enumerate(grid) if extent != 1):

@@ -37,7 +37,7 @@ def test_rows_and_columns_known_at_run_time(body: str) -> None:
 
 
 def test_rows_that_leave_the_cache_stay_apart() -> None:
-    _check("centred", [6000, 100], [6000, 100], 0, 1, 2)
+    _check("centred", [6000, 250], [6000, 250], 0, 1, 2)
 
 
 def _check(body: str, shape: list[object], sizes: list[int], axis: int, threads: int, dispatches: int) -> None:

@@ -29,8 +29,6 @@ def parse_steps(pipeline: str, phases: Mapping[str, Sequence[str]]) -> list[Step
 def pass_options(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options `given` to the pass `name` in Python: texts, numbers and flags, or lists of them. Raises E0304 for
     one that the pass does not take."""
-    if not given:
-        return {}
     return _typed(ArgSpec(name, {option: _values(name, option, value) for option, value in given.items()}))
 
 

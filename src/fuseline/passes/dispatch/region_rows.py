@@ -117,7 +117,7 @@ def behind_reads(op: Operation, value: SSAValue) -> tuple[SSAValue, tuple[linalg
     through: list[linalg.ops.GenericOp] = []
     while isinstance(value, OpResult) and value.op.parent is op.parent and is_elementwise_read(value.op):
         through.insert(0, cast(linalg.ops.GenericOp, value.op))
-        value = through[0].inputs[0]
+        value = value.op.operands[0]
     return value, tuple(through)
 
 

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import func, tensor
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, OpResult, SSAValue
 
 from fuseline.analysis.moves import RESHAPES
-from fuseline.analysis.operations import ELEMENTARY, body_operations
 from fuseline.analysis.shapes import ShapeAnalysis, static_numbers
-from fuseline.analysis.structured import FREE, StructuredOp, is_generic, is_reduction, kind
+from fuseline.analysis.structured import FREE, kind
 from fuseline.ir.dim import Dim, add
 from fuseline.ir.flow import ReturnOp
 
@@ -50,8 +49,7 @@ def returned(body: Block) -> tuple[SSAValue, ...]:
 
 def stored_boxes(body: Block, shapes: ShapeAnalysis) -> Iterator[tuple[int, ResultBox]]:
     """What is stored in each result, by its number: one value, or the parts of a concat along the innermost dimension
-    (elsewhere a branch per row costs nothing), or of one whose parts are made of the same functions: these are computed
-    once that way."""
+    (elsewhere a branch per row costs nothing)."""
     for position, result in enumerate(returned(body)):
         result_box = box_of(shapes, result)
         parts = _concat_parts(shapes, result_box.value) if not result_box.sliced else None
@@ -76,32 +74,7 @@ def _concat_parts(shapes: ShapeAnalysis, value: SSAValue) -> tensor.ConcatOp | N
     moving = [i for i, size in enumerate(shapes.dims(value)) if size != 1]
     readers = [use.operation for use in value.uses]
     only_returned = all(isinstance(reader, func.ReturnOp) or kind(reader) in FREE for reader in readers)
-    if len(moving) < 2 or not only_returned:
-        return None
-    innermost = value.op.dim.value.data == moving[-1]
-    return value.op if innermost or _share_functions(shapes, value.op) else None
-
-
-def _share_functions(shapes: ShapeAnalysis, concat: tensor.ConcatOp) -> bool:
-    """Whether parts of the same sizes are made of what an elementary function makes, point by point."""
-    if len({shapes.dims(part) for part in concat.inputs}) > 1:
-        return False
-    made = [op for part in {*concat.inputs} for op in _functions_below(part)]
-    return len(made) > len({*made})
-
-
-def _functions_below(part: SSAValue) -> set[Operation]:
-    """The ops with elementary functions that a part is made of by ops on elements alone."""
-    found, pending, seen = set[Operation](), [part], set[SSAValue]()
-    while pending:
-        value = pending.pop()
-        if value in seen or not isinstance(value, OpResult) or not is_generic(value.op) or is_reduction(value.op):
-            continue
-        seen.add(value)
-        pending += StructuredOp(value.op).inputs
-        if body_operations(value.op) >= ELEMENTARY:
-            found.add(value.op)
-    return found
+    return value.op if len(moving) > 1 and value.op.dim.value.data == moving[-1] and only_returned else None
 
 
 def unreshaped(value: SSAValue) -> SSAValue:

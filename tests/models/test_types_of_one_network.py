@@ -30,11 +30,13 @@ class Network(Builder):
         self.last = self.node(op, *inputs, **attributes)
         return self.last
 
-    def conv(self, x: str, channels: tuple[int, int], size: int = 3, *, groups: int = 1, stride: int = 1) -> str:
+    def conv(
+        self, x: str, channels: tuple[int, int], size: int = 3, *, groups: int = 1, stride: int = 1, rate: int = 1
+    ) -> str:
         filter_ = self.constant(RNG.normal(0, 0.1, (channels[1], channels[0] // groups, size, size)).astype(np.float32))
         bias = self.constant(RNG.normal(0, 0.1, channels[1]).astype(np.float32))
-        around = [size // 2] * 4
-        return self("Relu", self("Conv", x, filter_, bias, pads=around, group=groups, strides=[stride] * 2))
+        how = {"pads": [size // 2 * rate] * 4, "group": groups, "strides": [stride] * 2, "dilations": [rate] * 2}
+        return self("Relu", self("Conv", x, filter_, bias, **how))
 
     def in_type(self, dtype: Any) -> onnx.ModelProto:
         """The network in a type; what it is not is the weights' rounding."""
@@ -82,12 +84,20 @@ def _inverted() -> Network:
     return n
 
 
+def _dilated(channels: int, size: int, *, stride: int = 1) -> Network:
+    n = Network(1, channels, size, size)
+    branches = [n.conv("x", (channels, 16), 3, stride=stride, rate=rate) for rate in (1, 2, 4)]
+    n.conv(n("Concat", *branches, axis=1), (48, 24), 1)
+    return n
+
+
 NETWORKS: dict[str, Callable[[], Network]] = {
     "chain_16": lambda: _chain(16, 40), "dense": _dense, "residual": _residual, "group_norm": _group_norm,
+    "dilated_16": lambda: _dilated(16, 28), "dilated_3": lambda: _dilated(3, 41, stride=2),
     "chain_3": lambda: _chain(3, 37), "chain_8": lambda: _chain(8, 30), "chain_24": lambda: _chain(24, 17),
     "chain_32": lambda: _chain(32, 33), "inverted": _inverted,
 }  # fmt: skip
-QUICK = 4
+QUICK = 5
 """The first of them run by default, the others are slow."""
 
 

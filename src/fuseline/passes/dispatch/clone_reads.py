@@ -8,16 +8,17 @@ None of them computes anything, so they may be repeated wherever they are read. 
 (`analysis/views.py`) and stay as they are; what the caller gets is stored once. A transpose is repeated where all its
 readers have it in their addresses (concats, pads, roots), and the tensor below is stored in any case: an argument.
 Elementwise readers would load it in columns again and again. It must be small, too: then the launch is most of the
-copy, while roots are a few percent slower over large images with channels far apart
-(`MachineCosts.crossed_elements`). A border that repeats its tensor is repeated where
-all its readers are roots. A widening is repeated for each reader: it is done where elements are loaded, half of the
-bytes. Where a root reads it that would evaluate it again and again (a dilated or strided convolution), all share
-one. What quantises an argument is repeated for each reader where a product is among them (at `aggressive` in any
-case), unless a window reads it: a dispatch less, and where channels lie apart, each reader lays them out in pairs as it
-rounds (measured: convolutions of two windows .35 to .62 of the time, residual blocks .98 to 1.05). Its transposition is
-made once: two convolutions of one small image would take 1.12 of the time. A small vector that
-is made of arguments is made by each large reader, ahead of its rows (`analysis/small_chains.py`), and what makes the
-keys of several sorts by each sort. Copies that no reader took in are one again after `merge-equal-regions`.
+copy, while roots are a few percent slower over large images with channels far apart (`MachineCosts.crossed_elements`).
+A border that repeats its tensor is repeated where all its readers are roots. A widening is repeated for each reader:
+it is done where elements are loaded, half of the bytes. Where a root reads it that would evaluate it again and again
+(a depthwise window, a pooling), all share one (dilated convolutions of one f16 image, one thread: 1.01 of the time,
+1.11 of a large one; two threads .93 to .99). What quantises an argument is repeated for each reader where a product is
+among them (at `aggressive` in any case), unless a window reads it: a dispatch less, and where channels lie apart, each
+reader lays them out in pairs as it rounds (measured: convolutions of two windows .35 to .62 of the time, residual
+blocks .98 to 1.05). Its transposition is made once: two convolutions of one small image would take 1.12 of the time. A
+small vector that is made of arguments is made by each large reader, ahead of its rows (`analysis/small_chains.py`),
+and what makes the keys of several sorts by each sort. Copies that no reader took in are one again after `merge-equal-
+regions`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from xdsl.ir import BlockArgument, Operation
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.borders import border_read
-from fuseline.analysis.filtered_convolutions import filtered_dims
 from fuseline.analysis.idioms import idiom_of
 from fuseline.analysis.quantized_arguments import quantizes_argument
 from fuseline.analysis.ranks import Rank
@@ -77,7 +77,7 @@ class CloneReadsPass(ModulePass):
 
 def _is_repeatable(op: Operation, costs: MachineCosts, shapes: ShapeAnalysis) -> bool:
     if _widens_an_argument(op):
-        return not any(_wants_stored(reader, costs, shapes) for reader in users_of_value(result_of(op)))
+        return not _is_read_by_window(op)
     if _makes_keys(op, shapes):
         return True
     if type(op) in (tensor.ExtractSliceOp, tensor.PadOp):
@@ -140,17 +140,6 @@ def _clone(read: Operation) -> None:
     for reader in readers[1:]:
         if _computes(reader):
             _give_own(read, reader)
-
-
-def _wants_stored(reader: Operation, costs: MachineCosts, shapes: ShapeAnalysis) -> bool:
-    """Whether `reader` is a root, or its padding, that evaluates what it reads again and again: all but products, which
-    convert where they pack, and convolutions by minimal filtering, which copy pixels in any case."""
-    if type(reader) is tensor.PadOp:
-        return any(_wants_stored(user, costs, shapes) for user in users_of_value(result_of(reader)))
-    if kind(reader) not in HEAVY - {Kind.CONTRACTION}:
-        return False
-    view = StructuredOp(reader) if is_generic(reader) else None
-    return view is None or filtered_dims(view, view.loops(shapes), costs) is None
 
 
 def _computes(reader: Operation) -> bool:

@@ -15,6 +15,7 @@ from typing import TextIO
 
 from tests.fuzz.campaign import Campaign, State
 from tests.fuzz.cases import PAIRS
+from tests.fuzz.heap_checks import restart
 from tests.fuzz.pairs import pair_count
 
 
@@ -77,4 +78,5 @@ def _report(state: State, seconds: float, as_json: bool) -> None:
 
 
 if __name__ == "__main__":
+    restart()
     sys.exit(main())

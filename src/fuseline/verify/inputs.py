@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -122,8 +122,19 @@ def generate(inputs: Iterable[Input], *, seed: int = 0, hints: Hints | None = No
 
     Raises FuselineError (E0202) for an input that is no tensor.
     """
-    known = hints or Hints()
-    return {item.name: _array(item, seed, known) for item in inputs}
+    given, known = list(inputs), hints or Hints()
+    known = replace(known, sizes={**_sizes(given), **known.sizes})
+    return {item.name: _array(item, seed, known) for item in given}
+
+
+def _sizes(inputs: Iterable[Input]) -> dict[str, int]:
+    """One size for each symbol, however many inputs have it: a length where any of them has it as one."""
+    found: dict[str, int] = {}
+    for item in inputs:
+        for axis, extent in enumerate(item.shape):
+            if isinstance(extent, str):
+                found[extent] = max(found.get(extent, 0), _size(extent, axis, {}))
+    return found
 
 
 def _array(item: Input, seed: int, hints: Hints) -> np.ndarray:

@@ -56,6 +56,15 @@ def test_free_extents_take_their_size_or_a_default():
     assert _one("x", "float32", None, None).shape == (1, 16)
 
 
+@pytest.mark.parametrize("other", [(3, "n"), ("n", "n"), ("n", 5, "n")])
+def test_a_symbol_has_one_size_in_all_inputs(other: tuple[int | str, ...]):
+    inputs = [_Input("x", np.dtype("float32"), ("n", 4)), _Input("y", np.dtype("float32"), other)]
+    for given in (inputs, inputs[::-1]):
+        made = generate(iter(given))
+        assert {made["x"].shape[0], *(made["y"].shape[axis] for axis, size in enumerate(other) if size == "n")} == {16}
+    assert generate(inputs, hints=Hints(sizes={"n": 7}))["x"].shape == (7, 4)
+
+
 @pytest.mark.parametrize("between", [[], ["Cast"], ["Unsqueeze", "Identity"]])
 def test_indices_stay_below_the_table_they_are_looked_up_in(between: list[str]):
     names = ["ids", *(f"t{i}" for i in range(len(between)))]

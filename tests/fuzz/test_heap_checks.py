@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -15,15 +14,7 @@ from tests.fuzz import heap_checks
 BEYOND = "import ctypes, numpy; a = numpy.empty(4096, 'u1'); ctypes.memset(a.ctypes.data, 1, 4096 + {more}); del a"
 
 
-def _has_checks() -> bool:
-    try:
-        ctypes.CDLL(heap_checks.LIBRARY)
-    except OSError:
-        return False
-    return True
-
-
-@pytest.mark.skipif(not _has_checks(), reason="this C library has no checks of its own")
+@pytest.mark.skipif(heap_checks.checked({}) is None, reason="this C library has no checks of its own")
 @pytest.mark.parametrize(("more", "code"), [(0, 0), (1, -signal.SIGABRT), (64, -signal.SIGABRT)])
 def test_what_lies_beyond_is_found(more: int, code: int):
     environment = heap_checks.checked({**os.environ, "MALLOC_CHECK_": ""})

@@ -133,7 +133,7 @@ def _sizes(inputs: Iterable[Input]) -> dict[str, int]:
     for item in inputs:
         for axis, extent in enumerate(item.shape):
             if isinstance(extent, str):
-                found[extent] = max(found.get(extent, 0), _size(extent, axis, {}))
+                found[extent] = max(found.get(extent, 0), _free_size(axis))
     return found
 
 
@@ -172,7 +172,9 @@ def _integer_limit(dtype: np.dtype[Any]) -> int:
 def _size(extent: Extent, axis: int, sizes: Mapping[str, int]) -> int:
     if isinstance(extent, int):
         return extent
-    if extent is not None and extent in sizes:
-        return sizes[extent]
-    # Free batch extents come first by custom; anything else is a length.
+    return _free_size(axis) if extent is None else sizes[extent]
+
+
+def _free_size(axis: int) -> int:
+    """Free batch extents come first by custom; anything else is a length."""
     return 1 if axis == 0 else 16

@@ -17,12 +17,13 @@ among them (at `aggressive` in any case), unless a window reads it: a dispatch l
 reader lays them out in pairs as it rounds (measured: convolutions of two windows .35 to .62 of the time, residual
 blocks .98 to 1.05). Its transposition is made once: two convolutions of one small image would take 1.12 of the time. A
 small vector that is made of arguments is made by each large reader, ahead of its rows (`analysis/small_chains.py`),
-and what makes the keys of several sorts by each sort. Copies that no reader took in are one again after `merge-equal-
-regions`.
+and what makes the keys of several sorts by each sort. Copies that no reader took in are one again after
+`merge-equal-regions`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -114,17 +115,25 @@ def _ranks(reader: linalg.ops.GenericOp, shapes: ShapeAnalysis) -> bool:
 def _is_read_by_window(op: Operation) -> bool:
     """Whether a depthwise or pooling window reads `op`, maybe through padding and what else quantises: those read
     stored tensors."""
-    readers = users_of_value(result_of(op))
-    through = [reader for reader in readers if type(reader) is tensor.PadOp or quantizes_argument(reader)]
-    return any(kind(reader) in CHANNEL_WINDOWS for reader in readers) or any(map(_is_read_by_window, through))
+    return _is_read_by(op, CHANNEL_WINDOWS, _pads_or_quantizes)
 
 
 def _is_read_by_product(op: Operation) -> bool:
     """Whether a product or convolution reads `op`, maybe through what moves it or quantises it, too: other readers
     share loops with `op`, and may store its result for all."""
+    return _is_read_by(op, DENSE, _moves_or_quantizes)
+
+
+def _is_read_by(op: Operation, kinds: Collection[Kind], hands_on: Callable[[Operation], bool]) -> bool:
+    """Whether an op of `kinds` reads `op`, or what ops that it is handed on by make of it."""
     readers = users_of_value(result_of(op))
-    through = [reader for reader in readers if _moves_or_quantizes(reader)]
-    return any(kind(reader) in DENSE for reader in readers) or any(map(_is_read_by_product, through))
+    return any(kind(reader) in kinds for reader in readers) or any(
+        _is_read_by(reader, kinds, hands_on) for reader in readers if hands_on(reader)
+    )
+
+
+def _pads_or_quantizes(op: Operation) -> bool:
+    return type(op) is tensor.PadOp or quantizes_argument(op)
 
 
 def _moves_or_quantizes(op: Operation) -> bool:

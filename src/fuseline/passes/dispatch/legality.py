@@ -37,6 +37,11 @@ class GroupCandidate:
         """All of it as one group."""
         return self.groups[0] if len(self.groups) == 1 else joined(self.groups)
 
+    @cached
+    def finished(self) -> Group:
+        """The same over all the loops that its dispatch would have."""
+        return with_inlined_members(self.group)
+
     @property
     def arms(self) -> Sequence[GroupCandidate]:
         """The independent parts."""
@@ -61,14 +66,13 @@ class GroupCandidate:
     @property
     def results(self) -> Sequence[SSAValue]:
         """The tensors it would write."""
-        wider = [with_inlined_members(group) for group in self.groups]
-        return [*self.group.results(), *(value for group in wider for value in group.stored_rows.added)]
+        arms = self.finished.arms or (self.finished,)
+        return [*self.group.results(), *(value for arm in arms for value in arm.stored_rows.added)]
 
     @property
     def loops(self) -> FusedLoops:
         """The loops that the members would share."""
-        group = with_inlined_members(self.group)
-        return loops_of_group(group, [node.op for node in group.members], self.shapes.unnamed)
+        return loops_of_group(self.finished, [node.op for node in self.finished.members], self.shapes.unnamed)
 
     @property
     def operations(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, linalg
+from xdsl.dialects import linalg
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -18,6 +18,7 @@ from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_constant, is_generic, kind
 from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.fast.nesting import ops_inside
+from fuseline.ir.scalar_ops import INTEGER_DIVISIONS
 from fuseline.passes.layout.rewriting.permutation import is_init, users_of
 from fuseline.passes.layout.rewriting.reshapes import root_of
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -29,17 +30,6 @@ NO_CHAIN = "what makes the rows is no chain of reductions"
 
 _POINTWISE = (Kind.ELEMENTWISE, Kind.COPY, Kind.BROADCAST)
 _MEMBERS = (*_POINTWISE, Kind.REDUCTION)
-# What stops the program where it gets a zero, as it may outside of what is padded.
-_TRAPPING = (
-    arith.DivSIOp,
-    arith.DivUIOp,
-    arith.RemSIOp,
-    arith.RemUIOp,
-    arith.FloorDivSIOp,
-    arith.CeilDivSIOp,
-    arith.CeilDivUIOp,
-)
-
 
 @dataclass(slots=True)
 class RowCluster:
@@ -75,7 +65,7 @@ def _take(found: RowCluster, op: linalg.ops.GenericOp, wanted: dict[SSAValue, li
     ways = wanted.pop(op.results[0])
     if kind(op) not in _MEMBERS or len(op.results) != 1 or captured_tensors(op):
         return NO_CHAIN
-    if any(type(inner) in _TRAPPING for inner in ops_inside(op)):
+    if any(type(inner) in INTEGER_DIVISIONS for inner in ops_inside(op)):  # they stop at zeros, as may lie outside
         return "a division of integers has no value outside of what is padded"
     names = [_loops(view, view.output_maps[0], axes) for axes in ways]
     if any(other is None or other != names[0] for other in names):

@@ -12,9 +12,10 @@ from typing import cast
 
 from xdsl.dialects import linalg, tensor
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
+from xdsl.ir.affine import AffineExpr
 
-from fuseline.analysis.indexing_maps import dims_of, is_identity
+from fuseline.analysis.convolution_dims import linear_terms
+from fuseline.analysis.indexing_maps import is_identity
 from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, yielded
 from fuseline.ir import dim as d
@@ -102,23 +103,16 @@ def _copied(scope: Scope, op: linalg.ops.GenericOp) -> Tiles | None:
 
 def _digits(expr: AffineExpr, extents: Sequence[Dim]) -> list[int] | None:
     """The loops that `expr` counts with, the slowest first; None where some elements are left out or met twice."""
-    strides = {loop: expr.eval([int(i == loop) for i in range(len(extents))], []) for loop in dims_of(expr)}
-    if expr.eval([0] * len(extents), []) != 0 or not _is_linear(expr):
+    found = linear_terms(expr)
+    if found is None or found[1] != 0:
         return None
-    loops, stride = sorted(strides, key=lambda loop: -strides[loop]), 1
+    strides, stride = found[0], 1
+    loops = sorted(strides, key=lambda loop: -strides[loop])
     for loop in reversed(loops):
         if strides[loop] != stride:
             return None
         size = extents[loop]
-        if loop is not loops[0] and not isinstance(size, int):
+        if loop != loops[0] and not isinstance(size, int):
             return None
         stride *= size if isinstance(size, int) else 1
     return loops
-
-
-def _is_linear(expr: AffineExpr) -> bool:
-    if type(expr) is not AffineBinaryOpExpr:
-        return True
-    if expr.kind is AffineBinaryOpKind.Add:
-        return _is_linear(expr.lhs) and _is_linear(expr.rhs)
-    return expr.kind is AffineBinaryOpKind.Mul and _is_linear(expr.lhs) and _is_linear(expr.rhs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -15,6 +16,11 @@ from fuseline.ir.fast.direct import operands_of
 from fuseline.ir.fast.nesting import ops_inside
 
 _CALL_NUMBER = re.compile(r"\.\d+$")
+
+
+def digest(*fields: str, size: int = 6) -> str:
+    """A short hash of texts, of `size` bytes."""
+    return hashlib.blake2b("\x1f".join(fields).encode(), digest_size=size).hexdigest()
 
 
 class Texts:

@@ -9,14 +9,13 @@ the program are no part of either.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from functools import cached_property
 
 from xdsl.dialects import linalg
 from xdsl.ir import Block, Operation, SSAValue
 
-from fuseline.analysis.code_text import Texts, code_text
+from fuseline.analysis.code_text import Texts, code_text, digest
 from fuseline.analysis.structured import StructuredOp, captured
 from fuseline.ir.fast.direct import operands_of, ops_of, set_operands
 from fuseline.ir.fast.nesting import ops_inside
@@ -46,7 +45,8 @@ class WrittenForms:
         """By the identity of a value what it is made of, the same for all forms of it."""
         found = {id(argument): f"argument {argument.index}" for argument in self._block.args}
         for op in ops_of(self._block):
-            made_of = _digest(op.name, *_parts(op), "|", *sorted({found.get(id(v), "") for v in operands_of(op)}))
+            inputs = sorted({found.get(id(value), "") for value in operands_of(op)})
+            made_of = digest(op.name, *_parts(op), "|", *inputs, size=8)
             found |= {id(result): f"{made_of}.{i}" for i, result in enumerate(op.results)}
         return found
 
@@ -54,10 +54,6 @@ class WrittenForms:
 def _parts(op: Operation) -> list[str]:
     """The ops in a body, by name, and the types of results."""
     return [*sorted([inner.name for inner in ops_inside(op)]), "|", *[str(result.type) for result in op.results]]
-
-
-def _digest(*fields: str) -> str:
-    return hashlib.blake2b("\x1f".join(fields).encode(), digest_size=8).hexdigest()
 
 
 def _ids(values: Iterable[SSAValue]) -> set[int]:

@@ -8,7 +8,7 @@ channel they become one where that takes less time: what a band keeps must stay 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xdsl.dialects import linalg
 
@@ -107,8 +107,7 @@ def sizes_of(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription)
         image_bytes=assumed_size(num_bytes(pair.image, shapes)),
         image_rows=pair.image_rows,
         rows=pair.rows,
-        stride=pair.read.stride,
-        reach=pair.read.reach,
+        read=pair.read,
         maker_ns=maker,
         reader_ns=sum(others),
         handed_on=pair.handed_on(shapes),
@@ -136,11 +135,11 @@ def _choices(sizes: BandedSizes, target: TargetDescription, exposed: float = 1.0
     for count in range(max(2, target.threads), sizes.rows + 1):
         cut = cut_rows(sizes.rows, count)
         if len(cut) == 1 or (sizes.is_outermost and target.arms_limit >= len(cut)):
-            of_image = [replace(bands, rows=sizes.read_by(bands.rows)) for bands in cut]
+            of_image = [bands.read_by(sizes.read) for bands in cut]
             recompute = sum(bands.count * bands.rows for bands in of_image) / sizes.image_rows
             made, read = _busiest(of_image, target.threads), _busiest(cut, target.threads)
             loss = sizes.maker_ns * made / sizes.image_rows + sizes.reader_ns * read / sizes.rows - whole - saved
-            yield BandChoice(cut, sizes.kept_bytes(cut[-1].rows), recompute, loss, whole)
+            yield BandChoice(cut, sizes.kept_bytes(cut[-1]), recompute, loss, whole)
 
 
 def _busiest(cut: Sequence[Bands], threads: int) -> int:

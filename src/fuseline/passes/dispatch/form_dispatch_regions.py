@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.code_text import digest
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import captured, is_generic
 from fuseline.analysis.views import is_view
@@ -60,7 +61,6 @@ from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.idiom_remarks import idiom_name, near_idiom_remarks, near_stream_remarks
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.node_digests import digest
 from fuseline.passes.fusion.plan import read_plan
 from fuseline.passes.fusion.plan_constraints import PlanMatcher
 from fuseline.passes.fusion.planned_driver import guided_partition

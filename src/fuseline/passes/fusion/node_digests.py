@@ -3,18 +3,12 @@ order of the program are no part."""
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 
-from fuseline.analysis.code_text import Texts, code_text
+from fuseline.analysis.code_text import Texts, code_text, digest
 from fuseline.analysis.moves import Coordinate
 from fuseline.ir.dim import Dim, Symbol, substitute, symbol, symbols, to_text
 from fuseline.passes.fusion.node import Node, Read
-
-
-def digest(*fields: str) -> str:
-    """A short hash of texts."""
-    return hashlib.blake2b("\x1f".join(fields).encode(), digest_size=6).hexdigest()
 
 
 def local_digest(node: Node, texts: Texts) -> str:

@@ -20,10 +20,10 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.code_text import Texts
+from fuseline.analysis.code_text import Texts, digest
 from fuseline.ir.rounds import rounds
 from fuseline.passes.fusion.node import Node, Read
-from fuseline.passes.fusion.node_digests import digest, local_digest
+from fuseline.passes.fusion.node_digests import local_digest
 
 RADIUS = 2
 """How many edges around a node its id looks at."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fuseline.analysis.code_text import Texts
+from fuseline.analysis.code_text import Texts, digest
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.node_digests import digest, local_digest
+from fuseline.passes.fusion.node_digests import local_digest
 
 from .programs import Program
 

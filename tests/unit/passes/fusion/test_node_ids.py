@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from xdsl.dialects import arith, math
 
+from fuseline.analysis.code_text import digest
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.node_digests import digest
 from fuseline.passes.fusion.node_ids import ID_DIGITS, assign_ids
 
 from .programs import Program

@@ -21,6 +21,7 @@ from fuseline.analysis.structured import DENSE, Kind, StructuredOp, is_generic, 
 from fuseline.ir.costs import assumed_size
 from fuseline.passes.dispatch.band_height import BandChoice, choose_cached_bands, roots_ns
 from fuseline.passes.dispatch.banded_sizes import BandedSizes
+from fuseline.passes.dispatch.region_rows import RowRead
 from fuseline.passes.layout.rewriting.permutation import users_of
 from fuseline.passes.layout.rewriting.reshapes import is_reshape
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -64,8 +65,7 @@ def _sizes(
         image_bytes=assumed_size(num_bytes(image, scope.shapes)),
         image_rows=assumed_size(scope.dims(image)[axis]),
         rows=rows,
-        stride=slid.stride,
-        reach=slid.dilation * (reached - 1) + slid.offset,
+        read=RowRead(image, axis, slid.stride, slid.dilation * (reached - 1) + slid.offset),
         maker_ns=roots_ns(makers, scope.shapes, target),
         reader_ns=roots_ns([window, *([follower] if follower is not None else [])], scope.shapes, target),
         handed_on=between,

@@ -175,9 +175,10 @@ def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], ro
 def test_halves(given: dict[str, Any], dtype: Any, threads: int, tmp_path: Path):
     """What is converted where it is read does not keep them apart; results are those of what is apart, but for the
     rounding where that filters in another way."""
-    said: dict[str, Any] = {"rows": int(RNG.choice([36, 48, 60])), **given}
+    steps = 2 if "strides" in given else 1  # of fewer results all are left to one thread, and no bands are asked for
+    said: dict[str, Any] = {"rows": steps * int(RNG.choice([36, 48, 60])), **given}
     said["rows"] += 2 if given.get("pads") == [0, 0, 0, 0] else 0
-    columns, drawn = int(RNG.integers(17, 40)), _drawn()
+    columns, drawn = steps * int(RNG.integers(17, 40)), _drawn()
     model = _chain(columns=columns, channels=drawn, dtype=dtype, **said)
     target = _target(tmp_path)
     banded, apart = (fuseline.compile(model, target=target, threads=threads, pass_options=o) for o in ({}, OFF))

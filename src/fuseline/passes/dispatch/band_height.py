@@ -60,9 +60,8 @@ class BandChoice:
 
     @property
     def heights(self) -> str:
-        """How many bands there are of which height."""
-        first, *others = self.cut
-        return " and ".join([f"{first.count} bands of {first.rows} rows", *(f"{o.count} of {o.rows}" for o in others)])
+        """How many bands there are, and their heights."""
+        return f"{self.count} bands of {' or '.join(str(bands.rows) for bands in self.cut)} rows"
 
     @property
     def numbers(self) -> dict[str, float]:

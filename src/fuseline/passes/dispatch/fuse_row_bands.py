@@ -54,8 +54,9 @@ AGGRESSIVELY_SLOWER = 0.15
 ANSWERED = frozenset({"two-roots"})
 """Why the rules may have kept two convolutions apart that share bands."""
 
-ANSWERED_BY_CHANNEL = ANSWERED | {"scratch", "unprofitable"}
-"""The same of a window channel by channel: its image fits no scratch, or it would slide over the grid."""
+ANSWERED_BY_CHANNEL = ANSWERED | {"scratch", "unprofitable", "parallelism"}
+"""The same of a window channel by channel: its image fits no scratch, it would slide over the grid, or all of it would
+be one workgroup's, where there is a band for each thread."""
 
 NOT_AT_PEAK = Refusal("not-at-peak", "a run would need as much memory without it")
 """Why two that could share bands for memory are not the better for it."""

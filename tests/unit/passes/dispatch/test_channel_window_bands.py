@@ -126,7 +126,7 @@ def test_rows_that_no_number_of_bands_divides(threads: int, given: dict[str, Any
     rows += 2 if given.get("pads") == [0, 0, 0, 0] else 0
     model = _chain(rows, int(RNG.integers(17, 40)), _drawn(), end=ROWS_FIRST, **given)
     (note,) = _bands(_require_one(model, _target(tmp_path), threads))
-    assert " rows and " in note
+    assert " or " in note
 
 
 def test_rows_of_two_heights_with_a_residual(tmp_path: Path):
@@ -175,10 +175,9 @@ def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], ro
 def test_halves(given: dict[str, Any], dtype: Any, threads: int, tmp_path: Path):
     """What is converted where it is read does not keep them apart; results are those of what is apart, but for the
     rounding where that filters in another way."""
-    steps = 2 if "strides" in given else 1  # of fewer results all are left to one thread, and no bands are asked for
-    said: dict[str, Any] = {"rows": steps * int(RNG.choice([36, 48, 60])), **given}
+    said: dict[str, Any] = {"rows": int(RNG.choice([36, 48, 60])), **given}
     said["rows"] += 2 if given.get("pads") == [0, 0, 0, 0] else 0
-    columns, drawn = steps * int(RNG.integers(17, 40)), _drawn()
+    columns, drawn = int(RNG.integers(17, 40)), _drawn()
     model = _chain(columns=columns, channels=drawn, dtype=dtype, **said)
     target = _target(tmp_path)
     banded, apart = (fuseline.compile(model, target=target, threads=threads, pass_options=o) for o in ({}, OFF))
@@ -263,7 +262,7 @@ def test_a_target_of_dispatches_of_one_part(tmp_path: Path):
     target = _target(tmp_path, "arms_limit = 1\n" + CHEAP)
     for rows, banded in ((47, False), (48, True)):
         found = fuseline.compile(_chain(rows, 40, (8, 40, 9), end=ROWS_FIRST), target=target, threads=2)
-        assert all(" rows and " not in note for note in _bands(found)) and bool(_bands(found)) >= banded
+        assert all(" or " not in note for note in _bands(found)) and bool(_bands(found)) >= banded
 
 
 @pytest.mark.parametrize("given", [{"fusion": "none"}, {"without_rules": ["channel-window"]}, {"pass_options": OFF}])

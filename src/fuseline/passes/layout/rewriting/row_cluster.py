@@ -31,6 +31,7 @@ NO_CHAIN = "what makes the rows is no chain of reductions"
 _POINTWISE = (Kind.ELEMENTWISE, Kind.COPY, Kind.BROADCAST)
 _MEMBERS = (*_POINTWISE, Kind.REDUCTION)
 
+
 @dataclass(slots=True)
 class RowCluster:
     """The ops, makers before readers, with the names of their loops; the last one makes the result. `leaves`: what they

@@ -33,6 +33,11 @@ def print_llvm(kernels: Sequence[Kernel | Function], machine: Machine) -> str:
     return "\n".join([header, *bodies, *sorted(declarations), "", attributes])
 
 
+_STACK = "alignstack=%d"
+"""A caller aligns the stack to 16 bytes, and LLVM finds out too late that it spills vectors: each one spilled would lie
+in two lines of the cache, or not, from one process to the next."""
+
+
 def _attributes(machine: Machine) -> str:
     pairs = (
         ("target-cpu", machine.cpu),
@@ -40,7 +45,8 @@ def _attributes(machine: Machine) -> str:
         ("frame-pointer", "none"),
         *machine.attributes,
     )
-    return "attributes #0 = { nounwind " + " ".join(f'"{name}"="{value}"' for name, value in pairs) + " }\n"
+    said = " ".join(f'"{name}"="{value}"' for name, value in pairs)
+    return f"attributes #0 = {{ nounwind {_STACK % machine.vector_bytes} {said} }}\n"
 
 
 class _Printer(PointerPrinter):

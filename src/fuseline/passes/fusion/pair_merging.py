@@ -43,6 +43,13 @@ def _misses_bound(word: Outcome) -> bool:
     return isinstance(word.answer, WhyNot) and word.answer.code == "unbounded-size"
 
 
+def _is_nearer(word: Outcome, told: Outcome) -> bool:
+    """Whether a refusal says more than an earlier rule's: that the merge can be made, and by how much it is slower. Not
+    more than that a bound is missing, which the last rules go by."""
+    prices = [isinstance(one.answer, WhyNot) and one.answer.code == "unprofitable" for one in (word, told)]
+    return prices == [True, False] and not _misses_bound(told)
+
+
 def _ends(merge: Merge) -> Iterator[Node]:
     """The two ops of the first edge of a merge."""
     for read in merge.reads:
@@ -200,7 +207,8 @@ class PairMerging:
                 if accepted.group is not None:
                     return accepted
                 answer = accepted.answer
-            told = Outcome(rule.name, answer) if told is None or rule.last else told
+            word = Outcome(rule.name, answer)
+            told = word if told is None or rule.last or _is_nearer(word, told) else told
         return told or Outcome(
             "none", WhyNot("no-rule", "no fusion rule covers this pair of ops", merge.consumer.root.name)
         )

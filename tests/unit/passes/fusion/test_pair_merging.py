@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import Body
 from fuseline.ir.target_description import TargetDescription
+from fuseline.passes.fusion import pair_merging
 from fuseline.passes.fusion.decision import Answer, Forbid, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.graph import FusionGraph
@@ -124,6 +125,18 @@ def test_the_first_refusal_is_told(rules: tuple[FusionRule, ...], word: str):
     assert len(pairs.run()) == 2
     (outcome,) = _words(pairs)
     assert outcome.rule == word and outcome.group is None and isinstance(outcome.answer, WhyNot)
+
+
+@pytest.mark.parametrize("rules", [(NEVER, ANY), (ANY, NEVER), (ANY, ALSO, NEVER)])
+def test_a_price_is_told_before_what_another_rule_refuses(
+    rules: tuple[FusionRule, ...], monkeypatch: pytest.MonkeyPatch
+):
+    price = WhyNot("unprofitable", "more than it saves", "b", {"predicted_loss_ns": 1.0})
+    monkeypatch.setattr(pair_merging, "unprofitable", lambda *_, **__: price)
+    pairs = _pairs(_chain(2), *rules)
+    assert len(pairs.run()) == 2
+    (outcome,) = _words(pairs)
+    assert outcome.answer is price and outcome.rule == "any"
 
 
 @pytest.mark.parametrize(("rules", "word"), [((NEVER, ANY), "any"), ((ALSO, ANY), "also"), ((ANY, ALSO), "any")])

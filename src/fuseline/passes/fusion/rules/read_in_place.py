@@ -23,6 +23,7 @@ from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.conversions import CONVERSIONS, WIDENINGS, only_converts
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
+from fuseline.passes.fusion.gathered_elements import evaluated_by_element_ns, is_gathered, picked
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node, Read
@@ -69,9 +70,11 @@ class ReadInPlace(FusionRule):
             return Legal({"recompute": factor, EVALUATION_NS: _again_ns(merge, factor)})
         if only_walked(merge):
             return Legal({"recompute": factor, EVALUATION_NS: _again_ns(merge, evaluations(merge, factor))})
-        if factor > 1 and not (isfinite(factor) and all(_is_gathered(read) for read in merge.reads)):
+        if all(is_gathered(read) for read in merge.reads) and isfinite(factor):
+            return Legal({"recompute": factor, EVALUATION_NS: evaluated_by_element_ns(merge)})
+        if factor > 1:
             return WhyNot("recompute", f"each element would be computed {_times(factor)} times", at, _numbers(factor))
-        return Legal({"recompute": factor, **({EVALUATION_NS: _again_ns(merge, factor)} if factor > 1 else {})})
+        return Legal({"recompute": factor})
 
 
 def _beside_the_root(merge: Merge) -> bool:
@@ -217,7 +220,7 @@ def evaluated_in_order(reads: Iterable[Read]) -> float:
     """The same where rows are sorted: what is only taken at places in the order is evaluated there, and nowhere
     else."""
     by_reader = {
-        read.consumer: _picked(read) if _is_gathered(read) else read_multiplicity(read)
+        read.consumer: picked(read) if is_gathered(read) else read_multiplicity(read)
         for read in reads
     }  # fmt: skip
     return max(1.0, sum(by_reader.values()))
@@ -236,8 +239,8 @@ def read_multiplicity(read: Read) -> float:
         return walk_multiplicity(read)
     if isinstance(node.idiom, Rank):
         return 1.0  # rows are sorted
-    if _is_gathered(read):
-        return _gathered(read)
+    if is_gathered(read):
+        return max(1.0, picked(read))
     if any(coordinate is None for coordinate in read.coordinates):
         return 1.0 if node.kind in (Kind.CONCAT, Kind.SLICE, Kind.PAD) else float("inf")
     used = _addressing(read)
@@ -257,22 +260,6 @@ def rounds_over(read: Read) -> Dim:
 
 def _addressing(read: Read) -> set[int]:
     return {loop for coordinate in read.coordinates if coordinate is not None for loop in dims_of(coordinate)}
-
-
-def _is_gathered(read: Read) -> bool:
-    """Whether a body extracts what it reads at indices of its own."""
-    return read.value in read.consumer.captured
-
-
-def _gathered(read: Read) -> float:
-    """How many elements a body extracts for each that there is, at the sizes that are assumed: a few rows of a table
-    are less than all of it."""
-    return max(1.0, _picked(read))
-
-
-def _picked(read: Read) -> float:
-    made = assumed_size(product(read.producer.loops)) if read.producer is not None else 1
-    return read.consumer.picks * assumed_size(product(read.consumer.loops)) / made
 
 
 def _again_ns(merge: Merge, factor: float) -> float:

@@ -22,16 +22,22 @@ from fuseline.ir.flow import ReturnOp
 
 @dataclass(frozen=True, slots=True)
 class ResultBox:
-    """`value` lies at `offsets` (none: at the start) in a row-major tensor of sizes `dims`."""
+    """`value`, of sizes `extents`, lies at `offsets` in a row-major tensor of sizes `dims`; without offsets it is all of
+    that."""
 
     value: SSAValue
     dims: tuple[Dim, ...]
     offsets: tuple[Dim, ...] = ()
+    extents: tuple[Dim, ...] = ()
 
     @property
     def sliced(self) -> bool:
         """Whether it is a box of the tensor rather than all of it."""
         return bool(self.offsets)
+
+    def covers(self, axis: int) -> bool:
+        """Whether it goes from the first to the last place along `axis`."""
+        return not self.sliced or (self.offsets[axis] == 0 and self.extents[axis] == self.dims[axis])
 
 
 def box_of(shapes: ShapeAnalysis, result: SSAValue) -> ResultBox:
@@ -58,13 +64,9 @@ def stored_boxes(body: Block, shapes: ShapeAnalysis) -> Iterator[tuple[int, Resu
             continue
         axis, offset = parts.dim.value.data, 0
         for part in parts.inputs:
-            yield (
-                position,
-                ResultBox(
-                    part, result_box.dims, tuple(offset if i == axis else 0 for i in range(len(result_box.dims)))
-                ),
-            )
-            offset = add(offset, shapes.dims(part)[axis])
+            offsets, extents = tuple(offset if i == axis else 0 for i in range(len(result_box.dims))), shapes.dims(part)
+            yield position, ResultBox(part, result_box.dims, offsets, extents)
+            offset = add(offset, extents[axis])
 
 
 def _concat_parts(shapes: ShapeAnalysis, value: SSAValue) -> tensor.ConcatOp | None:
@@ -96,4 +98,4 @@ def _box(shapes: ShapeAnalysis, value: SSAValue) -> ResultBox | None:
         or len(shapes.dims(op.source)) != len(dims)
     ):
         return None
-    return ResultBox(op.source, dims, offsets)
+    return ResultBox(op.source, dims, offsets, shapes.dims(op.source))

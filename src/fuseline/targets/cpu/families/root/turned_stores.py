@@ -24,10 +24,12 @@ from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
 def lies_along(path: ResultPath, loops: Sequence[int]) -> bool:
-    """Whether steps of `loops` of the root, the last one the fastest, are neighbours in a result."""
-    moving = [at for at, size in zip(path.coordinates, path.box.dims, strict=False) if size != 1]
-    found = list(loops)
-    return bool(found) and moving[-len(found) :] == found and (len(found) == 1 or not path.box.sliced)
+    """Whether steps of `loops` of the root, the last one the fastest, are neighbours in a result: where it is a box of a
+    tensor, the box has whole rows of it."""
+    moving = [axis for axis, size in enumerate(path.box.dims[: len(path.coordinates)]) if size != 1]
+    ours, found = moving[-len(loops) :], list(loops)
+    in_step = bool(found) and [path.coordinates[axis] for axis in ours] == found
+    return in_step and all(path.box.covers(axis) for axis in ours[1:])
 
 
 class TurnedStores:

@@ -88,6 +88,36 @@ def test_large_constants_wait_for_the_pass():
     assert _left(_read(_softmax(x[1:]))[0]) == ["func.return"]
 
 
+def _dequantized(values: Array, scale: Array) -> Any:
+    return one_node("DequantizeLinear", [values, scale], {"axis": 0}, constants=[0, 1])
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (2, 3, 1, 1), (1, 1, 5, 5), (1, 1)])
+def test_weights_stay_integers_until_products_took_them(shape: tuple[int, ...]):
+    values = RNG.integers(-128, 128, shape).astype(np.int8)
+    scale = RNG.uniform(0.1, 1, shape[0]).astype(np.float32)
+    assert "linalg.generic" in _left(_read(_dequantized(values, scale))[0])
+    assert _left(_read(_dequantized(values.ravel(), scale[0]))[0]) == ["func.return"]
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_few_weights_are_multiplied_as_integers(kernel: int):
+    inputs, outputs = int(RNG.integers(1, 4)), int(RNG.integers(2, 5))
+    size = [1, inputs, *map(int, RNG.integers(7, 20, 2))]
+    text = f"(float{size} x) => (y) {{ q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)"
+    text += f"  f = DequantizeLinear(w, t)  c = Conv<pads=[{', '.join([str(kernel // 2)] * 4)}]>(d, f)"
+    text += "  r = QuantizeLinear(c, u, z)  y = DequantizeLinear(r, u, z) }"
+    weights: dict[str, Any] = {"s": np.float32(0.02), "z": np.uint8(RNG.integers(90, 170)), "t": np.float32(0.01)}
+    weights |= {"u": np.float32(0.05), "w": RNG.integers(-127, 128, (outputs, inputs, kernel, kernel)).astype(np.int8)}
+    model, x = onnx_model(text, weights, opset=20), RNG.standard_normal(size).astype(np.float32)
+    program = fuseline.compile(model, threads=1)
+    assert [one.code for one in program.record.quantization] == []
+    (found,) = program.run({"x": x}).values()
+    (wanted,) = fuseline.compile(model, target="interpreter", fusion="none").run({"x": x}).values()
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_allclose(found, by_onnxruntime(model, {"x": x})[0], atol=0.051)
+
+
 def test_halves_are_computed_as_the_program_computes_them():
     x = RNG.standard_normal(9).astype(np.float16)
     assert "linalg.generic" in _left(_read(_softmax(x))[0])

@@ -2,7 +2,7 @@
 their place.
 
 Content that decides shapes further on (sizes, axes, scales) must be known while the model is read; large constants wait
-for `fold-constants`.
+for `fold-constants`. So do weights that are dequantised, however few they are: products take the integers.
 """
 
 from __future__ import annotations
@@ -33,12 +33,17 @@ INPUT_LIMIT = 64
 OUTPUT_LIMIT = 4096
 """Elements of each output."""
 
+WEIGHTS_RANK = 2
+"""Dimensions of weights at least; content that decides shapes has one at most."""
+
 
 def settled(node: OnnxNode, outputs: Sequence[Value | None], mark: Mark) -> Sequence[Value | None]:
     """`outputs`, or their content where all that the node reads is known and small; what was emitted since `mark` is
     taken back then."""
     present = [value for value in outputs if value is not None]
-    if all(isinstance(value, Tensor) and value.array is not None for value in present) or not _is_small(node):
+    if all(isinstance(value, Tensor) and value.array is not None for value in present):
+        return outputs
+    if not _is_small(node) or _dequantizes_weights(node):
         return outputs
     program, end = node.program, node.program.mark()
     contents = _contents(node, present, mark)
@@ -56,6 +61,11 @@ def _is_small(node: OnnxNode) -> bool:
     return bool(node.inputs) and all(
         t is None or (t.is_constant and t.numbers().size <= INPUT_LIMIT and not is_half(t.dtype)) for t in node.inputs
     )
+
+
+def _dequantizes_weights(node: OnnxNode) -> bool:
+    stored = node.inputs[0]
+    return node.op_type == "DequantizeLinear" and stored is not None and stored.rank >= WEIGHTS_RANK
 
 
 def _contents(node: OnnxNode, outputs: Sequence[Value], mark: Mark) -> list[Tensor] | None:

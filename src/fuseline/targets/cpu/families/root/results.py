@@ -17,7 +17,7 @@ from fuseline.targets.cpu.emit.coordinates import AnyIndex
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.results import ResultPath
 from fuseline.targets.cpu.families.root.turned_stores import TurnedStores, lies_along
-from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
+from fuseline.targets.cpu.kernel_ir.types import BITS, MemRef, Operand, Value
 
 At = Callable[[Operand, Operand], list[AnyIndex]]
 """`(row, vector) -> loops of the root`."""
@@ -127,9 +127,10 @@ class RootResults:
             TurnedStores(self.buffers, path).store(rows, at, active, len(values))
 
     def turned_in(self, stage: MemRef) -> bool:
-        """Whether what lies along the rows of a tile is one value, of the type of `stage`."""
+        """Whether what lies along the rows of a tile is one value, of as many bits as the elements of `stage`."""
         values = {path.value for path in self._turned}
-        return len(values) == 1 and not self.kernel.compact and {dtype_of(one.type) for one in values} == {stage.dtype}
+        widths = {BITS[dtype_of(one.type)] for one in values}
+        return len(values) == 1 and not self.kernel.compact and widths == {BITS[stage.dtype]}
 
     def store_turned(
         self,
@@ -144,7 +145,7 @@ class RootResults:
         """The epilogue of the first `exist` of `height` rows in a loop, which leaves in `stage` what lies along them;
         that is stored behind it. A vector of a row is at `place(row, vector)`; `value`: what is done with it first."""
         kernel, lanes = self.kernel, self.lanes
-        align = kernel.machine.vector_bytes
+        align, dtype = kernel.machine.vector_bytes, dtype_of(self._turned[0].value.type)
 
         def row(r: Operand) -> tuple[()]:
             for v, active in enumerate(actives):
@@ -153,12 +154,12 @@ class RootResults:
                     self._others, at(r, v), active, held if value is None else value(held, at(r, v), active)
                 )
                 _, found = self._evaluated(self._turned[0], at(r, v), active)
-                kernel.store(stage, place(r, v), found, align=align)
+                kernel.store(stage, place(r, v), kernel.bitcast(found, stage.dtype), align=align)
             return ()
 
         kernel.loop(0, exist, 1, row)
         for v, active in enumerate(actives):
-            held = [kernel.load(stage, place(r, v), lanes, align=align) for r in range(height)]
+            held = [kernel.bitcast(kernel.load(stage, place(r, v), lanes, align=align), dtype) for r in range(height)]
             for path in self._turned:
                 TurnedStores(self.buffers, path).store(held, [at(r, v) for r in range(height)], active, exist)
 

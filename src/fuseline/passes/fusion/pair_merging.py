@@ -26,6 +26,7 @@ from fuseline.passes.fusion.parallelism import becomes_serial, loses_parallelism
 from fuseline.passes.fusion.profit import ANSWERED, CONVERSION, QUANTIZES, unprofitable, weigh
 from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
 from fuseline.passes.fusion.rule_choice import JOINS
+from fuseline.passes.fusion.stacked_concats import only_stacks
 from fuseline.passes.fusion.starting_groups import StartingGroup, with_single_nodes
 from fuseline.passes.fusion.stored_rows import STORED_BYTES
 from fuseline.passes.fusion.streamed_softmax import (
@@ -150,7 +151,8 @@ class PairMerging:
         if refusal is not None:
             self._note(merge, Outcome("structure", refusal))
             return
-        first = 0 if consumer.heavy and producer.moves else 1
+        moved, waits = consumer.heavy and producer.moves, only_stacks(consumer, self.graph.shapes)
+        first = 0 if moved else 2 if waits else 1
         saved = weigh(merge, self.graph).bytes_saved
         self.queue.push((first, -saved, 0, producer.key, consumer.key), (merge, None))
 
@@ -171,7 +173,7 @@ class PairMerging:
         """Less comes first.
 
         Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to
-        one thread, or a rule is late. Then what saves more bytes, and the earlier rule.
+        one thread, or a concat that is memory, or a rule is late. Then what saves more bytes, and the earlier rule.
         """
         assert outcome.group is not None
         places = ((i, rule.late) for i, rule in enumerate(self.rules) if rule.name == outcome.rule)
@@ -179,7 +181,8 @@ class PairMerging:
         if consumer.heavy and outcome.group.inlines(producer):
             first = 0 if producer.moves else 2
         else:
-            first = 2 if late or becomes_serial(outcome.group, (producer, consumer), self.target) else 1
+            waits = late or only_stacks(consumer, self.graph.shapes)
+            first = 2 if waits or becomes_serial(outcome.group, (producer, consumer), self.target) else 1
         return first, -outcome.bytes_saved, order, producer.key, consumer.key
 
     def _judge(self, merge: Merge) -> Outcome:

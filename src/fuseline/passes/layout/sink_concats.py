@@ -11,6 +11,9 @@ both.
 
 Nothing gets wider, either: the parts have one reader, and what the product reads is no wider than they are; or they
 have several, and it is narrower.
+
+What the caller gets is computed part by part, too, where all of them are made by roots and lie in one piece: each root
+writes its part there, and no dispatch is left that reads them all once more.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import func, linalg, tensor
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -27,6 +30,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.structured import (
     CHANNEL_WINDOWS,
     DENSE,
+    Kind,
     StructuredOp,
     is_generic,
     kind,
@@ -102,6 +106,8 @@ def _pays(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
     one part each, or by windows that have it as channels, and every part is made for this alone, or by an op that can
     make the narrow form as well."""
     axis, parts, sunk = op.dim.value.data, _parts(op), [end for end in ends if end.chain]
+    if _is_handed_over(op, ends):
+        return all(map(_is_made_by_root, parts))
     roots = [end for end in sunk if any(_is_root_along(end.value, reader, axis) for reader in end.readers)]
     if not roots:
         return False
@@ -113,6 +119,25 @@ def _pays(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
     narrow = any(isinstance(element_of(end.value), IntegerType) for end in sunk)
     fits = widest <= _bits(op.result) if alone else widest < _bits(op.result)
     return made and fits and not (narrow and any(shape_of(value)[axis] % 2 for value in parts))
+
+
+def _is_handed_over(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
+    """Whether the caller alone reads what is computed of a concat whose parts lie in one piece each, no wider than they
+    are."""
+    alone = len(ends) == 1 and all(isinstance(reader, func.ReturnOp) for reader in ends[0].readers)
+    in_pieces = all(size == 1 for size in shape_of(op.result)[: op.dim.value.data])
+    return alone and in_pieces and _bits(ends[0].value) <= _bits(op.result)
+
+
+def _is_made_by_root(part: SSAValue) -> bool:
+    """Whether a root makes `part`, and ops behind it that compute element by element, for what reads `part` alone."""
+    value: SSAValue | None = part
+    while value is not None and len(users_of_value(value)) == 1 and is_generic(op := producer_of(value)):
+        if kind(op) in DENSE | CHANNEL_WINDOWS:
+            return True
+        same = [read for read in op.inputs if shape_of(read) == shape_of(value)]
+        value = same[0] if same and kind(op) is Kind.ELEMENTWISE else None
+    return False
 
 
 def _reads_parts(value: SSAValue, reader: Operation, op: tensor.ConcatOp) -> bool:

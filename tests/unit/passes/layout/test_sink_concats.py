@@ -79,3 +79,33 @@ def test_outputs_are_those_without_the_pass():
     ]
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])
+
+
+def _handed_over(end: str, batch: int, more: str = "") -> Any:
+    """Two convolutions, or one and the image, concatenated and quantised for the caller."""
+    size = int(RNG.integers(12, 30)), int(RNG.integers(12, 30))
+    second, outputs = ("bd", (12, 20)) if end != "image" else ("xd", (12, 16))
+    text = HEAD.format(h=size[0], w=size[1]).replace("float[1,", f"float[{batch},")
+    if second == "xd":
+        text = "\n".join(line for line in text.split("\n") if "f2" not in line and "bq" not in line)
+    text += (
+        f"  c = Concat<axis = 1>(ad, {second})  cq = QuantizeLinear(c, s3, z)  y = DequantizeLinear(cq, s3, z){more}}}"
+    )
+    weights = _weights(outputs, size)
+    used = {name: value for name, value in weights.items() if f"{name}," in text or f"{name})" in text}
+    return onnx_model(text, used), RNG.standard_normal((batch, 16, *size)).astype(np.float32)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("end", "batch", "apart"), [("both", 1, True), ("both", 2, False), ("image", 1, False)])
+def test_what_the_caller_gets_is_computed_with_each_part(end: str, batch: int, apart: bool, threads: int):
+    """Where all parts are made by roots and lie in one piece: no dispatch reads them again."""
+    model, x = _handed_over(end, batch)
+    program = fuseline.compile(model, threads=threads)
+    last = program.record.dispatches[-1]
+    assert (last.family != "elementwise") == apart
+    (found,) = program.run({"x": x}).values()
+    (wanted,) = fuseline.compile(model, target="interpreter", fusion="none").run({"x": x}).values()
+    np.testing.assert_array_equal(found, wanted)
+    other = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    assert np.abs(found - np.asarray(other)).max() <= 0.0601

@@ -48,7 +48,7 @@ def keep_image_narrow(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
         return False
     if kind(root) is Kind.DEPTHWISE and maker.ctx.target.numerics != "strict":
         return _depthwise(maker, root)
-    return kind(root) is Kind.POOLING and _is_maximum(root) and _pooling(maker, root)
+    return kind(root) is Kind.POOLING and is_maximum(root) and _pooling(maker, root)
 
 
 # depthwise ------------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def _depthwise(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
 # maxima ---------------------------------------------------------------------------------------------------------------
 
 
-def _is_maximum(root: linalg.ops.GenericOp) -> bool:
+def is_maximum(root: linalg.ops.GenericOp) -> bool:
     """Whether the body is `max(out, in)` and nothing else, from below everything."""
     (value,) = yielded(root)
     return (
@@ -95,7 +95,8 @@ def _pooling(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
     view = StructuredOp(root)
     padded = producer_of(view.inputs[0])
     border = padded if isinstance(padded, tensor.PadOp) else None
-    if border is not None and not (_pads_nothing(border) and _meets_image(maker, view, border)):
+    shapes = ShapeAnalysis(maker.ctx.symbols)
+    if border is not None and not (pads_nothing(border) and meets_image(shapes, view, border)):
         return False
     operand = _quantized_image(border.source if border is not None else view.inputs[0])
     if operand is None or _scale_of(operand) <= 0:
@@ -117,15 +118,16 @@ def _pooling(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
     return True
 
 
-def _pads_nothing(border: tensor.PadOp) -> bool:
+def pads_nothing(border: tensor.PadOp) -> bool:
+    """Whether a border is below everything that a maximum meets."""
     value = uniform_value(border)
     return value is not None and splat_value(value) == -inf
 
 
-def _meets_image(maker: IntegerMaker, view: StructuredOp, border: tensor.PadOp) -> bool:
+def meets_image(shapes: ShapeAnalysis, view: StructuredOp, border: tensor.PadOp) -> bool:
     """Whether no window lies in the border alone, so that it is never the largest: along each dimension the border is
     narrower than a window without gaps."""
-    extents = view.loops(ShapeAnalysis(maker.ctx.symbols))
+    extents = view.loops(shapes)
     reaches = [_reach(view, expr, extents) for expr in view.input_maps[0].results]
     return all(
         isinstance(width, int) and (width == 0 or width < reach)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -149,15 +150,44 @@ def test_a_pad_stays_below_the_rows(changes: dict[str, str]):
     assert not _lifted(**changes)
 
 
-@pytest.mark.parametrize(("element", "tile"), [("float", 4), ("float16", 1)], ids=["two namings", "halves"])
-def test_a_softmax_is_stored_before_it_is_packed(element: str, tile: int):
-    """Its exponentials are summed along the columns that are padded; or they are made of halves."""
-    text, constants = _tiled((5, 9, 17), (2, 4, tile), (0, 0, 0))
-    constants["value"] = constants["value"].astype(np.float16 if element == "float16" else np.float32)
-    model = onnx_model(f"({element}[5, 9, 17] x) => (t) {{ y = Softmax(x)  {text} }}", opset=13, **constants)
+def test_a_softmax_is_stored_before_it_is_packed():
+    """Its exponentials are summed along the columns that are padded."""
+    text, constants = _tiled((5, 9, 17), (2, 4, 4), (0, 0, 0))
+    model = onnx_model(f"(float[5, 9, 17] x) => (t) {{ y = Softmax(x)  {text} }}", opset=13, **constants)
     program = fuseline.compile(model)
     assert program.stats["dispatches"] > 1
     assert any("cut into tiles behind its rows" in note for note in program.record.notes)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("element", ["float16", "bfloat16"])
+@pytest.mark.parametrize("rows", ["layer norm", "rms norm", "softmax"])
+def test_windows_of_halves_are_one_dispatch_where_rows_are_long(rows: str, element: str, threads: int):
+    length = int(RNG.integers(*{"float16": (192, 240), "bfloat16": (384, 420)}[element]))
+    assert _halves(rows, element, length, threads)[0] == 1
+
+
+@pytest.mark.parametrize(("element", "most"), [("float16", 192), ("bfloat16", 384)])
+def test_short_rows_of_halves_are_stored_before_they_are_cut(element: str, most: int):
+    dispatches, notes = _halves("rms norm", element, int(RNG.integers(16, most)), 1)
+    assert dispatches > 1 and any("elements are too short" in note for note in notes)
+
+
+def _halves(rows: str, element: str, length: int, threads: int) -> tuple[int, list[str]]:
+    """Dispatches and notes of an image of halves whose rows are made and cut; results are those of the interpreter."""
+    dtype = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}[element]
+    sizes = (int(RNG.integers(17, 24)), int(RNG.integers(17, 24)), length)
+    text, constants = _tiled(sizes, (5, 4, 1), (int(RNG.integers(0, 2)), 0, 0))
+    shape = ", ".join(map(str, sizes))
+    constants["value"] = constants["value"].astype(dtype)
+    model = onnx_model(f"({element}[{shape}] x) => (t) {{ {ROWS[rows]}  {text} }}", opset=13, **constants)
+    program = fuseline.compile(model, threads=threads)
+    x = RNG.standard_normal(sizes).astype(dtype)
+    (found,) = program.run({"x": x}).values()
+    (wanted,) = fuseline.compile(model, target="interpreter").run({"x": x}).values()
+    tolerance = 3e-2 if element == "bfloat16" else 4e-3
+    np.testing.assert_allclose(found.astype(np.float32), wanted.astype(np.float32), rtol=tolerance, atol=tolerance)
+    return program.stats["dispatches"], list(program.record.notes)
 
 
 def test_what_the_rows_are_made_of_may_be_computed_where_others_read_it():

@@ -28,9 +28,17 @@ class RowChain(FusionRule):
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         """`reshape-between`, `strided-inner`, `scratch`, or legal with the bytes of scratch."""
         producer, consumer = merge.producer, merge.consumer
-        if producer.heavy or consumer.heavy or rank_in(producer) is not None:
+        if producer.heavy or consumer.heavy or rank_in(producer) is not None or _read_in_place(merge):
             return NotApplicable()
         return rows_refusal(merge, graph) or scratch_refusal(merge) or Legal(_numbers(merge))
+
+
+def _read_in_place(merge: Merge) -> bool:
+    """Whether points of the consumer read moved data at places of their own, and nobody else does: as rows, the few
+    loops that the two share would be all that is left of the consumer's grid."""
+    if not merge.producer.moves or merge.consumer.reduces or merge.regrouped or merge.leaks:
+        return False
+    return bool(merge.alignment.demoted_consumer)
 
 
 def rows_refusal(merge: Merge, graph: FusionGraph) -> WhyNot | None:

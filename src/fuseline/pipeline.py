@@ -63,6 +63,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "split-transposed-writers",
         "propagate-transposes",
         "fold-unit-dims",
+        "read-halves-in-windows",
         "sink-concats",
         "compute-before-repeats",
         "canonicalize",

@@ -91,13 +91,31 @@ def _dilated(channels: int, size: int, *, stride: int = 1) -> Network:
     return n
 
 
+def _joined(channels: int, size: int) -> Network:
+    """Its result is what several branches make."""
+    n = Network(1, channels, size, size - 3)
+    around = {"kernel_shape": [3, 3], "pads": [1] * 4}
+    pooled = n.conv(n("MaxPool", "x", **around), (channels, 16), 1)
+    n("Concat", n.conv("x", (channels, 16), 1), n.conv("x", (channels, 8)), pooled, axis=1)
+    return n
+
+
+def _of_one_channel(size: int) -> Network:
+    """Windows of one channel become windows of no channel."""
+    n = Network(1, 1, size, size + 2)
+    y = n.conv("x", (1, 1), 5)
+    n("Add", n.conv(y, (1, 1)), n.conv(y, (1, 1)))
+    return n
+
+
 NETWORKS: dict[str, Callable[[], Network]] = {
     "chain_16": lambda: _chain(16, 40), "dense": _dense, "residual": _residual, "group_norm": _group_norm,
+    "joined": lambda: _joined(16, 21), "one_channel": lambda: _of_one_channel(29),
     "dilated_16": lambda: _dilated(16, 28), "dilated_3": lambda: _dilated(3, 41, stride=2),
     "chain_3": lambda: _chain(3, 37), "chain_8": lambda: _chain(8, 30), "chain_24": lambda: _chain(24, 17),
     "chain_32": lambda: _chain(32, 33), "inverted": _inverted,
 }  # fmt: skip
-QUICK = 5
+QUICK = 7
 """The first of them run by default, the others are slow."""
 
 

@@ -5,6 +5,7 @@
 
 Each element is widened where a window loads it, so that no image in f32 is stored for them. What else reads the widened
 image reads it as before. What the program computes has no 16-bit tensors to be read (`compute-halves-in-f32`).
+It runs again behind the layout: a convolution of one channel is a window once its unit dimensions are gone.
 """
 
 from __future__ import annotations

@@ -64,6 +64,39 @@ def test_a_group_norm_with_a_scale_per_channel(channels: int, groups: int, side:
     _check(onnx_model(text, s=[2, groups, -1], q=image), 1)
 
 
+def _norm(x: str, y: str, written: str) -> str:
+    """A group norm with SiLU behind, as the operator, or as exporters write it."""
+    norm = (
+        f"z{y} = GroupNormalization<num_groups = GROUPS, epsilon = 1e-5>({x}, c, d)"
+        if written == "operator"
+        else f"""r{y} = Reshape({x}, s)  n{y} = InstanceNormalization(r{y}, a, b)  q{y} = Reshape(n{y}, q)
+            m{y} = Mul(q{y}, c)  z{y} = Add(m{y}, d)"""
+    )
+    return f"{norm}  e{y} = Sigmoid(z{y})  {y} = Mul(z{y}, e{y})"
+
+
+def _unet_block(written: str, batch: int, channels: int, groups: int, side: int, *, residual: bool) -> onnx.ModelProto:
+    """Convolution, group norm, SiLU, convolution; `residual`: norm and SiLU again, plus the image."""
+    image, per_channel = [batch, channels, side, side], [channels, 1, 1] if written == "exported" else [channels]
+    draws = {name: RNG.standard_normal(per_channel).astype(np.float32) for name in "cd"}
+    ones = {"a": np.ones(groups, np.float32), "b": np.zeros(groups, np.float32), "s": [0, groups, -1], "q": image}
+    kernels = {f"w{i}": RNG.standard_normal((channels, channels, 3, 3)).astype(np.float32) / channels for i in (1, 2)}
+    last = f"{_norm('h', 'k', written)}  y = Add(k, x)" if residual else "y = Identity(h)"
+    text = f"""(float{image} x) => (y) {{
+        f = Conv<pads = [1, 1, 1, 1]>(x, w1)  {_norm("f", "g", written)}
+        h = Conv<pads = [1, 1, 1, 1]>(g, w2)  {last} }}"""
+    given = draws | kernels | (ones if written == "exported" else {})
+    return onnx_model(text.replace("GROUPS", str(groups)), given, opset=21, ir_version=10)
+
+
+@pytest.mark.parametrize("written", ["operator", "exported"])
+@pytest.mark.parametrize(("channels", "groups", "side", "batch"), [(64, 16, 16, 1), (20, 4, 15, 2), (32, 2, 17, 1)])
+def test_a_group_norm_between_convolutions(written: str, channels: int, groups: int, side: int, batch: int) -> None:
+    sizes = (batch, channels, groups, side)
+    _check(_unet_block(written, *sizes, residual=False), 3)
+    _check(_unet_block(written, *sizes, residual=True), 4)
+
+
 @pytest.mark.parametrize("after", [[1, 2, 8, 256], [1, 32, 8, 16], [16, 256], [8, 2, 128, 2]])
 def test_behind_a_convolution(after: list[int]) -> None:
     weights = RNG.standard_normal((16, 8, 3, 3)).astype(np.float32)

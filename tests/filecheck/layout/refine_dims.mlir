@@ -131,3 +131,44 @@ func.func @large_image_of_a_window(%x: tensor<16900x1024xf32>, %w: tensor<1024x3
   } -> tensor<128x128x32xf32>
   return %y : tensor<128x128x32xf32>
 }
+
+// -----
+
+// The channels of a window's image stay one loop; sums of them are made in groups of the reshape that there is.
+// CHECK-LABEL: func.func @sums_go_over_to_a_reshape
+// CHECK: [[IMAGE:%.*]] = tensor.expand_shape {{.*}} : tensor<7x6xf32> into tensor<7x3x2xf32>
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel", "parallel"]} ins([[IMAGE]] : tensor<7x3x2xf32>)
+// CHECK-NOT: tensor<6xf32>
+func.func @sums_go_over_to_a_reshape(%x: tensor<9x6xf32>, %f: tensor<3x6xf32>, %c: tensor<3xf32>) -> (tensor<7x3x2xf32>, tensor<3x2xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<7x6xf32>
+  %i0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<7x6xf32>) -> tensor<7x6xf32>
+  %w = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i + k, j)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %f : tensor<9x6xf32>, tensor<3x6xf32>) outs(%i0 : tensor<7x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<7x6xf32>
+  %e1 = tensor.empty() : tensor<6xf32>
+  %i1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<6xf32>) -> tensor<6xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]} ins(%w : tensor<7x6xf32>) outs(%i1 : tensor<6xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %s = arith.addf %o, %in : f32
+    linalg.yield %s : f32
+  } -> tensor<6xf32>
+  %read = tensor.expand_shape %w [[0], [1, 2]] output_shape [7, 3, 2] : tensor<7x6xf32> into tensor<7x3x2xf32>
+  %e2 = tensor.empty() : tensor<7x3x2xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (j)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%read, %c : tensor<7x3x2xf32>, tensor<3xf32>) outs(%e2 : tensor<7x3x2xf32>) {
+  ^bb0(%in: f32, %g: f32, %o: f32):
+    %v = arith.mulf %in, %g : f32
+    linalg.yield %v : f32
+  } -> tensor<7x3x2xf32>
+  %sums = tensor.expand_shape %sum [[0, 1]] output_shape [3, 2] : tensor<6xf32> into tensor<3x2xf32>
+  %e3 = tensor.empty() : tensor<3x2xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%sums, %c : tensor<3x2xf32>, tensor<3xf32>) outs(%e3 : tensor<3x2xf32>) {
+  ^bb0(%in: f32, %g: f32, %o: f32):
+    %v = arith.mulf %in, %g : f32
+    linalg.yield %v : f32
+  } -> tensor<3x2xf32>
+  return %y, %z : tensor<7x3x2xf32>, tensor<3x2xf32>
+}

@@ -4,7 +4,9 @@
 
 Each operand of either side keeps telling its dimensions apart, so neither can take the shape of the other; both are
 split at the cuts of either (`rewriting/common_refinement.py`), and the reshape between them is gone. A group norm with
-a scale per channel is such a pair: groups x (channels of a group, height, width) and channels x height x width.
+a scale per channel is such a pair: groups x (channels of a group, height, width) and channels x height x width. The
+moments of its channels behind a convolution, which keeps its channels together, are made in groups as well: of the
+reshaped image that the norm reads (`SplitsTogether`, `joining`).
 
 A product whose rows a depthwise window reads as an image makes that image:
 
@@ -54,7 +56,7 @@ class RefineDimsPass(ScopedPass):
         scope.lift_sizes()
         scope.sweep()
         for reshape in reshapes_between(scope):
-            together = SplitsTogether(scope, reshape.result)
+            together = _together(scope, reshape)
             if together.granted and not _slows(scope, together):
                 together.apply()
         for reshape in images_between(scope):
@@ -62,6 +64,12 @@ class RefineDimsPass(ScopedPass):
             makers = [op for op in together.splits if kind(op) is Kind.CONTRACTION]
             if together.granted and makers and _is_shared(scope, reshape, makers):
                 together.apply()
+
+
+def _together(scope: Scope, reshape: ReshapeOp) -> SplitsTogether:
+    """The splits that leave no reshape, or those that leave only one that is read by others, too."""
+    found = SplitsTogether(scope, reshape.result)
+    return found if found.granted else SplitsTogether(scope, reshape.result, joining=True)
 
 
 def _is_shared(scope: Scope, image: ReshapeOp, makers: Sequence[linalg.ops.GenericOp]) -> bool:

@@ -4,7 +4,9 @@
 
 A split is passed on to all that see the loop: to the other operands of the op, to what makes and reads them, and
 through other reshapes. It is granted where it ends at values whose reshape is free, so that no reshape comes to stand
-between two ops that had none.
+between two ops that had none; or, if it may, at values that others read in these sizes already: the reader goes over to
+the reshape that there is. An image whose maker cannot be split is such a value, the moments of its channels are read in
+groups by a norm that reads the image in groups, too.
 """
 
 from __future__ import annotations
@@ -36,10 +38,11 @@ Splits = dict[int, list[Dim]]
 
 
 class SplitsTogether:
-    """The loops to split, op by op, so that `reshaped` (a reshape of what a generic makes) is read as it was made."""
+    """The loops to split, op by op, so that `reshaped` (a reshape of what a generic makes) is read as it was made.
+    `joining`: readers may go over to a reshape that others have."""
 
-    def __init__(self, scope: Scope, reshaped: SSAValue) -> None:
-        self.scope = scope
+    def __init__(self, scope: Scope, reshaped: SSAValue, *, joining: bool = False) -> None:
+        self.scope, self._joining = scope, joining
         self.splits: dict[linalg.ops.GenericOp, Splits] = {}
         self._wanted: dict[SSAValue, Factors] = {}
         self._waiting: list[tuple[SSAValue, Factors]] = []
@@ -141,7 +144,14 @@ class SplitsTogether:
     def _want_operands(self, op: linalg.ops.GenericOp, splits: Splits) -> None:
         view = StructuredOp(op)
         for value, map_ in zip((*view.inputs, *op.results), (*view.input_maps, *view.output_maps), strict=True):
-            self._want(value, _factors_of(self.scope.dims(value), map_, splits))
+            factors = _factors_of(self.scope.dims(value), map_, splits)
+            if not (self._joining and self._is_read_as(value, factors)):
+                self._want(value, factors)
+
+    def _is_read_as(self, value: SSAValue, factors: Factors) -> bool:
+        """Whether `value` is read through a reshape to these sizes."""
+        dims = tuple(size for sizes in factors for size in sizes)
+        return any(is_reshape(user) and tuple(self.scope.dims(user.result)) == dims for user in users_of(value))
 
 
 def _may_split(op: linalg.ops.GenericOp, loop: int) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from xdsl.dialects import linalg
 from xdsl.ir import SSAValue
 
+from fuseline.analysis.structured import is_reduction
 from fuseline.passes.layout.rewriting import splits_together
 from fuseline.passes.layout.rewriting.reshapes import is_reshape
 from fuseline.passes.layout.rewriting.splits_together import SplitsTogether
@@ -85,3 +86,30 @@ def test_a_few_questions_only(monkeypatch: pytest.MonkeyPatch) -> None:
     p, seen = _pair()
     monkeypatch.setattr(splits_together, "_MOST_QUESTIONS", 1)
     assert not SplitsTogether(scope_of(p), seen).granted
+
+
+def _moments_behind_a_window(*, grouped: bool) -> tuple[Program, SSAValue]:
+    """Sums of the channels of a convolution (which stay one loop), read in three groups of two; `grouped`: so is the
+    image."""
+    p = Program((9, 4), (3, 4, 6), (3,), (6,))
+    image = p.convolution(p.x[0], p.x[1])
+    seen = p.expand(p.relu(p.reduce(image, 0)), 3, 2)
+    read = p.expand(image, 7, 3, 2, groups=[[0], [1, 2]])
+    scaled = p.bias(read, p.x[2], 1) if grouped else p.bias(image, p.x[3], 1)
+    return p.done(scaled, p.reduce(p.bias(seen, p.x[2], 0))), seen
+
+
+def test_readers_go_over_to_a_reshape_that_others_have() -> None:
+    p, seen = _moments_behind_a_window(grouped=True)
+    with same_results(p) as scope:
+        assert not SplitsTogether(scope, seen).granted
+        together = SplitsTogether(scope, seen, joining=True)
+        assert together.granted and sorted(map(list, together.splits.values())) == [[0], [1]]
+        together.apply()
+    reductions = [op for op in p.function.walk() if isinstance(op, linalg.ops.GenericOp) and is_reduction(op)]
+    assert [scope.dims(op.inputs[0]) for op in reductions][1:] == [(7, 3, 2), (3, 2)]
+
+
+def test_no_reader_gets_a_reshape_of_its_own() -> None:
+    p, seen = _moments_behind_a_window(grouped=False)
+    assert not SplitsTogether(scope_of(p), seen, joining=True).granted

@@ -116,6 +116,54 @@ def test_shared_out_groups_are_the_same_norm():
         compare(found, want, 12)
 
 
+def in_two_steps(shape: tuple[int, int, int], *, out: str = "d0, d1, d2", down: bool = True) -> str:
+    """`(x - m) * v * scale` of x(s, g, k): the sums over s, then of those m over k, v of their
+    squares around m. `out`: the order of the result; without `down` the first are an argument."""
+    sizes = dict(zip(["d0", "d1", "d2"], shape, strict=True))
+    there = tuple(sizes[name] for name in out.split(", "))
+    x, row, few = tensor(shape), tensor(shape[1:]), tensor(shape[1:2])
+    rows = generic("%sums", [("%x", x)], [("%zr", row)], ["d0, d1, d2", "d1, d2"], "rpp", *ADD)
+    lines = [
+        fill("zr", "0.25", shape[1:]),
+        fill("z", "0.5", shape[1:2]),
+        empty("e", there),
+        *([rows] if down else []),
+        generic("%m", [("%sums", row)], [("%z", few)], ["d0, d1", "d0"], "pr", *ADD),
+        generic("%v", [("%sums", row), ("%m", few)], [("%z", few)], ["d0, d1", "d0", "d0"], "pr", *DEVIATIONS),
+        generic("%y", [("%x", x), ("%m", few), ("%v", few), ("%w", row)], [("%e", tensor(there))],
+                ["d0, d1, d2", "d1", "d1", "d1, d2", out], "ppp", *NORMALISED),
+    ]  # fmt: skip
+    arguments = [("x", shape, "f32"), ("w", shape[1:], "f32"), *([] if down else [("sums", shape[1:], "f32")])]
+    return function(arguments, [], "\n".join(lines), [("%y", tensor(there))])
+
+
+@pytest.mark.parametrize("shape", [(5, 4, 6), (7, 3, 5), (9, 40, 10), (3, 7, 17), (33, 16, 4)])
+@pytest.mark.parametrize("out", ["d0, d1, d2", "d1, d2, d0"])
+def test_sums_in_two_steps_already(shape: tuple[int, int, int], out: str):
+    text = in_two_steps(shape, out=out)
+    assert nest_plan(parse(text), machine("avx512")).schedule.grouped
+    check(text, compiled=True, bits=14)
+
+
+def test_channels_first_are_squares_turned_in_registers():
+    for shape, turned in (((33, 16, 4), True), ((9, 16, 4), False), ((33, 3, 4), False)):  # rows, columns of a vector
+        schedule = nest_plan(parse(in_two_steps(shape, out="d1, d2, d0")), machine("avx512")).schedule
+        assert schedule.grouped and (schedule.groups[-1].turned is not None) == turned
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        in_two_steps((5, 4, 6), down=False),  # no row is reduced
+        in_two_steps((5, 4, 6), out="d1, d0, d2"),  # rows between the groups and their columns
+        in_two_steps((5, 4, 16)),  # whole vectors of one group
+    ],
+)
+def test_what_stays_in_groups(text: str):
+    assert grouped_columns(parse(text), machine("avx512")) is None
+    check(text, bits=14)
+
+
 @pytest.mark.parametrize(
     ("maps", "shape"),
     [

@@ -9,7 +9,9 @@ each.
     p(g, k) = sum over s of x(s, g, k)        m(g) = sum over k of p(g, k)        b(g, k) = m(g)
     y(s, g, k) = x(s, g, k) - b(g, k)
 
-The values per column, p and b, are as many as a row has elements; what is made of m alone is little beside.
+The values per column, p and b, are as many as a row has elements; what is made of m alone is little beside. Sums that
+are written in two steps already (the moments of channels, then of groups) stay as they are. A result may lie with its
+columns first: `turned_stores.py` writes squares then.
 """
 
 from __future__ import annotations
@@ -69,12 +71,22 @@ def _rows_of(view: DispatchView, machine: Machine) -> Iterator[_Rows]:
         structured, classes = StructuredOp(op), view.classes.of_op(op)
         order = _order(view, structured.inputs[0], structured.input_maps[0], classes)
         reduced = {classes[loop] for loop in structured.reduction}
-        group, column = order[-2:] if len(order) > 2 else (None, None)
+        group, column = order[-2:] if len(order) > 1 else (None, None)
         if group is None or column is None or None in order or column not in reduced or group in reduced:
             continue
         width = view.classes.extents[column]
-        if isinstance(width, int) and is_group(width, machine.f32_lanes) and reduced - {column, None}:
+        if not isinstance(width, int) or not is_group(width, machine.f32_lanes):
+            continue
+        if reduced - {column, None} or any(_keeps(view, other, {group, column}) for other in view.members):
             yield _Rows(view, group, width)
+
+
+def _keeps(view: DispatchView, op: Operation, columns: set[LoopRef | None]) -> bool:
+    """Whether `op` reduces rows to values per column."""
+    if not is_generic(op) or not StructuredOp(op).reduction:
+        return False
+    reduction, classes = StructuredOp(op).reduction, view.classes.of_op(op)
+    return columns.issubset(class_ for loop, class_ in enumerate(classes) if loop not in reduction)
 
 
 def _order(view: DispatchView, value: SSAValue, map_: AffineMap, classes: Sequence[LoopRef | None]) -> Order:
@@ -124,18 +136,27 @@ class _Rows:
         classes = self.view.classes.of_op(op)
         if len(self.columns.intersection(classes)) > 1 or (StructuredOp(op).reduction and not self._reduces(op)):
             return False
-        splats = [splat_value(value) is not None for value in StructuredOp(op).operands]
-        return all(splat or self._in_rows(order) for splat, order in zip(splats, self.orders(op), strict=True))
+        structured = StructuredOp(op)
+        operands = enumerate(zip(structured.operands, self.orders(op), strict=True))
+        return all(
+            splat_value(value) is not None or self._in_rows(order, stored=i >= structured.input_count)
+            for i, (value, order) in operands
+        )
 
     def _reduces(self, op: linalg.ops.GenericOp) -> bool:
-        """Whether the columns of each group are reduced, to what can be stored per column."""
+        """Whether `op` reduces what is per column alone, or nothing else; or both, to what can be stored per column."""
         column, halves = self.column_of(op), any(dtype_of(value.type) in HALVES for value in op.results)
-        return combiners(op) is not None and column in StructuredOp(op).reduction and not halves
+        if column is not None and not _reduces_both(op, column):
+            return True
+        return combiners(op) is not None and column is not None and not halves
 
-    def _in_rows(self, order: Order) -> bool:
-        """(.., group, column), or (.., group) of what is as little as that, or neither of them."""
-        if self.columns.intersection(order):
-            return order[-2:-1] == [self.group] and not self.columns.intersection(order[:-1])
+    def _in_rows(self, order: Order, *, stored: bool) -> bool:
+        """(.., group, column), or (.., group) of what is as little as that, or neither of them; what is `stored` may
+        have others behind."""
+        inside = [i for i, class_ in enumerate(order) if class_ in self.columns]
+        if inside:
+            last = stored or inside[-1] == len(order) - 1
+            return last and len(inside) == 1 and order[: inside[0]][-1:] == [self.group]
         return self.group not in order or (order[-1] == self.group and self.outer.issuperset(order))
 
 
@@ -170,10 +191,11 @@ class _Rewriting:
         inputs = per_group[: StructuredOp(old).input_count]
         if any(inputs):
             new = self._per_column(new, inputs, column)
-        if StructuredOp(new).reduction:
-            self.last = self._split(new, column)
-        else:
-            self.columns[new] = column
+        if _reduces_both(new, column):
+            new, column = self._split(new, column)
+        self.columns[new] = column
+        if column in StructuredOp(new).reduction:
+            self.last = new
 
     def _classes(self, view: DispatchView) -> tuple[BodyClasses, int]:
         """The classes of the copy's loops, those along columns joined; and that one."""
@@ -216,8 +238,8 @@ class _Rewriting:
         type_ = attributes.tensor_type(element_of(value), (*shape, self.rows.width))
         return emit.add(create_empty(type_, dynamic)).tensor
 
-    def _split(self, op: linalg.ops.GenericOp, column: int) -> linalg.ops.GenericOp:
-        """Reduce all loops of `op` but `column`, then that; the second of both."""
+    def _split(self, op: linalg.ops.GenericOp, column: int) -> tuple[linalg.ops.GenericOp, int]:
+        """Reduce all loops of `op` but `column`, then that; the second of both, and its loop along columns."""
         down = self._down(op, column)
         self.columns[down] = column
         emit, rank, found = Emitter.before(op), len(shape_of(op.results[0])), combiners(op)
@@ -229,9 +251,8 @@ class _Rewriting:
             [*[PARALLEL] * rank, REDUCTION],
             lambda b: [b.op(type(one.op), b.args[len(found) + i], b.args[i]) for i, one in enumerate(found)],
         )
-        self.columns[across] = rank
         _replace(op, across)
-        return across
+        return across, rank
 
     def _down(self, op: linalg.ops.GenericOp, column: int) -> linalg.ops.GenericOp:
         structured, found, emit = StructuredOp(op), combiners(op), Emitter.before(op)
@@ -244,6 +265,12 @@ class _Rewriting:
         down = emit.add(create_generic(structured.inputs, into, op.body.clone(), maps, iterators))
         down.attributes.update(op.attributes)
         return down
+
+
+def _reduces_both(op: linalg.ops.GenericOp, column: int) -> bool:
+    """Whether `op` reduces its loop along columns and others."""
+    reduction = StructuredOp(op).reduction
+    return column in reduction and len(reduction) > 1
 
 
 def _replace(op: linalg.ops.GenericOp, new: linalg.ops.GenericOp) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseline.dispatch.loop_ref import LoopRef
-from fuseline.ir.dim import upper_bound
+from fuseline.ir.dim import product, upper_bound
 from fuseline.targets.cpu.families.nests.groups import Group
 from fuseline.targets.cpu.families.nests.recompute_cost import cost
 from fuseline.targets.cpu.families.nests.stages import Stage, Staging
@@ -31,7 +31,8 @@ def turned_axis(staging: Staging, group: Group, run: Sequence[LoopRef]) -> LoopR
         return None
     if not all(_alone(staging, stage, group) for stage in group.stages):
         return None
-    return axis if all(_fills(staging, one, group.lanes) for one in (axis, group.lane_axis)) else None
+    along = run if group.lane_axis in run[-1:] else [group.lane_axis]
+    return axis if all(_fills(staging, axes, group.lanes) for axes in ([axis], along)) else None
 
 
 def _alone(staging: Staging, stage: Stage, group: Group) -> bool:
@@ -43,6 +44,6 @@ def _alone(staging: Staging, stage: Stage, group: Group) -> bool:
     )
 
 
-def _fills(staging: Staging, axis: LoopRef, lanes: int) -> bool:
-    """Whether an axis is a vector long, as far as is known."""
-    return (upper_bound(staging.axes.extents[axis]) or lanes) >= lanes
+def _fills(staging: Staging, run: Sequence[LoopRef], lanes: int) -> bool:
+    """Whether axes that are traversed as one are a vector long, as far as is known."""
+    return (upper_bound(product(staging.axes.extents[axis] for axis in run)) or lanes) >= lanes

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -18,6 +19,9 @@ from rich.text import Text
 from fuseline.errors import ERROR_TITLES, FuselineError
 
 SCHEMA_VERSION = 1
+STANDARD_OUTPUT = "standard output"
+"""As errors call it."""
+
 _PIPE_WIDTH = 1000  # a table in a pipe is never cut to a terminal's width
 
 
@@ -73,13 +77,38 @@ def say(content: RenderableType | list[str] | tuple[str, ...]) -> None:
     """Prints text lines or a table to standard output."""
     if isinstance(content, list | tuple):
         content = "\n".join(content)
-    out().print(content, soft_wrap=isinstance(content, str))
+    with standard_output():
+        out().print(content, soft_wrap=isinstance(content, str))
 
 
 def emit(command: str, content: Mapping[str, Any]) -> None:
     """Prints one JSON document in the envelope that every command shares."""
     document = {"version": SCHEMA_VERSION, "command": command, **content}
-    sys.stdout.write(json.dumps(document, indent=2, default=_plain) + "\n")
+    text = json.dumps(document, indent=2, default=_plain) + "\n"
+    with standard_output():
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+@contextmanager
+def standard_output() -> Generator[None]:
+    """Around what is written there. Raises FuselineError (E0502) where it cannot be (a full disk); a reader that has
+    left stays a BrokenPipeError."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        forget_standard_output()
+        raise FuselineError(
+            "E0502", f"cannot write: {error.strerror or error}", node=STANDARD_OUTPUT, hint="give another place"
+        ) from error
+
+
+def forget_standard_output() -> None:
+    """Drop what is still to be written, so that the interpreter does not try again as it exits."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _plain(value: Any) -> Any:
@@ -102,10 +131,11 @@ def note(line: str) -> None:
 
 
 def show_error(error: FuselineError, *, as_json: bool, command: str) -> None:
-    """One block: code and title, where, why, what to do; or the same as JSON."""
-    if as_json:
-        emit(command, {"error": error.to_json()})
-        return
+    """One block: code and title, where, why, what to do; or the same as JSON, unless that cannot be written."""
+    if as_json and error.node != STANDARD_OUTPUT:
+        with suppress(FuselineError):  # then it is said as text
+            emit(command, {"error": error.to_json()})
+            return
     block = Text(f"error {error.code}", style="bold red")
     block.append(f": {ERROR_TITLES[error.code]}", style="bold")
     rows = (

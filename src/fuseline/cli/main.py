@@ -3,7 +3,6 @@ failed, 2 usage)."""
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -146,8 +145,9 @@ def guarded(
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our pipe has left; keep the interpreter from complaining when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from fuseline.cli.console import forget_standard_output
+
+        forget_standard_output()  # the reader of our pipe has left
         return 1
     except Exception as problem:  # noqa: BLE001 - the one place where everything ends: no traceback ever reaches the user
         return _failed(problem, command, as_json, debug, after_failure)

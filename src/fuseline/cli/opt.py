@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fuseline.cli.console import emit
+from fuseline.cli.console import emit, say
 from fuseline.cli.ir_printing import print_ir_options
 from fuseline.cli.options import json_option, without_rule_option
 from fuseline.cli.output import STDOUT, deliver, is_stdout, note_names_only, refuse_two_documents
@@ -114,4 +114,4 @@ def _list(as_json: bool) -> None:
         emit("opt", {"passes": [{"name": info.name, "group": info.group, "summary": info.summary} for info in infos]})
         return
     width = max((len(info.name) for info in infos), default=0)
-    sys.stdout.write("".join(f"{info.name:<{width}}  [{info.group}] {info.summary}\n" for info in infos))
+    say([f"{info.name:<{width}}  [{info.group}] {info.summary}" for info in infos])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fuseline.cli.console import note
+from fuseline.cli.console import note, standard_output
 from fuseline.errors import FuselineError
 from fuseline.report.quantities import plural, quantity
 from fuseline.runtime.files import write_bytes
@@ -25,13 +25,14 @@ def deliver(output: Path, content: bytes | str) -> None:
     if not is_stdout(output):
         write_bytes(output, data)
         return
-    sys.stdout.flush()
-    binary = getattr(sys.stdout, "buffer", None)
-    if binary is None:  # what stands in for it takes text only
-        sys.stdout.write(data.decode())
-        return
-    binary.write(data)
-    binary.flush()
+    with standard_output():
+        sys.stdout.flush()
+        binary = getattr(sys.stdout, "buffer", None)
+        if binary is None:  # what stands in for it takes text only
+            sys.stdout.write(data.decode())
+            return
+        binary.write(data)
+        binary.flush()
 
 
 def note_names_only(count: int, size: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from fuseline.cli.console import emit, say
+from fuseline.cli.console import emit, say, standard_output
 from fuseline.cli.models import compiled, require_onnx
 from fuseline.cli.options import compile_options, json_option, model_argument, threads_option
 from fuseline.cli.output import is_stdout, refuse_two_documents
@@ -110,8 +110,9 @@ def _save(output: Path | None, outputs: Feeds) -> None:
     if output is None:
         return
     if is_stdout(output):
-        np.save(sys.stdout.buffer, next(iter(outputs.values())), allow_pickle=False)
-        sys.stdout.buffer.flush()
+        with standard_output():
+            np.save(sys.stdout.buffer, next(iter(outputs.values())), allow_pickle=False)
+            sys.stdout.buffer.flush()
         return
     files = output_files(output, outputs)
     write_files({path: _writer(array) for path, array in files.items()})

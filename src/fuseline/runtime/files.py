@@ -1,9 +1,15 @@
-"""Writing files so that a failure leaves nothing behind: into a temporary file beside the target, then one rename."""
+"""Writing files so that a failure leaves nothing behind: into a temporary file beside the target, then one rename.
+
+What is there and is no file (a device, a pipe) takes the bytes and stays what it is.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
+import stat
+import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import BinaryIO, TypeAlias
@@ -33,7 +39,7 @@ def write_files(writers: Mapping[str | os.PathLike[str], Writer], *, durable: bo
             target = os.fspath(path)
             written[target] = _written(target, write, durable)
         for target, temporary in written.items():
-            os.replace(temporary, target)
+            _place(temporary, target)
     except OSError as error:
         raise _unwritable(error, next(iter(writers))) from error
     finally:
@@ -52,7 +58,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def _written(target: str, write: Writer, durable: bool) -> str:
-    """The name of a complete temporary file beside `target`."""
+    """The name of a complete temporary file beside `target`, or where temporary files are if that is no file."""
     folder, name = os.path.split(target)
     if "\0" in target:
         raise OSError(errno.EINVAL, "the name has a zero byte in it", target)
@@ -60,7 +66,8 @@ def _written(target: str, write: Writer, durable: bool) -> str:
         raise OSError(errno.EISDIR, "Is a directory", target)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".{name[:_NAME_KEPT]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    place = tempfile.gettempdir() if _takes_bytes(target) else folder
+    temporary = os.path.join(place, f".{name[:_NAME_KEPT]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:
             write(file)
@@ -71,6 +78,24 @@ def _written(target: str, write: Writer, durable: bool) -> str:
         _remove(temporary)
         raise
     return temporary
+
+
+def _place(temporary: str, target: str) -> None:
+    """Give the complete file its name, or its bytes to what is there and no file."""
+    if not _takes_bytes(target):
+        os.replace(temporary, target)
+        return
+    with open(temporary, "rb") as source, open(target, "wb") as sink:
+        shutil.copyfileobj(source, sink)
+
+
+def _takes_bytes(target: str) -> bool:
+    """Whether `target` is a device or a pipe: a rename would put a file in its place."""
+    try:
+        mode = os.stat(target).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _remove(path: str) -> None:

@@ -40,6 +40,39 @@ def rows(count: int, of: int) -> Array:
     return RNG.permutation(of)[:count].reshape(count, 1).astype(np.int64)
 
 
+HALF_READERS = {
+    "one": ("y = Relu(s)", "y"),
+    "a chain": ("a = Mul(s, s)  c = Tanh(a)  y = Sub(c, u2)", "y"),
+    "two readers": ("y = Relu(s)  z = Tanh(s)", "y, z"),
+    "the totals as well": ("y = Relu(s)", "y, s"),
+    "a transposed result": ("t = Transpose<perm=[1, 0]>(s)  y = Neg(t)", "y"),
+}
+
+
+@pytest.mark.parametrize("name", HALF_READERS)
+@pytest.mark.parametrize("element", ["float16", "bfloat16"])
+@pytest.mark.parametrize("scatter", ["f = ConstantOfShape(shape)  o = Cast<to={to}>(f)", "o = Abs(u2)", "o = Neg(u2)"])
+def test_readers_of_halves_that_are_scattered(name: str, element: str, scatter: str):
+    """As many dispatches as in f32: what lies there stays a half, whoever computes with it."""
+    size, width, updates = (int(RNG.integers(low, low + 20)) for low in (20, 1, 1))
+    text, results = HALF_READERS[name]
+    to = {"float16": 10, "bfloat16": 16}[element]
+    model = onnx_model(
+        f"({element}[{updates},{width}] u, int64[{updates},1] i, {element}[{size},{width}] u2) => ({results}) {{"
+        f" {scatter.format(to=to)}  e = Exp(u)  s = ScatterND(o, i, e)  {text} }}",
+        shape=np.array([size, width], np.int64),
+    )
+    program = fuseline.compile(model, threads=2, cache=False)
+    assert program.stats["dispatches"] == 1, [(d.code, d.detail) for d in program.decisions]
+    halves = {one.name: one.dtype for one in program.inputs}
+    feeds = {one: floats(*shape).astype(halves[one]) for one, shape in (("u", (updates, width)), ("u2", (size, width)))}
+    feeds["i"] = rows(updates, size)
+    expected = fuseline.compile(model, target="interpreter", fusion="none", cache=False).run(feeds)
+    for key, found in program.run(feeds).items():
+        wanted = expected[key].astype(np.float32)
+        np.testing.assert_allclose(found.astype(np.float32), wanted, rtol=2e-2, atol=2e-2)
+
+
 READERS = {
     "one": ("y = Relu(s)", "y"),
     "a chain with other operands": ("a = Mul(s, b)  c = Exp(a)  y = Sub(c, b)", "y"),

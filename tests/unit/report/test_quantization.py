@@ -49,6 +49,18 @@ def _record(text: str, **constants: Any) -> CompileRecord:
     return fuseline.compile(model, target="null", cache=False).record
 
 
+@pytest.mark.parametrize("stored", [np.int16, np.uint16])
+@pytest.mark.parametrize("moved", ["", "t = Transpose<perm=[1, 0]>(d)  e = Transpose<perm=[1, 0]>(t)"])
+def test_a_program_without_a_tensor_of_8_bits_says_what_runs_in_float(stored: type, moved: str):
+    record = _record(
+        f"(float[5, 6] x, float[6, 4] u) => (y) {{ [q] w = QuantizeLinear(x, s, k)"
+        f" [dq] d = DequantizeLinear(w, s, k) {moved} [mm] m = MatMul({'e' if moved else 'd'}, u)"
+        f" [q2] r = QuantizeLinear(m, s, k) y = DequantizeLinear(r, s, k) }}",
+        k=np.array(3, stored),
+    )
+    assert [(one.code, one.nodes, one.readers) for one in record.quantization] == [("qdq-type", ("dq",), ("mm",))]
+
+
 @pytest.mark.parametrize("code", CASES)
 def test_a_reason_names_the_nodes_and_what_runs_in_float(code: str):
     text, constants, nodes, readers = CASES[code]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,3 +40,24 @@ def test_a_place_that_cannot_be_written_is_E0502(tmp_path: Path):
     with pytest.raises(FuselineError) as caught:
         write_file(tmp_path / "file" / "below", _good)
     assert caught.value.code == "E0502"
+
+
+def test_a_pipe_takes_the_bytes_and_stays_a_pipe(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(pipe.read_bytes)
+        write_file(pipe, _good)
+        assert read.result(timeout=60) == b"whole"
+    assert pipe.is_fifo() and [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no device that is always full")
+def test_a_device_stays_one_and_a_full_one_is_E0502(tmp_path: Path):
+    for name in ("null", "full"):
+        (tmp_path / name).symlink_to(f"/dev/{name}")
+    write_file(tmp_path / "null", _good)
+    assert (tmp_path / "null").is_char_device()
+    with pytest.raises(FuselineError) as caught:
+        write_file(tmp_path / "full", _good)
+    assert caught.value.code == "E0502" and (tmp_path / "full").is_char_device()

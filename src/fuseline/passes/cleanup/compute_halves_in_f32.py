@@ -47,7 +47,7 @@ from fuseline.passes.cleanup.half_conversions import (
     widen_results,
     widened_number,
 )
-from fuseline.passes.cleanup.halves_in_place import moved_half, only_converts
+from fuseline.passes.cleanup.halves_in_place import kept_narrow, moved_half, only_converts, scatters_halves
 
 Types = tuple[Attribute, ...]
 
@@ -95,6 +95,7 @@ class _Widening:
             for op in ops_inside(function)
             if isinstance(op, arith.BitcastOp) and is_half(operand_of(op, 0).type)
         }
+        self.scattered = {op: element_of(result_of(op)) for op in ops_of(body_of(function)) if scatters_halves(op)}
         self.is_border = function.sym_visibility is None or function.sym_visibility.data == "public"
 
     def run(self) -> None:
@@ -110,6 +111,7 @@ class _Widening:
             elif is_half(argument.type):
                 self._keep_narrow(argument)
         self._widen_ops(block)
+        self._keep_scattered_halves()
         self._keep_moved_halves(block)
 
     def _keep_moved_halves(self, block: Block) -> None:
@@ -120,6 +122,18 @@ class _Widening:
                 moved = moved_half(operand_of(op, 0), element, partial(truncated, element=element))
                 if moved is not None:
                     replace_op(op, moved)
+
+    def _keep_scattered_halves(self) -> None:
+        """Let halves that are scattered stay narrow while they lie there, whoever computes with them in f32: so that
+        what is computed can be written over them."""
+        for op, element in self.scattered.items():
+            if op.parent is None or is_half(result_of(op).type):
+                continue
+            value = kept_narrow(cast(Any, op), element, partial(truncated, element=element))
+            readers = [use for use in value.uses if not isinstance(use.operation, tensor.DimOp)]
+            wide = extended(value, readers)
+            for use in readers:
+                set_operand(use.operation, use.index, wide)
 
     def _widen_ops(self, block: Block) -> None:
         for op in ops_of(block):

@@ -6,7 +6,8 @@
 
 Narrowing and moving commute, so the narrowing goes up to where the parts come from, as long as one of them is a half
 that was widened; there the two conversions cancel. A value that something else reads as f32 stays as it is. A scatter
-moves, too, where its updates replace what is there.
+moves, too, where its updates replace what is there, and its halves stay halves whoever reads them: what follows point
+by point is written where they lie.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.element_types import scalar_attribute
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import body_of, operand_of, result_of, set_operand, set_type
+from fuseline.ir.halves import is_half
 
 Narrow = Callable[[SSAValue, Operation], SSAValue]
 """Makes a value, a part of what is moved, a tensor of halves, before the op that moves it."""
@@ -111,6 +113,17 @@ def _padding(op: tensor.PadOp, element: Attribute) -> FloatAttr[AnyFloat] | None
         return None
     found = scalar_attribute(owner.value.value.data, element)
     return found if isa(found, FloatAttr) and found.value.data == owner.value.value.data else None
+
+
+def scatters_halves(op: Operation) -> bool:
+    """Whether `op` is a scatter of halves whose updates replace what is there."""
+    return isinstance(op, linalg.ops.GenericOp) and is_half(result_of(op).type) and bool(_chosen(op))
+
+
+def kept_narrow(op: linalg.ops.GenericOp, element: Attribute, narrow: Narrow) -> SSAValue:
+    """The result of such a scatter, which was widened, made a tensor of `element` again; its readers have not followed
+    yet."""
+    return _narrowed(result_of(op), element, narrow)
 
 
 # making it narrow -----------------------------------------------------------------------------------------------------

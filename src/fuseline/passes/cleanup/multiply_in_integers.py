@@ -69,8 +69,9 @@ class MultiplyInIntegersPass(ModulePass):
     name = "multiply-in-integers"
 
     def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Rewrite the functions that have tensors of 8 bits."""
-        for function in (function for function in functions(op) if _has_bytes(function)):
+        """Rewrite the functions that have tensors of 8 bits; in a program that quantises, say of the others, too, what
+        runs in float."""
+        for function in (one for one in functions(op) if ctx.records.quantize_nodes or _has_bytes(one)):
             maker = IntegerMaker(ctx)
             shapes = ShapeAnalysis(ctx.symbols)
             for inner in ops_of(body_of(function)):

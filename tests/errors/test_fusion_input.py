@@ -178,7 +178,7 @@ def test_a_rule_that_one_option_names_and_another_leaves_out():
         ("cleanup,pad-to-tile{oh=-3}", "E0304"),
         ("cleanup,pad-to-tile{oc=99999999999}", "E0304"),
         ("cleanup,codegen", "E0303"),
-        ("cleanup{x=1}", "E0303"),
+        ("cleanup{x=1}", "E0304"),
         ("fusoin", "E0303"),
         ("cleanup,registry", "E0303"),
         ("", "E0305"),

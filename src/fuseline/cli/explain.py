@@ -32,7 +32,9 @@ def _pattern(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     try:
         re.compile(value or "")
     except re.error as problem:
-        raise FuselineError("E0501", f"--{parameter.name} is no regular expression: {problem}", node=value) from problem
+        raise FuselineError(
+            "E0501", f"{parameter.opts[0]} is no regular expression: {problem}", node=value
+        ) from problem
     return value
 
 

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation
 
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE
+from fuseline.ir.text import text_location
 
 
 def member_ids(region: Operation) -> tuple[str, ...]:
@@ -15,6 +16,6 @@ def member_ids(region: Operation) -> tuple[str, ...]:
 
 
 def region_name(region: Operation) -> str:
-    """How errors call a region: by its last member, where it names them."""
+    """How errors call a region: by its last member where it names them, else by its place in the text."""
     ids = member_ids(region)
-    return ids[-1] if ids else region.name
+    return ids[-1] if ids else text_location(region.location) or region.name

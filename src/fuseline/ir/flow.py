@@ -76,8 +76,11 @@ class DispatchRegionOp(IRDLOperation):
         Operation.__init__(self, operands=[*dims, *workload], result_types=types, properties=segments, regions=[body])
 
     def verify_(self) -> None:
-        """Raises VerifyException where a size of a result is missing, or the body does not return the results."""
+        """Raises VerifyException where a size of a result is missing, or the body takes arguments or does not return
+        the results."""
         require_dims("result", self.res.types, self.result_dims)
+        if self.body.block.args:
+            raise VerifyException("its body takes arguments, which nobody gives it")
         end = self.body.block.last_op
         if type(end) is not ReturnOp or list(end.values.types) != list(self.res.types):
             raise VerifyException("its body does not end with flow.return of its results")

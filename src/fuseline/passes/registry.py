@@ -105,7 +105,7 @@ def parse_passes(pipeline: str, phases: Mapping[str, Sequence[str]] | None = Non
 
 
 def parse_specs(pipeline: str, phases: Mapping[str, Sequence[str]] | None = None) -> list[ArgSpec]:
-    """The same as specifications; raises E0304 for text that is no pipeline."""
+    """The same as specifications; raises E0304 for text that is no pipeline, and a phase with options."""
     try:
         specs = list(parse_pipeline(pipeline))
     except ArgSpecParseError as error:
@@ -114,12 +114,16 @@ def parse_specs(pipeline: str, phases: Mapping[str, Sequence[str]] | None = None
         ) from error
     _require_once(pipeline)
     groups = phases or {}
+    for spec in specs:
+        if spec.name in groups and spec.parameters:
+            names = ", ".join(groups[spec.name])
+            raise FuselineError(
+                "E0304", "it is a phase, which takes no options", node=spec.name, hint=f"write out its passes: {names}"
+            )
     return [
         one
         for spec in specs
-        for one in (
-            [ArgSpec(name, {}) for name in groups[spec.name]] if spec.name in groups and not spec.parameters else [spec]
-        )
+        for one in ([ArgSpec(name, {}) for name in groups[spec.name]] if spec.name in groups else [spec])
     ]
 
 

@@ -204,7 +204,7 @@ def test_remarks(form: str, model: Path, tmp_path: Path) -> None:
     )
     for option in ("--remarks-filter", "--filter-rule", "--filter-code", "--filter-node"):
         assert len(_invoke(explain, model, "--remarks", form, option, "^nothing$", *NULL)) < len(text)
-        assert "is no regular expression" in _invoke(explain, model, option, "(", *NULL, code=2)
+        assert f"{option} is no regular expression" in _invoke(explain, model, option, "(", *NULL, code=2)
 
 
 def test_a_page(model: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from fuseline.ir.build import dims_map
 from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.dim import symbol
 from fuseline.ir.flow import DispatchRegionOp
-from fuseline.ir.text import print_module
+from fuseline.ir.text import print_module, text_location
 from fuseline.passes.dispatch.form_dispatch_regions import FormDispatchRegionsPass
 from tests.unit.passes.fusion.programs import Program
 
@@ -42,7 +42,7 @@ def _claims(p: Program, loops: FusedLoops) -> tuple[str, str]:
     del region.attributes[MEMBERS_ATTRIBUTE]
     with pytest.raises(FuselineError) as nameless:
         verify_loops(module, ctx)
-    assert nameless.value.node == "flow.dispatch.region"
+    assert nameless.value.node == text_location(region.location)
     return caught.value.code, caught.value.message
 
 

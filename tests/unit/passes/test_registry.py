@@ -106,6 +106,13 @@ def test_a_wrong_pipeline_is_refused(pipeline: str, message: str):
         parse_passes(pipeline)
 
 
+def test_a_phase_takes_no_options_and_says_what_it_is_made_of():
+    phases = {"tidy": ("cse", "canonicalize")}
+    assert [one.name for one in parse_passes("tidy", phases)] == ["cse", "canonicalize"]
+    with pytest.raises(FuselineError, match=r"E0304 \[tidy\].*phase.*cse, canonicalize"):
+        parse_passes("cse,tidy{level=none}", phases)
+
+
 def test_a_pipeline_gives_passes_in_order_with_their_options():
     passes = parse_passes("cse,deduplicate-executables{level=none},cse")
     assert [step.name for step in passes] == ["cse", "deduplicate-executables", "cse"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -135,8 +136,17 @@ def _file_rules(path: Path) -> list[_Found]:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as problem:
-        raise FuselineError("E0704", f"the rule file does not load: {problem!r}", node=str(path)) from problem
+        place = f"{path}{_line_in(problem, path)}"
+        raise FuselineError("E0704", f"the rule file does not load: {problem!r}", node=place) from problem
     return _rules_of(module, str(path))
+
+
+def _line_in(problem: BaseException, path: Path) -> str:
+    """`:line` of the file where it fails to load; nothing where it is not known."""
+    if isinstance(problem, SyntaxError):
+        return f":{problem.lineno}" if problem.filename == str(path) else ""
+    lines = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == str(path)]
+    return f":{lines[-1]}" if lines else ""
 
 
 def _package_rules() -> list[_Found]:

@@ -93,10 +93,22 @@ def test_a_file_without_rules_is_refused_by_name(text: str, words: str, tmp_path
     path = _file(text, tmp_path)
     with pytest.raises(FuselineError) as caught:
         load_rules(path)
-    assert (caught.value.code, caught.value.node) == ("E0704", str(path))
+    place = f"{path}:1" if "does not load" in words else str(path)
+    assert (caught.value.code, caught.value.node) == ("E0704", place)
     assert caught.value.message.startswith(words) and (
         caught.value.message == words or words.endswith(("SyntaxError(", "class Rule"))
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("x = 1\n\nraise KeyError('x')", 3), ("x = 1\ny = (\n", 2), ("def f():\n    1 / 0\n\nf()", 2)],
+)
+def test_a_file_that_does_not_load_says_which_line(text: str, line: int, tmp_path: Path):
+    path = _file(text, tmp_path)
+    with pytest.raises(FuselineError) as caught:
+        load_rules(path)
+    assert caught.value.node == f"{path}:{line}"
 
 
 def test_a_missing_file_is_refused(tmp_path: Path):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from numpy.typing import NDArray
 
 import fuseline
 from tests.draws import RNG
@@ -186,7 +187,17 @@ def test_integers_form_as_many_dispatches_as_floats(name: str, by_channel: bool,
     assert aggressive.stats["dispatches"] <= floats.stats["dispatches"] + AGGRESSIVE.get(name, 0)
     x = RNG.normal(0, 1, narrow.shape).astype(np.float32)
     (wanted,) = fuseline.compile(narrow.whole(), target="interpreter", fusion="none").run({"x": x}).values()
+    (strict,) = fuseline.compile(narrow.whole(), threads=threads, numerics="strict").run({"x": x}).values()
+    np.testing.assert_array_equal(strict, wanted)
     for compiled in (program, aggressive):
         (found,) = compiled.run({"x": x}).values()
-        np.testing.assert_array_equal(found, wanted)
+        _assert_steps_apart(found, wanted)
     assert len(np.unique(wanted)) > 4
+
+
+def _assert_steps_apart(found: NDArray[np.float32], wanted: NDArray[np.float32]) -> None:
+    """Few elements differ, by one step of the quantisation: a product and a sum are rounded once where numerics are not
+    strict, and what lies close to the middle between two steps may become the other one, in any layer."""
+    step = float(np.diff(np.unique(wanted)).min())
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1.01 * step)
+    assert np.mean(np.abs(found - wanted) > step / 2) < 0.01

@@ -22,8 +22,8 @@ from fuseline.ir.flow import ReturnOp
 
 @dataclass(frozen=True, slots=True)
 class ResultBox:
-    """`value`, of sizes `extents`, lies at `offsets` in a row-major tensor of sizes `dims`; without offsets it is all of
-    that."""
+    """`value`, of sizes `extents`, lies at `offsets` in a row-major tensor of sizes `dims`; without offsets it is all
+    of that."""
 
     value: SSAValue
     dims: tuple[Dim, ...]

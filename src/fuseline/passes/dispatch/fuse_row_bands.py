@@ -37,7 +37,13 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.provenance import node_names
 from fuseline.ir.rounds import rounds
-from fuseline.passes.dispatch.band_height import BandChoice, choose_bands, choose_cached_bands, sizes_of
+from fuseline.passes.dispatch.band_height import (
+    LEAST_GAIN,
+    BandChoice,
+    choose_bands,
+    choose_cached_bands,
+    sizes_of,
+)
 from fuseline.passes.dispatch.banded_legality import bands_refusal
 from fuseline.passes.dispatch.banded_pair import BandedPair, banded_pairs
 from fuseline.passes.dispatch.banded_region import banded_region, put
@@ -94,7 +100,7 @@ class FuseRowBandsPass(ModulePass):
         chosen = _faster(
             ctx,
             [pair for pair in pairs if pair.by_channel],
-            AGGRESSIVELY_SLOWER if self.level == "aggressive" else 0.0,
+            AGGRESSIVELY_SLOWER if self.level == "aggressive" else -LEAST_GAIN,
             shapes,
         )
         others = [pair for pair in pairs if not pair.by_channel and _is_apart(pair, chosen)]
@@ -156,8 +162,8 @@ def _without_follower(ctx: CompilerContext, pair: BandedPair, forbidden: Sequenc
 def _faster(
     ctx: CompilerContext, pairs: Sequence[BandedPair], most_slower: float, shapes: ShapeAnalysis
 ) -> list[Banded]:
-    """The windows channel by channel that take less time so than apart, or no more than `most_slower` of it longer. Why
-    others stay apart goes into the decisions."""
+    """The windows channel by channel that take no more than `most_slower` of the time apart longer (below 0: that save
+    so much). Why others stay apart goes into the decisions."""
     chosen = list[Banded]()
     for pair in pairs:
         choice = choose_cached_bands(sizes_of(pair, shapes, ctx.target), ctx.target)
@@ -172,10 +178,11 @@ def _faster(
 
 def _slower(choice: BandChoice | Refusal, most_slower: float) -> Refusal | None:
     """Why there are no bands around a window, or none that are fast enough."""
-    if isinstance(choice, Refusal) or choice.loss_ns <= most_slower * choice.whole_ns:
+    if isinstance(choice, Refusal) or choice.is_faster(most_slower):
         return choice if isinstance(choice, Refusal) else None
-    allowed = f", {most_slower * choice.whole_ns / 1000:.1f} are allowed" if most_slower else ""
-    detail = f"{choice.heights} would take {choice.loss_ns / 1000:.1f} us longer{allowed}"
+    bound = most_slower * choice.whole_ns / 1000
+    allowed = f"{bound:.1f} us are allowed" if bound > 0 else f"{-bound:.1f} us must be saved"
+    detail = f"{choice.heights} would take {choice.loss_ns / 1000:.1f} us longer, {allowed}"
     return Refusal("unprofitable", detail, choice.numbers)
 
 

@@ -208,6 +208,18 @@ def test_rows_that_would_be_computed_too_often(tmp_path: Path):
         assert one.numbers["bands"] > 1 and one.numbers["scratch_bytes"] > 0
 
 
+@pytest.mark.parametrize(("share", "banded"), [(1.1, False), (0.9, True)])
+def test_an_image_that_the_cache_has_room_for_is_stored(share: float, banded: bool, tmp_path: Path):
+    """The image and what is handed on, together: to store and to load them there costs next to nothing."""
+    rows, columns, inner = 2 * int(RNG.integers(36, 48)), int(RNG.integers(70, 90)), int(RNG.integers(36, 50))
+    cached = int(share * 4 * 2 * rows * columns * inner)
+    target = _target(tmp_path, f"{SMALL_IMAGES}[costs]\ncached_bytes = {cached}\n")
+    found = fuseline.compile(_chain(rows, columns, (4, inner, 8)), target=target, threads=1)
+    assert bool(_bands(found)) == banded
+    if not banded:
+        assert all(one.code == "unprofitable" and "must be saved" in one.detail for one in _refusals(found))
+
+
 def test_bands_that_fit_no_cache(tmp_path: Path):
     """The decision says so, and what the rule said before."""
     target = _target(tmp_path, CHEAP + "cached_bytes = 4000\n")

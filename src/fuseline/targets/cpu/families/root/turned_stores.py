@@ -24,8 +24,8 @@ from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
 def lies_along(path: ResultPath, loops: Sequence[int]) -> bool:
-    """Whether steps of `loops` of the root, the last one the fastest, are neighbours in a result: where it is a box of a
-    tensor, the box has whole rows of it."""
+    """Whether steps of `loops` of the root, the last one the fastest, are neighbours in a result: where it is a box of
+    a tensor, the box has whole rows of it."""
     moving = [axis for axis, size in enumerate(path.box.dims[: len(path.coordinates)]) if size != 1]
     ours, found = moving[-len(loops) :], list(loops)
     in_step = bool(found) and [path.coordinates[axis] for axis in ours] == found

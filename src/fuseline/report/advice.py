@@ -34,7 +34,9 @@ ADVICE: dict[str, str] = {
         "compile for fewer --threads, or force them together in a plan if the measured time is better "
         "(bench --per-dispatch)"
     ),
-    "qdq-alone": "put the node beside an op that is computed (a product, elementwise arithmetic), on one side of moves",
+    "qdq-no-consumer": (
+        "put the node beside an op that is computed (a product, elementwise arithmetic), on one side of moves"
+    ),
     "qdq-axis": "quantise with one scale, or one for each output channel, and pad or reshape other dimensions",
     "qdq-groups": "wider groups in the model would be multiplied as integers",
     "qdq-host": "give the node a type and block size that are lowered natively; the detail says what it has",

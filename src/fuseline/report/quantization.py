@@ -8,7 +8,7 @@ from fuseline.report.quantities import shortened
 from fuseline.report.records import CompileRecord
 
 QUANTIZATION_CODES: dict[str, str] = {
-    "qdq-alone": "no neighbour took the node into its dispatch",
+    "qdq-no-consumer": "no neighbour took the node into its dispatch",
     "qdq-axis": "the scale varies along the sum, or along a dimension that is padded or reshaped on the way",
     "qdq-groups": "groups of a convolution have too few output channels for the kernels that multiply integers",
     "qdq-host": "the node runs on the host",

@@ -20,7 +20,7 @@ PARAMETERS: dict[str, Any] = {"s": np.float32(0.1), "z": np.int8(0)}
 ALONG = {"t": np.linspace(0.1, 0.2, 6).astype(np.float32), "a": np.zeros(6, np.int8)}
 
 CASES = {
-    "qdq-alone": ("(int8[5, 6] x) => (y) { [dq] y = DequantizeLinear(x, s, z) }", {}, {"dq"}, set[str]()),
+    "qdq-no-consumer": ("(int8[5, 6] x) => (y) { [dq] y = DequantizeLinear(x, s, z) }", {}, {"dq"}, set[str]()),
     "qdq-axis": (
         "(int8[5, 6] x, int8[6, 4] u) => (y) " + ALONG_THE_SUM,
         ALONG,

@@ -30,7 +30,7 @@ def _alone(record: CompileRecord) -> Iterator[QuantizationRecord]:
         nodes = {node for member in dispatch.members for node in member.nodes}
         if nodes and nodes <= known:
             readers, detail = _around(record, dispatch)
-            yield QuantizationRecord(nodes=tuple(sorted(nodes)), readers=readers, code="qdq-alone", detail=detail)
+            yield QuantizationRecord(nodes=tuple(sorted(nodes)), readers=readers, code="qdq-no-consumer", detail=detail)
 
 
 def _around(record: CompileRecord, dispatch: DispatchRecord) -> tuple[tuple[str, ...], str]:

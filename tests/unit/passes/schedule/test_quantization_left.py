@@ -66,8 +66,8 @@ def test_only_nodes_that_quantise_are_reported_from_the_host():
 )
 def test_a_dispatch_of_nothing_else_is_alone(members: list[tuple[str, ...]], nodes: tuple[str, ...] | None):
     record = _record(_dispatch(*members))
-    expected = [QuantizationRecord(nodes=nodes, code="qdq-alone", detail=ALONE)] if nodes is not None else []
-    assert complete_quantization(record) == ({"qdq-alone": 1} if nodes is not None else {})
+    expected = [QuantizationRecord(nodes=nodes, code="qdq-no-consumer", detail=ALONE)] if nodes is not None else []
+    assert complete_quantization(record) == ({"qdq-no-consumer": 1} if nodes is not None else {})
     assert record.quantization == expected
 
 
@@ -91,7 +91,7 @@ def test_what_is_known_is_counted_and_not_said_again():
     known = QuantizationRecord(nodes=("x",), code="qdq-axis", detail="d")
     record = _record(_dispatch(("q",)), _dispatch(("dq",)))
     record.quantization.append(known)
-    counts = {"qdq-axis": 1, "qdq-alone": 2}
+    counts = {"qdq-axis": 1, "qdq-no-consumer": 2}
     assert complete_quantization(record) == counts
     assert complete_quantization(record) == counts
     assert record.quantization[0] == known and len(record.quantization) == 3

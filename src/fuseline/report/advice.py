@@ -34,12 +34,12 @@ ADVICE: dict[str, str] = {
         "compile for fewer --threads, or force them together in a plan if the measured time is better "
         "(bench --per-dispatch)"
     ),
-    "qdq-no-consumer": (
-        "put the node beside an op that is computed (a product, elementwise arithmetic), on one side of moves"
-    ),
     "qdq-axis": "quantise with one scale, or one for each output channel, and pad or reshape other dimensions",
     "qdq-groups": "wider groups in the model would be multiplied as integers",
     "qdq-host": "give the node a type and block size that are lowered natively; the detail says what it has",
+    "qdq-no-consumer": (
+        "put the node beside an op that is computed (a product, elementwise arithmetic), on one side of moves"
+    ),
     "qdq-one-side": (
         "quantise the other operand, too; a constant weight of a matrix product stays in 8 bits without that, unless "
         "--numerics strict"

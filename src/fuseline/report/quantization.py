@@ -8,10 +8,10 @@ from fuseline.report.quantities import shortened
 from fuseline.report.records import CompileRecord
 
 QUANTIZATION_CODES: dict[str, str] = {
-    "qdq-no-consumer": "no neighbour took the node into its dispatch",
     "qdq-axis": "the scale varies along the sum, or along a dimension that is padded or reshaped on the way",
     "qdq-groups": "groups of a convolution have too few output channels for the kernels that multiply integers",
     "qdq-host": "the node runs on the host",
+    "qdq-no-consumer": "no neighbour took the node into its dispatch",
     "qdq-one-side": "the other operand of the product is not quantised",
     "qdq-overflow": "the sum may not fit 32 bits",
     "qdq-scale": "the scale is neither an f32 number nor an f32 tensor",

@@ -25,6 +25,7 @@ from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.analysis.structured_op import extents_of
 from fuseline.errors import FuselineError
 from fuseline.evaluation.program import is_evaluable
+from fuseline.frontends.mlir.dynamic_sizes import check_dynamic_sizes
 from fuseline.frontends.mlir.wrappers import unsupported
 from fuseline.ir.flow import DispatchOp, DispatchRegionOp, ExecutableOp, HostType
 from fuseline.ir.flow import ReturnOp as FlowReturnOp
@@ -52,8 +53,8 @@ def check_supported(main: func.FuncOp) -> None:
     """Look at every op of the program.
 
     Raises FuselineError: E0306 for a type, an op or a map of a result that has no form here, E0302 for a structured op
-    that leaves elements of its result unwritten, a dispatch of an executable that the text has not, and a division of
-    an index by zero.
+    that leaves elements of its result unwritten, a size that is left open and not given, a dispatch of an executable
+    that the text has not, and a division of an index by zero.
     """
     for argument in main.body.block.args:
         _check_type(main, argument.type)
@@ -70,6 +71,7 @@ def check_supported(main: func.FuncOp) -> None:
             and not is_evaluable(op)
         ):
             raise unsupported(op, "there is no such operation here")
+        check_dynamic_sizes(op)
         if is_generic(op):
             _check_places(op)
         elif isinstance(op, DispatchOp):

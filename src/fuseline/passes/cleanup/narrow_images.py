@@ -82,9 +82,10 @@ def _depthwise(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
 
 def is_maximum(root: linalg.ops.GenericOp) -> bool:
     """Whether the body is `max(out, in)` and nothing else, from below everything."""
-    (value,) = yielded(root)
+    value, *others = yielded(root)
     return (
-        isinstance(value.owner, arith.MaximumfOp)
+        not others
+        and isinstance(value.owner, arith.MaximumfOp)
         and len(ops_of(body_of(root))) == _MAXIMUM_OPS
         and set(value.owner.operands) == {body_of(root).args[0], body_of(root).args[-1]}
         and splat_value(root.outputs[0]) == -inf

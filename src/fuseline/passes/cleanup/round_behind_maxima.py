@@ -40,7 +40,7 @@ class RoundBehindMaximaPass(ScopedPass):
         """Each maximum over windows of a rounded argument."""
         found = False
         for op in ops_of(scope.block):
-            if is_generic(op) and kind(op) is Kind.POOLING and element_of(result_of(op)) == f32 and is_maximum(op):
+            if is_generic(op) and kind(op) is Kind.POOLING and is_maximum(op) and element_of(result_of(op)) == f32:
                 found |= _rounded_behind(op, scope)
         if found:
             scope.sweep()

@@ -44,3 +44,14 @@ def test_nan_and_infinities_are_rounded_as_before():
     programs = fuseline.compile(model, threads=1, passes="form-dispatch-regions"), fuseline.compile(model, threads=1)
     wanted, found = (next(iter(program.run({"x": x}).values())) for program in programs)
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_maxima_with_their_places_stay_as_they_are():
+    """A body with two results is no maximum alone."""
+    text = "(float[1, 3, 12, 13] x) => (float[] y, int64[] p) { q = QuantizeLinear(x, s, z)"
+    text += "  d = DequantizeLinear(q, s, z)  y, p = MaxPool<kernel_shape=[3, 3], strides=[2, 2]>(d) }"
+    model = onnx_model(text, {"s": np.float32(0.03), "z": np.uint8(120)}, opset=20)
+    x = RNG.normal(0, 2, (1, 3, 12, 13)).astype(np.float32)
+    found = fuseline.compile(model, threads=1).run({"x": x})
+    for name, wanted in zip("yp", by_onnxruntime(model, {"x": x}), strict=True):
+        np.testing.assert_array_equal(found[name], wanted)

@@ -6,7 +6,7 @@ operand a row needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,7 +16,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.analysis.indexing_maps import dims_of, is_identity
+from fuseline.analysis.indexing_maps import dims_of, is_identity, is_permutation
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import (
     Kind,
@@ -40,7 +40,8 @@ from fuseline.targets.target import Refusal
 @dataclass(frozen=True, slots=True)
 class RowRead:
     """An operand that moves along the rows: row `m` needs its elements `stride * m` to `stride * m + reach` along
-    `axis`. It is `value`, or a `pad` of it, as the ops `through` make it, element by element, where it is read."""
+    `axis`. It is `value`, or a `pad` of it, as the ops `through` make it, element by element, where it is read: what is
+    stored perhaps with its dimensions in another order, of which `axis` is one."""
 
     value: SSAValue
     axis: int
@@ -93,7 +94,7 @@ def rows_of_region(region: DispatchRegionOp, grid_loop: int, shapes: ShapeAnalys
     members = members_of(region.body.block)
     found: dict[linalg.ops.GenericOp, int] = {}
     for op, member in zip(members, loops.members, strict=True):
-        if member.role is Role.INLINED and (type(op) is tensor.PadOp or is_elementwise_read(op)):
+        if member.role is Role.INLINED and (type(op) is tensor.PadOp or is_read_in_place(op)):
             continue
         row = _row_loop(op, member, grid_loop)
         if row is None:
@@ -102,20 +103,27 @@ def rows_of_region(region: DispatchRegionOp, grid_loop: int, shapes: ShapeAnalys
     return _with_reads(region, found, shapes)
 
 
-def is_elementwise_read(op: Operation) -> bool:
-    """Whether an op, written where it is read, makes each element of one tensor from the same element of another (a
-    conversion, say)."""
-    if not is_generic(op) or kind(op) is not Kind.ELEMENTWISE:
+def is_read_in_place(op: Operation) -> bool:
+    """Whether an op, written where it is read, makes each element of one tensor from one of another, whose dimensions
+    may stand in another order (quantised with its channels last, say)."""
+    if not is_generic(op) or kind(op) not in (Kind.ELEMENTWISE, Kind.TRANSPOSE):
         return False
     view = StructuredOp(op)
-    plain = len(view.inputs) == len(op.results) == 1 and all(is_identity(map_) for map_ in view.maps)
+    plain = len(view.inputs) == len(op.results) == 1 and all(is_permutation(map_) for map_ in view.maps)
     return plain and all(splat_value(value) is not None for value in captured(op)) and not _asks_for_places(op)
 
 
-def behind_reads(op: Operation, value: SSAValue) -> tuple[SSAValue, tuple[linalg.ops.GenericOp, ...]]:
-    """What `value`, which `op` reads, is made from in the region of `op` element by element, and the ops on the way."""
+def is_elementwise_read(op: Operation) -> bool:
+    """The same where each element is made from the same one of another tensor (a conversion, say)."""
+    return is_read_in_place(op) and all(map(is_identity, StructuredOp(cast(linalg.ops.GenericOp, op)).maps))
+
+
+def behind_reads(
+    op: Operation, value: SSAValue, reads: Callable[[Operation], bool] = is_elementwise_read
+) -> tuple[SSAValue, tuple[linalg.ops.GenericOp, ...]]:
+    """What `value`, which `op` reads, is made from in the region of `op` by ops that are such `reads`, and these."""
     through: list[linalg.ops.GenericOp] = []
-    while isinstance(value, OpResult) and value.op.parent is op.parent and is_elementwise_read(value.op):
+    while isinstance(value, OpResult) and value.op.parent is op.parent and reads(value.op):
         through.insert(0, cast(linalg.ops.GenericOp, value.op))
         value = value.op.operands[0]
     return value, tuple(through)
@@ -200,13 +208,13 @@ def _window(expr: AffineExpr, row: int, view: StructuredOp, extents: Sequence[ob
 
 def _behind_pad(op: Operation, value: SSAValue, axis: int, stride: int, reach: int) -> RowRead | None:
     """The read of a stored value of known size, or of a pad of one by known amounts with one number."""
-    source, through = behind_reads(op, value)
+    source, through = behind_reads(op, value, is_read_in_place)
     if _is_stored(op, source):
         return RowRead(source, axis, stride, reach, through=through)
     if through or not isinstance(value, OpResult) or not isinstance(value.op, tensor.PadOp):
         return None
     pad = value.op
-    source, through = behind_reads(op, pad.source)
+    source, through = behind_reads(op, pad.source, is_read_in_place)
     plain = _is_stored(op, source) and _is_static(source) and pad_number(pad) is not None
     amounts = (*values(pad.static_low), *values(pad.static_high))
     return RowRead(source, axis, stride, reach, pad, through) if plain and min(amounts) >= 0 else None

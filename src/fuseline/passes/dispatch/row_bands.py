@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.analysis.indexing_maps import dims_of
+from fuseline.analysis.indexing_maps import dims_of, loops_of
 from fuseline.analysis.structured import StructuredOp, captured, splat_value
 from fuseline.ir.build import Body, Emitter, element_of, shape_of, tensor_type
 from fuseline.ir.fast import attributes
@@ -151,11 +151,12 @@ class BandWriter:
         for op in through:
             made = op.results[0]
             if made not in self.written:
-                emit, rank = self._emitter(op), len(shape_of(value))
-                empty = emit.empty(element_of(made), shape_of(value))
-                maps = [AffineMap.identity(rank)] * 2
+                emit, view = self._emitter(op), StructuredOp(op)
+                read, kept = (loops_of(map_.results) for map_ in view.maps)
+                extents = dict(zip(read, shape_of(value), strict=True))
+                empty = emit.empty(element_of(made), [extents[loop] for loop in kept])
                 self._wrote(op)
-                new = emit.add(create_generic([value], [empty], self._body(op, emit), maps, [PARALLEL] * rank))
+                new = emit.add(create_generic([value], [empty], self._body(op, emit), view.maps, view.iterators))
                 self.written[made] = new.results[0]
             value = self.written[made]
         return value

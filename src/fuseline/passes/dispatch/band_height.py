@@ -40,11 +40,12 @@ EXPOSED = 1 / 4
 """The share of the time that storing and loading takes which a window and a product do not hide (measured, an image of
 112 x 112 x 32 in 4 bands: .82 to .97 of the time of three dispatches, 129 x 129 x 32 with 5 rows for each 3: 1.15)."""
 
-EXPOSED_IN_CACHE = 1 / 256
-"""The same where a core's cache has room for the image and for what is handed on: next to nothing (measured, one
-thread: of 1.6 MB and less 1.04 to 1.25 of the time, from 4.7 MB on .48 to 1.06)."""
+EXPOSED_IN_CACHE, SLOWER_IN_CACHE = 1 / 256, 0.02
+"""The same where a core's cache has room for the image and for what is handed on: next to nothing, and the share of
+their time that bands take longer (measured, one thread: of 1.6 MB and less 1.04 to 1.25 of the time, from 4.7 MB on .48
+to 1.06)."""
 
-LEAST_GAIN = 0.02
+LEAST_GAIN = 0.005
 """The share of the time that bands around a window must be predicted to save, or they are not faster."""
 
 
@@ -108,8 +109,9 @@ def choose_cached_bands(sizes: BandedSizes, target: TargetDescription) -> BandCh
     """The bands that take least time of those that a core's cache keeps, or why there are none."""
     cached = target.costs.cached_bytes
     limit = min(target.band_bytes_limit, int(MOST_CACHED * cached))
-    exposed = EXPOSED if sizes.image_bytes + sizes.handed_on > cached else EXPOSED_IN_CACHE
-    return _best(_choices(sizes, target, exposed), limit)
+    if sizes.image_bytes + sizes.handed_on > cached:
+        return _best(_choices(sizes, target, EXPOSED), limit)
+    return _best(_choices(sizes, target, EXPOSED_IN_CACHE, SLOWER_IN_CACHE), limit)
 
 
 def sizes_of(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription) -> BandedSizes:
@@ -140,8 +142,11 @@ def _best(choices: Iterable[BandChoice], limit: int) -> BandChoice | Refusal:
     return min(fitting, key=lambda one: one.rank) if fitting else none
 
 
-def _choices(sizes: BandedSizes, target: TargetDescription, exposed: float = 1.0) -> Iterator[BandChoice]:
-    """Bands, at least one for each thread. `exposed`: the share of the time of what is not stored that shows."""
+def _choices(
+    sizes: BandedSizes, target: TargetDescription, exposed: float = 1.0, slower: float = 0.0
+) -> Iterator[BandChoice]:
+    """Bands, at least one for each thread. `exposed`: the share of the time of what is not stored that shows; `slower`:
+    that of the whole that bands take longer."""
     whole = (sizes.maker_ns + sizes.reader_ns) / target.threads
     saved = sum(_saved_ns(size, target, exposed) for size in (sizes.image_bytes, sizes.handed_on) if size)
     for count in range(max(2, target.threads), sizes.rows + 1):
@@ -150,7 +155,12 @@ def _choices(sizes: BandedSizes, target: TargetDescription, exposed: float = 1.0
             of_image = [bands.read_by(sizes.read) for bands in cut]
             recompute = sum(bands.count * bands.rows for bands in of_image) / sizes.image_rows
             made, read = _busiest(of_image, target.threads), _busiest(cut, target.threads)
-            loss = sizes.maker_ns * made / sizes.image_rows + sizes.reader_ns * read / sizes.rows - whole - saved
+            loss = (
+                sizes.maker_ns * made / sizes.image_rows
+                + sizes.reader_ns * read / sizes.rows
+                - (1 - slower) * whole
+                - saved
+            )
             yield BandChoice(cut, sizes.kept_bytes(cut[-1]), recompute, loss, whole)
 
 

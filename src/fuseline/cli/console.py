@@ -108,7 +108,11 @@ def standard_output() -> Generator[None]:
 def forget_standard_output() -> None:
     """Drop what is still to be written, so that the interpreter does not try again as it exits."""
     with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, sys.stdout.fileno())
+        finally:
+            os.close(nowhere)
 
 
 def _plain(value: Any) -> Any:

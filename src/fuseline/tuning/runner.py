@@ -107,7 +107,7 @@ class TrialRunner:
         return {"state": state, "ratio": times.ratio, "seconds": times.trial_seconds, **attribution, **known}
 
     def _times(self, program: CompiledModel, incumbent: CompiledModel, trial: Trial) -> PairedTimes:
-        if program.threads == incumbent.threads and same_program(program.session.artifact, incumbent.session.artifact):
+        if _are_one(program, incumbent, trial):
             seconds = self._sampler(incumbent, clock_of(incumbent))()
             return PairedTimes(Interval(1.0, 1.0, 1.0), "same", seconds, 0)
         return self.compared(program, incumbent, Limits(self.setting.rounds, trial.budget_seconds), trial.number)
@@ -205,6 +205,14 @@ def timed_program(program: CompiledModel, feeds: Feeds, clock: Clock) -> TimedPr
         return None
     timer = DispatchTimer(run, feeds, program.threads, clock)
     return TimedProgram(timer, launches(timer.labels, program.record.dispatches, program.threads))
+
+
+def _are_one(program: CompiledModel, incumbent: CompiledModel, trial: Trial) -> bool:
+    """Whether there is nothing to compare: the same choices, or others that make the same program."""
+    if not changes(trial):
+        return True
+    artifacts = program.session.artifact, incumbent.session.artifact
+    return program.threads == incumbent.threads and same_program(*artifacts)
 
 
 def _too_busy(share: float, threads: int, others: int) -> FuselineError:

@@ -45,9 +45,10 @@ def test_a_trial_is_measured_against_the_incumbent(model: Path):
     assert found.dispatches == len(found.predicted_seconds) > 1 and found.code_bytes > 0
 
 
-def test_choices_that_change_nothing_are_not_timed(model: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_choices_that_change_nothing_are_not_timed(model: Path, monkeypatch: pytest.MonkeyPatch, target: str):
     monkeypatch.setattr(module, "paired_rounds", None)
-    found = _runner(model).run(_trial())
+    found = _runner(model, target=target).run(_trial())
     assert found.state == "complete" and found.ratio == Interval(1.0, 1.0, 1.0) and found.seconds > 0
 
 

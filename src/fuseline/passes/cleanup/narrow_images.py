@@ -94,12 +94,11 @@ def is_maximum(root: linalg.ops.GenericOp) -> bool:
 
 def _pooling(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
     view = StructuredOp(root)
-    padded = producer_of(view.inputs[0])
-    border = padded if isinstance(padded, tensor.PadOp) else None
-    shapes = ShapeAnalysis(maker.ctx.symbols)
-    if border is not None and not (pads_nothing(border) and meets_image(shapes, view, border)):
+    found = image_and_border(ShapeAnalysis(maker.ctx.symbols), view)
+    if found is None:
         return False
-    operand = _quantized_image(border.source if border is not None else view.inputs[0])
+    source, border = found
+    operand = _quantized_image(source)
     if operand is None or _scale_of(operand) <= 0:
         return False
     emit = Emitter.before(root)
@@ -119,13 +118,21 @@ def _pooling(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
     return True
 
 
-def pads_nothing(border: tensor.PadOp) -> bool:
+def image_and_border(shapes: ShapeAnalysis, view: StructuredOp) -> tuple[SSAValue, tensor.PadOp | None] | None:
+    """What a maximum over windows passes over, and the pad around it if any; None where a border can be the largest."""
+    padded = producer_of(view.inputs[0])
+    if not isinstance(padded, tensor.PadOp):
+        return view.inputs[0], None
+    return (padded.source, padded) if _pads_nothing(padded) and _meets_image(shapes, view, padded) else None
+
+
+def _pads_nothing(border: tensor.PadOp) -> bool:
     """Whether a border is below everything that a maximum meets."""
     value = uniform_value(border)
     return value is not None and splat_value(value) == -inf
 
 
-def meets_image(shapes: ShapeAnalysis, view: StructuredOp, border: tensor.PadOp) -> bool:
+def _meets_image(shapes: ShapeAnalysis, view: StructuredOp, border: tensor.PadOp) -> bool:
     """Whether no window lies in the border alone, so that it is never the largest: along each dimension the border is
     narrower than a window without gaps."""
     extents = view.loops(shapes)

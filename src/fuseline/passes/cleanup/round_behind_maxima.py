@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import f32
 from xdsl.ir import BlockArgument, SSAValue
 
@@ -23,7 +23,7 @@ from fuseline.analysis.views import base_of
 from fuseline.ir.build import Body, Emitter, element_of
 from fuseline.ir.fast.direct import ops_of, replace_uses, result_of
 from fuseline.ir.provenance import carry
-from fuseline.passes.cleanup.narrow_images import is_maximum, meets_image, pads_nothing
+from fuseline.passes.cleanup.narrow_images import image_and_border, is_maximum
 from fuseline.passes.cleanup.quantized_operands import moved_again
 from fuseline.passes.layout.rewriting.repeated_parts import Chain, applied, is_point_by_point
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -47,12 +47,11 @@ class RoundBehindMaximaPass(ScopedPass):
 
 
 def _rounded_behind(root: linalg.ops.GenericOp, scope: Scope) -> bool:
-    view = StructuredOp(root)
-    padded = producer_of(view.inputs[0])
-    border = padded if isinstance(padded, tensor.PadOp) else None
-    if border is not None and not (pads_nothing(border) and meets_image(scope.shapes, view, border)):
+    found = image_and_border(scope.shapes, StructuredOp(root))
+    if found is None:
         return False
-    source, chain = _rounding(border.source if border is not None else view.inputs[0])
+    image, border = found
+    source, chain = _rounding(image)
     if not chain or not rises(chain):
         return False
     if border is not None:

@@ -81,8 +81,9 @@ class BandChoice:
             "scratch_bytes": float(self.scratch_bytes),
         }
 
-    def is_faster(self, most_slower: float = -LEAST_GAIN) -> bool:
-        """Whether one dispatch is predicted to take no more than this share longer, below 0: to save so much."""
+    def is_within(self, most_slower: float = -LEAST_GAIN) -> bool:
+        """Whether one dispatch is predicted to take no more than this share of the time apart longer (below 0: to save
+        so much)."""
         return self.loss_ns <= most_slower * self.whole_ns
 
     @property

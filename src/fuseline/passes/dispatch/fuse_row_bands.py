@@ -178,7 +178,7 @@ def _faster(
 
 def _slower(choice: BandChoice | Refusal, most_slower: float) -> Refusal | None:
     """Why there are no bands around a window, or none that are fast enough."""
-    if isinstance(choice, Refusal) or choice.is_faster(most_slower):
+    if isinstance(choice, Refusal) or choice.is_within(most_slower):
         return choice if isinstance(choice, Refusal) else None
     bound = most_slower * choice.whole_ns / 1000
     allowed = f"{bound:.1f} us are allowed" if bound > 0 else f"{-bound:.1f} us must be saved"

@@ -151,8 +151,7 @@ class PairMerging:
         if refusal is not None:
             self._note(merge, Outcome("structure", refusal))
             return
-        moved, waits = consumer.heavy and producer.moves, only_stacks(consumer, self.graph.shapes)
-        first = 0 if moved else 2 if waits else 1
+        first = 0 if consumer.heavy and producer.moves else 2 if self._waits(consumer) else 1
         saved = weigh(merge, self.graph).bytes_saved
         self.queue.push((first, -saved, 0, producer.key, consumer.key), (merge, None))
 
@@ -181,9 +180,13 @@ class PairMerging:
         if consumer.heavy and outcome.group.inlines(producer):
             first = 0 if producer.moves else 2
         else:
-            waits = late or only_stacks(consumer, self.graph.shapes)
+            waits = late or self._waits(consumer)
             first = 2 if waits or becomes_serial(outcome.group, (producer, consumer), self.target) else 1
         return first, -outcome.bytes_saved, order, producer.key, consumer.key
+
+    def _waits(self, consumer: Group) -> bool:
+        """Whether others are merged before it: a concat that is memory and no more."""
+        return only_stacks(consumer, self.graph.shapes)
 
     def _judge(self, merge: Merge) -> Outcome:
         """The rules' answer where the structure of the graph permits the merge."""

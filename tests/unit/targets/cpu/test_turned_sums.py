@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fuseline
+from fuseline.api import emit
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 
@@ -31,3 +32,4 @@ def test_results_are_the_interpreters(channels: int, kernel: int, threads: int):
     (found,) = fuseline.compile(model, threads=threads).run({"x": x}).values()
     (wanted,) = fuseline.compile(model, target="interpreter", fusion="none").run({"x": x}).values()
     np.testing.assert_array_equal(found, wanted)
+    assert "scatter" not in emit(model, "kernel", threads=threads)

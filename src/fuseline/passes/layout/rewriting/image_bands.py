@@ -42,7 +42,7 @@ def image_bands(scope: Scope, image: SSAValue, makers: Iterable[linalg.ops.Gener
     if not all(isinstance(size, int) for size in sizes) or found is None:
         return Refusal("loops", "the rows of the image are not known, or no window slides over them")
     choice = choose_cached_bands(found, scope.ctx.target)
-    if isinstance(choice, BandChoice) and not choice.is_faster():
+    if isinstance(choice, BandChoice) and not choice.is_within():
         return Refusal("unprofitable", f"{choice.heights} would not be faster", choice.numbers)
     return choice
 

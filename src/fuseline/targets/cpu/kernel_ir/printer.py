@@ -33,11 +33,6 @@ def print_llvm(kernels: Sequence[Kernel | Function], machine: Machine) -> str:
     return "\n".join([header, *bodies, *sorted(declarations), "", attributes])
 
 
-_STACK = "alignstack=%d"
-"""A caller aligns the stack to 16 bytes, and LLVM finds out too late that it spills vectors: each one spilled would lie
-in two lines of the cache, or not, from one process to the next."""
-
-
 def _attributes(machine: Machine) -> str:
     pairs = (
         ("target-cpu", machine.cpu),
@@ -46,7 +41,9 @@ def _attributes(machine: Machine) -> str:
         *machine.attributes,
     )
     said = " ".join(f'"{name}"="{value}"' for name, value in pairs)
-    return f"attributes #0 = {{ nounwind {_STACK % machine.vector_bytes} {said} }}\n"
+    # A caller aligns the stack to 16 bytes, and LLVM finds out too late that it spills vectors: each one spilled would
+    # lie in two lines of the cache, or not, from one process to the next.
+    return f"attributes #0 = {{ nounwind alignstack={machine.vector_bytes} {said} }}\n"
 
 
 class _Printer(PointerPrinter):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.idiom_watch import IdiomWatch
 from fuseline.border import border
 from fuseline.compile_options import CompileOptions
+from fuseline.dispatch.loops_kept import loops_kept
 from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.printed_after import START
@@ -55,7 +57,8 @@ def _run_pass(
     if not _may_run(step.name, ctx):
         return
     with border(f"{phase}/{step.name}"), span("pass", step.name):
-        pass_of(step, options, ctx.target).apply(ctx, module)
+        with loops_kept(module, ctx) if options.passes is not None else nullcontext():
+            pass_of(step, options, ctx.target).apply(ctx, module)
         if watch is not None:
             module.verify()
             verify_definitions(module)

@@ -165,6 +165,7 @@ def apply_passes(
 ) -> None:
     """The passes one after the other, with what is asked for between them."""
     from fuseline.analysis.idiom_watch import IdiomWatch
+    from fuseline.dispatch.loops_kept import loops_kept
     from fuseline.dispatch.verify_loops import verify_loops
     from fuseline.ir.printed_after import START
     from fuseline.ir.text import verify_module
@@ -173,7 +174,8 @@ def apply_passes(
     if printer is not None:
         printer(START, module, ctx)
     for step in passes:
-        step.apply(ctx, module)
+        with loops_kept(module, ctx):
+            step.apply(ctx, module)
         if printer is not None:
             printer(step.name, module, ctx)
         if watch is not None:

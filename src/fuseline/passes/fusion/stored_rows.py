@@ -60,6 +60,30 @@ class StoredRows:
         detail = "rows between its members have a size without an upper bound"
         return WhyNot("unbounded-size", detail, at) if self.values else None
 
+    @cached
+    def placed(self) -> Mapping[Node, tuple[int | None, ...]]:
+        """The grid loops that members evaluated where they are read have once their values are stored: a workgroup
+        makes its own part of what it stores. Those that lack a loop of the grid have none here."""
+        found = {node: self._grid_loops(node) for node in self._stored_where_read}
+        return {node: loops for node, loops in found.items() if self._is_whole_grid(loops)}
+
+    def has_place_for_all(self) -> bool:
+        """Whether every member whose values are stored is in the grid, or can be."""
+        return len(self.placed) == len(self._stored_where_read)
+
+    @cached
+    def _stored_where_read(self) -> list[Node]:
+        """The members that are evaluated where they are read, and whose values are stored."""
+        stored = set(map(id, self.values)) if self.inlined else set[int]()
+        inlined = [node for node in self.members if node in self.inlined] if stored else []
+        return [node for node in inlined if any(id(value) in stored for value in node.op.results)]
+
+    def _grid_loops(self, node: Node) -> tuple[int | None, ...]:
+        return tuple([self._grid.get(self._classes.of((node, loop))) for loop in range(len(node.loops))])
+
+    def _is_whole_grid(self, loops: Sequence[int | None]) -> bool:
+        return sorted(loop for loop in loops if loop is not None) == sorted(set(self._grid.values()))
+
     def bytes_added(self, graph: FusionGraph) -> int:
         """What is stored that nobody outside reads, in bytes."""
         return sum([assumed_size(graph.num_bytes(value)) for value in self.added])
@@ -103,9 +127,10 @@ class StoredRows:
         return loop_classes(self.members)
 
     @cached
-    def _grid(self) -> set[Loop]:
+    def _grid(self) -> Mapping[Loop, int]:
+        """The loop of the grid by the class of the members' loops that are it."""
         placed = self.grid_loop_of.items()
-        return {self._classes.of((node, loop)) for node, at in placed for loop, g in enumerate(at) if g is not None}
+        return {self._classes.of((node, loop)): g for node, at in placed for loop, g in enumerate(at) if g is not None}
 
     def _outliving(self, node: Node) -> list[SSAValue]:
         """The results of a member that others read after it, rather than with it, point by point."""

@@ -131,3 +131,22 @@ def test_what_is_evaluated_where_it_is_read_is_not_stored(batches: int, width: i
         wanted = map(np.asarray, session.run(None, {"x": x}))
         for ours, theirs in zip(compiled.run({"x": x}).values(), wanted, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("level", ["default", "aggressive"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("after", ["Tanh", "Neg", "Identity"])
+def test_what_was_evaluated_where_it_is_read_is_in_the_grid_once_it_is_stored(after: str, threads: int, level: str):
+    """A product reads its rows in place, and then goes into one dispatch with what they are made of."""
+    size = int(RNG.integers(1, 20))
+    text = (
+        f"(float[h, m, {size}] a, float[h, {size}, m] b, float[h, m, {size}] c) => (y)"
+        f" {{ t = MatMul(a, b)  u = Softmax <axis = -1> (t)  v = {after}(u)  y = MatMul(v, c) }}"
+    )
+    model, without = onnx_model(text), ["long-rows"]
+    program = fuseline.compile(model, threads=threads, fusion=level, without_rules=without, cache=False)
+    reference = fuseline.compile(model, target="interpreter", fusion="none", cache=False)
+    for h, m in RNG.integers(1, 40, (3, 2)):
+        shapes = {"a": (h, m, size), "b": (h, size, m), "c": (h, m, size)}
+        feeds = {name: RNG.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
+        np.testing.assert_allclose(program.run(feeds)["y"], reference.run(feeds)["y"], rtol=0, atol=1e-4 * size)

@@ -28,6 +28,8 @@ class StoredRowsRule(FusionRule):
         rows = merge.shared.stored_rows
         if not rows.values:
             return NotApplicable()
+        if not rows.has_place_for_all():
+            return rows.refusal(merge.consumer.root.name) or NotApplicable()
         scratch = merge.shared.scratch_beside_rows
         return (
             chain_refusal(merge)

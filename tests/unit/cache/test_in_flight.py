@@ -45,13 +45,12 @@ def test_alone_nobody_waits_and_nothing_is_left(place: Path):
     assert not list(place.iterdir())
 
 
-def test_what_a_killed_process_held_is_free():
+def test_what_a_killed_process_held_is_free(monkeypatch: pytest.MonkeyPatch):
     with subprocess.Popen(
         [sys.executable, "-c", _HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ
     ) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == b"False\n"
-        killer = threading.Timer(0.2, holder.kill)
-        killer.start()
+        monkeypatch.setattr(module.time, "sleep", lambda _: holder.kill())  # once somebody waits for it
         with in_flight("key") as waited:
             assert waited and holder.wait() != 0
 

@@ -77,7 +77,7 @@ from fuseline.runtime import load
 
 def _python(body: str, *arguments: object) -> str:
     command = [sys.executable, "-c", _SCRIPT.format(body=body), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -186,7 +186,7 @@ def test_nothing_is_judged_where_a_test_file_does_not_read(tmp_path: Path, broke
         "sys.exit(start(Path(sys.argv[1]), sys.argv[1:], lambda session: print(*session.items, file=sys.__stdout__)))"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert (ran.stdout, bool(ran.returncode)) == (("", True) if broken else ("test_right.py::test_right\n", False))
     assert ("1 test files cannot be collected" in ran.stderr) == broken
 

@@ -3,9 +3,6 @@ program."""
 
 from __future__ import annotations
 
-import gc
-import time
-
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -20,6 +17,7 @@ from fuseline.passes.cleanup.dead_code import DeadCodePass
 from fuseline.passes.cleanup.fold_constants import FoldConstantsPass
 from fuseline.passes.cleanup.folds.slices import MOST_SHARED_PARTS
 from fuseline.passes.cleanup.generalize_named_ops import GeneralizeNamedOpsPass
+from tests.steps_taken import steps_taken
 
 CLEANUP: tuple[ModulePass, ...] = (
     GeneralizeNamedOpsPass(),
@@ -119,29 +117,17 @@ def _chain(length: int) -> ModuleOp:
     )
 
 
-def _seconds(length: int) -> dict[str, float]:
-    """Processor time of each pass on a chain, the shorter of two; the garbage of other tests is not collected
-    meanwhile."""
-    runs: list[dict[str, float]] = []
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(2):
-            module, seconds = _chain(length), dict[str, float]()
-            for step in CLEANUP:
-                start = time.process_time()
-                step.apply(new_context(), module)
-                seconds[step.name] = time.process_time() - start
-            runs.append(seconds)
-    finally:
-        gc.enable()
-    return {name: min(seconds[name] for seconds in runs) for name in runs[0]}
+def _steps(length: int) -> dict[str, int]:
+    """What each pass does on a chain."""
+    module = _chain(length)
+    return {step.name: steps_taken(lambda step=step: step.apply(new_context(), module)) for step in CLEANUP}
 
 
 def test_time_grows_about_linearly():
-    shorter = _seconds(80)
-    for name, longer in _seconds(320).items():
-        assert longer < 12 * shorter[name] + 0.05, name
+    _steps(2)  # what is made once
+    shorter = _steps(80)
+    for name, longer in _steps(320).items():
+        assert longer < 6 * shorter[name], name
 
 
 @pytest.mark.parametrize("links", [8, 40, 80])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,11 +17,15 @@ def test_answers_are_in_order(count: int, processes: int):
     assert shared(lambda i: (i, bytes([i])), count, processes) == [(i, bytes([i])) for i in range(count)]
 
 
-def test_forks_take_part():
-    parent = os.getpid()
+def test_forks_take_part(tmp_path: Path):
+    parent, begun = os.getpid(), tmp_path / "begun"
 
     def work(i: int) -> int:
-        time.sleep(0.2 if os.getpid() == parent else 0)  # long enough for a fork to begin on a busy machine
+        if os.getpid() != parent:
+            begun.touch()
+        end = time.monotonic() + 200
+        while not begun.exists() and time.monotonic() < end:  # a fork begins when the machine lets it
+            time.sleep(0.01)
         return os.getpid()
 
     assert len(set(shared(work, 8, 2))) == 2

@@ -25,6 +25,10 @@ PANELS_PER_PACKING = 4
 """A workgroup that packs its rows has at least so many panels of columns, each of two vectors, to use each: packing a
 row costs about a fifth of its tile."""
 
+TILES_PER_PACKING = 12
+"""A workgroup that packs its panels has at least so many row tiles to use each: packing one costs about a third of a
+tile."""
+
 PACKED_STEPS = 28 << 10
 """Elements of a block that is packed beside the other one: rows or columns times reduction steps."""
 

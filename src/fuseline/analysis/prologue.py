@@ -1,6 +1,6 @@
 """What a root pays for reading an operand through the ops that make it, instead of from a stored tensor.
 
-A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Five
+A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Six
 ways to read through producers keep that cheap, in this order:
 
     addressed   slices, reshapes, transposes, broadcasts, whole-factor upsampling and pads lie in the addresses: nothing
@@ -10,6 +10,7 @@ ways to read through producers keep that cheap, in this order:
     filtered    the image of a convolution by minimal filtering is evaluated tile by tile, where pixels are copied to be
                 transformed
     boxed       that of any other convolution, and rows across memory, once per block of lines (`image_box.py`)
+    staged      the filter of a window is evaluated into scratch, once per block of lines (`staged_filters.py`)
     packed      anything else is evaluated into scratch, once per block of rows or columns, and the register tiles read
                 the scratch
 
@@ -21,13 +22,9 @@ packed, too, and so many do not fit beside it. What overlapping windows share is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from math import prod
-from typing import Literal
 
-from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.box_blocks import blocks_of, choose_box_block, lines_of_block, packs_columns_seldom, root_ns
@@ -35,54 +32,26 @@ from fuseline.analysis.cost import operations
 from fuseline.analysis.filtered_convolutions import filtered_dims, tile_overlap
 from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
-from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.packings import block_of, block_steps, blocks_of_panels, extent_of, packings, runs_along_columns
-from fuseline.analysis.pixel_lines import runs_along_lines
+from fuseline.analysis.producers import is_stored, producers_of
+from fuseline.analysis.prologue_kind import Prologue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import (
     CHANNEL_WINDOWS,
     DENSE,
     Kind,
     StructuredOp,
-    captured_tensors,
-    is_generic,
     kind,
     multiply_add_operands,
 )
+from fuseline.analysis.window_prologue import of_window_operand, reduces
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts, assumed_size
 from fuseline.ir.dim import product, upper_bound
-from fuseline.ir.reachable import reachable
-
-PrologueKind = Literal["addressed", "segmented", "filtered", "boxed", "packed"]
-
-_FREE = (*RESHAPES, linalg.ops.FillOp, tensor.EmptyOp)
-"""Ops that are looked through wherever they are: nothing is stored for them."""
 
 LONGEST_PACKED = 4096
 """Reduction steps up to which a block of rows fits the scratch; longer ones are packed block by block
 (`reduction_block.py`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prologue:
-    """How an operand is read through its producers.
-
-    Attributes:
-        kind: None where reading through them is not cheap; `reason` then says why. recompute: how often each element is
-        evaluated in all, at most, at the sizes that are assumed; 1 where nothing is evaluated. beside_packed: the same
-        where the other operand is packed, too. operations: arithmetic operations per evaluation. pieces: how many
-        stored tensors the operand is read from, as segments. gathered: whether rows are traversed across memory, an
-        element at a time.
-    """
-
-    kind: PrologueKind | None
-    recompute: float = 1.0
-    beside_packed: float = 1.0
-    operations: int = 0
-    pieces: int = 1
-    gathered: bool = False
-    reason: str = ""
 
 
 def is_constant_op(value: SSAValue) -> bool:
@@ -122,28 +91,8 @@ def prologue(
             side = _in_blocks(root, position, chain, shapes, costs, packs=packs, threads=threads)
         return side or _packed(root, position, chain, shapes, costs.block_uses)
     if kind(root.op) in CHANNEL_WINDOWS:
-        return _of_window(root, position, found or (), shapes)
+        return of_window_operand(root, position, found or (), chain, shapes, costs)
     return Prologue(None, reason="the root reads each element in a way of its own")
-
-
-def is_stored(value: SSAValue, members: Collection[Operation]) -> bool:
-    """Whether a value is stored where `members` are read through, and what costs nothing to repeat."""
-    if not isinstance(value, OpResult):
-        return True
-    return value.op not in members and type(value.op) not in _FREE
-
-
-def producers_of(value: SSAValue, members: Collection[Operation]) -> Iterator[Operation]:
-    """The members that make `value`, each once."""
-
-    def makers(values: Iterable[SSAValue]) -> list[Operation]:
-        return [made.op for made in values if isinstance(made, OpResult) and not is_stored(made, members)]
-
-    def before(op: Operation) -> list[Operation]:
-        read = [operand for operand in op.operands if isinstance(operand.type, TensorType)]
-        return makers([*read, *(captured_tensors(op) if op.regions else ())])
-
-    return reachable(makers([value]), before)
 
 
 # products -------------------------------------------------------------------------------------------------------------
@@ -198,7 +147,7 @@ def _in_blocks(
     """Of an image beside a constant filter: evaluated tile by tile, or in boxes. `packs`: the filter is no constant,
     and packed for each box, where those are few."""
     members = set(chain)
-    box = image_box(root, position, shapes, lambda value: is_stored(value, members)) if not _reduces(chain) else None
+    box = image_box(root, position, shapes, lambda value: is_stored(value, members)) if not reduces(chain) else None
     if box is None:
         return None
     extents = root.loops(shapes)
@@ -242,7 +191,7 @@ def _boxed(
 def _packed(
     root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, block_uses: int
 ) -> Prologue:
-    if _reduces(chain):
+    if reduces(chain):
         return Prologue(None, reason="a reduction would be repeated for every block")
     steps = upper_bound(extent_of(root, set(root.reduction), shapes))
     if (steps is None or steps > LONGEST_PACKED) and block_steps(root, shapes) is None:
@@ -255,10 +204,6 @@ def _packed(
     return Prologue("packed", *often, total, gathered=_reads_across_memory(root, position, shapes))
 
 
-def _reduces(chain: Sequence[Operation]) -> bool:
-    return any(is_generic(op) and StructuredOp(op).reduction for op in chain)
-
-
 def _reads_across_memory(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:
     """Whether rows lie along no loop of the reduction: panels of columns are turned in registers, rows are not."""
     if runs_along_columns(root, position, shapes):
@@ -267,31 +212,3 @@ def _reads_across_memory(root: StructuredOp, position: int, shapes: ShapeAnalysi
     reduction = [loop for loop in root.reduction if extents[loop] != 1]
     stored = [expr for expr, size in zip(root.input_maps[position].results, sizes, strict=True) if size != 1]
     return bool(reduction and stored) and dims_of(stored[-1]).isdisjoint(reduction)
-
-
-# windows --------------------------------------------------------------------------------------------------------------
-
-
-def _of_window(root: StructuredOp, position: int, found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue:
-    if not found:
-        return Prologue(None, reason="a window reads its image from stored tensors")
-    extents = root.loops(shapes)
-    channels = [
-        loop for loop in root.parallel if extents[loop] != 1 and all(_is_lane(segment, loop) for segment in found)
-    ]
-    if not channels and len(found) == 1 and runs_along_lines(root, position, found[0], shapes):
-        return Prologue("addressed")
-    if not channels or any(segment.access.floordiv_terms for segment in found):
-        return Prologue(None, reason="no loop walks the image element by element")
-    if found[0].loop is None:
-        return Prologue("addressed")
-    if found[0].loop in channels:
-        return Prologue("segmented", pieces=len(found))
-    return Prologue(None, reason="a window reads the parts of a concat along its channels only")
-
-
-def _is_lane(segment: Segment, loop: int) -> bool:
-    """Whether `loop` steps to the next element, and never into padding."""
-    return segment.access.stride(loop) == 1 and not any(
-        loop in bound.coordinate.terms for bound in segment.access.bounds
-    )

@@ -8,7 +8,8 @@ from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Attribute, Operation
 
 from fuseline.analysis.filtered_convolutions import TILE_OUTPUTS, filtered_dims, tile_overlap
-from fuseline.analysis.prologue import Prologue, prologue
+from fuseline.analysis.prologue import prologue
+from fuseline.analysis.prologue_kind import Prologue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, kind
 from fuseline.ir.costs import ASSUMED_COSTS

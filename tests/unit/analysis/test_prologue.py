@@ -7,7 +7,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType
 from xdsl.parser import Parser
 
-from fuseline.analysis.prologue import Prologue, prologue
+from fuseline.analysis.prologue import prologue
+from fuseline.analysis.prologue_kind import Prologue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
 from fuseline.ir.context import new_context

@@ -7,7 +7,9 @@ from collections.abc import Collection
 
 from xdsl.ir import Operation
 
-from fuseline.analysis.prologue import Prologue, producers_of, prologue
+from fuseline.analysis.producers import producers_of
+from fuseline.analysis.prologue import prologue
+from fuseline.analysis.prologue_kind import Prologue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 
-from fuseline.analysis.packings import BLOCK_FLOPS, MOST_BLOCKS, PANELS_PER_PACKING
+from fuseline.analysis.packings import BLOCK_FLOPS, MOST_BLOCKS, PANELS_PER_PACKING, TILES_PER_PACKING
 from fuseline.ir.costs import ASSUMED_SIZE, LINE_BYTES
 from fuseline.targets.cpu.isa.core_rates import (
     FMA_LATENCY,
@@ -43,10 +43,6 @@ Every tile of 344 kernels of 17 models timed on 2 ISAs: columns of 0.02 to 0.15 
 
 Share = Callable[[int, int], float]
 """`(first row, rows) -> share of the steps of the reduction that a tile of these rows takes`: others are padding."""
-
-TILES_PER_PACKING = 12
-"""A workgroup that packs its panels has at least so many row tiles to use each: packing one costs about a third of a
-tile."""
 
 TILES_PER_PANEL = 8
 """Rows are blocked for the second-level cache in no smaller groups: reading panels anew for each would cost more
@@ -229,7 +225,8 @@ class BlockedWork:
     """What the choice of blocks looks at: counts (of outer points, row lines, tiles per line, panels), sizes of a tile,
     bytes of operands.
 
-    `serial`: one thread runs them all, so that only caches ask for more than one.
+    `serial`: one thread runs them all, so that only caches ask for more than one. `tiles_per_packing`: how many of
+    lines times tiles use a panel that a workgroup packs, at least.
     """
 
     outer: int
@@ -242,6 +239,7 @@ class BlockedWork:
     repacks_rhs: bool = False
     serial: bool = False
     repacks_lhs: bool = False
+    tiles_per_packing: int = TILES_PER_PACKING
 
 
 def choose_blocks(work: BlockedWork, machine: Machine) -> Blocks:
@@ -253,7 +251,7 @@ def choose_blocks(work: BlockedWork, machine: Machine) -> Blocks:
     columns_outer = p.panels > 1 and (p.repacks_rhs or (p.rhs_bytes > p.lhs_bytes and not p.repacks_lhs))
     line_tiles = p.lines * p.tiles
     cache_groups = _cache_groups(p, line_tiles, machine) if p.panels > 1 and not p.repacks_rhs else 1
-    most = max(1, line_tiles // TILES_PER_PACKING) if p.repacks_rhs else line_tiles
+    most = max(1, line_tiles // p.tiles_per_packing) if p.repacks_rhs else line_tiles
     most_columns = max(1, p.panels // PANELS_PER_PACKING) if p.repacks_lhs else p.panels
     if columns_outer:
         column_groups = min(most_columns, wanted)

@@ -13,7 +13,8 @@ from fuseline.analysis.cost import operations
 from fuseline.analysis.indexing_maps import dims_of, loops_of, used_dims
 from fuseline.analysis.narrow_products import pairs_lie_apart
 from fuseline.analysis.packings import packings
-from fuseline.analysis.prologue import Prologue, is_stored
+from fuseline.analysis.producers import is_stored
+from fuseline.analysis.prologue_kind import Prologue
 from fuseline.analysis.quantized_arguments import quantizes_argument
 from fuseline.analysis.ranks import Rank
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, multiply_add_operands
@@ -104,6 +105,8 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
         for found, chain in after.values():
             if not mine.isdisjoint(chain) and found.kind is None:
                 return WhyNot("recompute", found.reason, node.name)
+        if {"staged", "segmented"} <= {found.kind for found, _ in after.values()}:
+            return WhyNot("recompute", "panels of a filter would reach over the parts of the image", node.name)
         before, once = _prologues(view, inlined, graph, merge.target), packed_once(node, view, merge.consumer)
         total += _evaluation_ns(view, after, graph, costs, once)
         total -= _evaluation_ns(view, before, graph, costs, once)
@@ -117,7 +120,7 @@ QUANTISING_SHARE = 0.35
 """Of the time of as many operations, what those take that quantise an argument: each is one instruction of a whole
 vector, with nothing to load beside the argument (measured .17 ns per element, its load and store included, AVX-512)."""
 
-_EVALUATED = ("packed", "boxed", "filtered")
+_EVALUATED = ("packed", "boxed", "filtered", "staged")
 """How operands are read that are evaluated into scratch."""
 
 Through = Mapping[int, tuple[Prologue, tuple[Operation, ...]]]

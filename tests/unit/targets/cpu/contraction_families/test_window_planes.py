@@ -45,13 +45,14 @@ class Case:
         low, high = ([0, 0, side, side] for side in self.padding)
         return p.pad(p.x[0], low, high, value) if any(self.padding) else p.x[0]
 
-    def depthwise(self, *, last: bool = False) -> DispatchView:
-        """`last`: the filter has its channels last."""
+    def depthwise(self, *, last: bool = False, computed: bool = False) -> DispatchView:
+        """`last`: the filter has its channels last; `computed`: what is below zero is left out of it."""
         c = self.image[1]
         shape = (*self.window, c) if last else (c, *self.window)
         p = Program(self.image, shape, self.out)
         maps = [self.image_map, dims_map(6, [4, 5, 1] if last else [1, 4, 5]), dims_map(6, [0, 1, 2, 3])]
-        y = p.multiply_add(self.padded(p, 0.0), p.x[1], p.zeros(*self.out), maps, "pppprr")
+        filter_ = p.relu(p.x[1]) if computed else p.x[1]
+        y = p.multiply_add(self.padded(p, 0.0), filter_, p.zeros(*self.out), maps, "pppprr")
         return p.dispatch(p.relu(p.add(y, p.x[2])))
 
     def pooling(self, name: str, value: float | None = None) -> DispatchView:
@@ -70,15 +71,15 @@ class Case:
         found = taps(padded.transpose(0, 2, 3, 1), self.window, self.stride, self.dilation)
         return [tap.transpose(0, 3, 1, 2) for tap in found]
 
-    def check_depthwise(self, *, last: bool = False) -> PlanesPlan:
+    def check_depthwise(self, *, last: bool = False, computed: bool = False) -> PlanesPlan:
         x, w, residual = random(self.image, 1), random((self.image[1], *self.window), 2), random(self.out, 3)
-        filters = w.reshape(self.image[1], -1, 1, 1).astype(np.float64)
+        filters = (np.maximum(w, 0) if computed else w).reshape(self.image[1], -1, 1, 1).astype(np.float64)
         total = sum(tap * filters[:, i] for i, tap in enumerate(self.seen(x)))
-        run = Runner(FAMILY, self.depthwise(last=last))
+        run = Runner(FAMILY, self.depthwise(last=last, computed=computed))
         given_ = np.ascontiguousarray(w.transpose(1, 2, 0)) if last else w
         for at_end in (True, False):
             assert_close(run(x, given_, residual, at_end=at_end)[0], np.maximum(total + residual, 0), least=1.0)
-        assert isinstance(run.plan, PlanesPlan)
+        assert isinstance(run.plan, PlanesPlan) and (run.plan.notes.get("filter") == "staged") == computed
         return run.plan
 
     def check_pooling(self, name: str, value: float | None = None) -> None:
@@ -108,10 +109,11 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("name", [name for name in CASES if name != "one line of the result"])
-def test_depthwise(name: str, last: bool):
-    CASES[name].check_depthwise(last=last)
+def test_depthwise(name: str, last: bool, computed: bool):
+    CASES[name].check_depthwise(last=last, computed=computed)
 
 
 @pytest.mark.parametrize("body", BODIES)
@@ -133,16 +135,18 @@ def test_large_planes_in_bands():
 @given(
     st.tuples(st.integers(2, 12), st.integers(2, 40)), st.tuples(st.integers(2, 4), st.integers(1, 4)),
     st.integers(2, 5), st.integers(1, 3), st.integers(1, 2), st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    st.booleans(),
 )  # fmt: skip
 def test_any_shape(
-    image: tuple[int, int], window: tuple[int, int], channels: int, stride: int, dilation: int, pad: tuple[int, int]
-):
+    image: tuple[int, int], window: tuple[int, int], channels: int, stride: int, dilation: int, pad: tuple[int, int],
+    computed: bool,
+):  # fmt: skip
     wide = [size + sum(pad) - (k - 1) * dilation for size, k in zip(image, window, strict=True)]
     if min(wide) < 1:
         return
     case = Case(image, window, channels, stride=stride, dilation=dilation, pad=pad)
-    if isinstance(FAMILY.accepts(case.depthwise(), machine()), PlanesPlan):
-        case.check_depthwise()
+    if isinstance(FAMILY.accepts(case.depthwise(computed=computed), machine()), PlanesPlan):
+        case.check_depthwise(computed=computed)
 
 
 @pytest.mark.parametrize("name", ["3x3", "stride 2"])
@@ -157,10 +161,11 @@ def test_compact_kernels(name: str):
     np.testing.assert_array_equal(run(*arrays)[0], expected)
 
 
+@pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize("isa", ISA_NAMES)
 @pytest.mark.parametrize("name", ["3x3", "stride 2", "narrower than a vector", "dilated", "wide padding"])
-def test_no_access_can_leave_its_buffer(name: str, isa: str):
-    run = Runner(FAMILY, CASES[name].depthwise(), machine(isa))
+def test_no_access_can_leave_its_buffer(name: str, isa: str, computed: bool):
+    run = Runner(FAMILY, CASES[name].depthwise(computed=computed), machine(isa))
     assert isinstance(run.plan, PlanesPlan)
     assert run.unproved() == []
 
@@ -171,10 +176,10 @@ def code(view: DispatchView) -> str:
     return found.code
 
 
-def test_a_filter_that_is_computed_is_refused():
+def test_a_filter_that_differs_between_pixels_is_refused():
     case = CASES["3x3"]
-    p = Program(case.image, (5, 3, 3))
-    maps = [case.image_map, dims_map(6, [1, 4, 5]), dims_map(6, [0, 1, 2, 3])]
+    p = Program(case.image, (5, case.out[-1], 3, 3))
+    maps = [case.image_map, dims_map(6, [1, 3, 4, 5]), dims_map(6, [0, 1, 2, 3])]
     filter_ = p.relu(p.x[1])
     view = p.dispatch(p.multiply_add(case.padded(p, 0.0), filter_, p.zeros(*case.out), maps, "pppprr"))
     assert code(view) == "channels-not-contiguous"

@@ -7,7 +7,7 @@ from math import prod
 from fuseline.analysis.box_blocks import choose_box_block, least_blocks, root_ns
 from fuseline.analysis.cost import operations
 from fuseline.analysis.image_box import ImageBox
-from fuseline.analysis.prologue import producers_of
+from fuseline.analysis.producers import producers_of
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode

@@ -11,7 +11,6 @@ share image columns, so each column is loaded once for all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
 
 from xdsl.ir.affine import AffineDimExpr
 
@@ -19,24 +18,22 @@ from fuseline.analysis.indexing_maps import used_dims
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
-from fuseline.targets.cpu.families.contraction.axes import Axis, estimated
+from fuseline.targets.cpu.families.contraction.axes import Operand, estimated
 from fuseline.targets.cpu.families.contraction.loops import is_packable_constant
 from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.cpu.families.family import Plan
+from fuseline.targets.cpu.families.window.blocks import MOST_STAGED_BYTES, panel_steps, window_blocks
 from fuseline.targets.cpu.families.window.loops import WindowLoops, lies_along
 from fuseline.targets.cpu.families.window.shared_form import SharedForm
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import BlockedWork, Blocks, RowSplit, choose_blocks, split_in_tiles, split_rows
+from fuseline.targets.cpu.tiles import Blocks, RowSplit, split_in_tiles, split_rows
 from fuseline.targets.target import Refusal
 from fuseline.weight_layouts import PackedLayout
 
 MOST_PIXELS = 12
 """Pixels of a tile: each loads one more column of the image and shares the others, so wider tiles gain little and are
 more code."""
-
-MOST_STAGED_BYTES = 64 * 1024
-"""Scratch for panels of a filter that only the run knows: beside the image, well within a second-level cache."""
 
 MOST_VECTORS = 8
 """Vectors of a tile whose pixels share nothing: as many accumulators hide the latency, and neighbouring channels are
@@ -102,9 +99,11 @@ class WindowPlan(Plan):
         return (*(axis.extent for axis in self.loops.outer), lines, d.ceil_div(self.panel_count, self.blocks.panels))
 
 
-def plan_window(loops: WindowLoops, machine: Machine, tile: tuple[int, int] | None = None) -> WindowPlan | Refusal:
+def plan_window(
+    loops: WindowLoops, machine: Machine, tile: tuple[int, int] | None = None, *, by_line: bool = False
+) -> WindowPlan | Refusal:
     """The plan of a window, or why its results cannot be written. `tile` stands in for the chosen pixels and vectors,
-    to measure others."""
+    to measure others; `by_line`: each line may have a filter of its own."""
     view = loops.view
     paths = lone_root_paths(view, loops.root)
     if isinstance(paths, Refusal):
@@ -114,12 +113,12 @@ def plan_window(loops: WindowLoops, machine: Machine, tile: tuple[int, int] | No
     pixels, vectors = tile or _tile(loops, lanes, machine)
     packed = _packed(loops, vectors * lanes)
     staged = packed is None and not reads_in_place(loops)
-    refused = refused_staging(loops, vectors * lanes) if staged else None
+    refused = refused_staging(loops, vectors * lanes, by_line=by_line) if staged else None
     if refused is not None:
         return refused
     plan = WindowPlan(
         view=view, workgroups=0, constant_layouts=layout_of(loops, packed), loops=loops, pixels=pixels,
-        vectors=vectors, lanes=lanes, blocks=window_blocks(loops, vectors * lanes, machine, staged=staged),
+        vectors=vectors, lanes=lanes, blocks=window_blocks(loops, (pixels, vectors * lanes), machine, staged=staged),
         packed=packed, paths=tuple(paths), columns_first=columns_first,
         notes={"tile": f"{pixels}x{vectors * lanes}", "image": _image_note(loops), **filter_note(packed, loops)},
     )  # fmt: skip
@@ -137,14 +136,19 @@ def reads_in_place(loops: WindowLoops) -> bool:
     """Whether vectors of the filter, if there is one, can be loaded as they lie, or are one element in all lanes."""
     if loops.filter is None or loops.groups is not None:
         return loops.filter is None
-    return lies_along(loops.filter, loops.channel.inner) or is_uniform(loops)
+    return lies_along(loops.filter, loops.channel.inner) or _lies_uniform(loops.filter, loops.channel.inner)
+
+
+def _lies_uniform(filter_: Operand, channel: int) -> bool:
+    return filter_.access is not None and not filter_.bounds and filter_.access.stride(channel) == 0
 
 
 def is_uniform(loops: WindowLoops) -> bool:
     """Whether a tap of the filter is the same element for all lanes."""
     filter_ = loops.filter
-    access = filter_.access if filter_ is not None else None
-    return access is not None and not access.bounds and access.stride(loops.channel.inner) == 0
+    if filter_ is None:
+        return False
+    return used_dims(filter_.map).isdisjoint(loops.channel.loops) or _lies_uniform(filter_, loops.channel.inner)
 
 
 def filter_note(packed: PackedColumns | None, loops: WindowLoops) -> dict[str, str]:
@@ -152,10 +156,11 @@ def filter_note(packed: PackedColumns | None, loops: WindowLoops) -> dict[str, s
     return {"filter": "staged"} if packed is None and not reads_in_place(loops) else {}
 
 
-def refused_staging(loops: WindowLoops, width: int) -> Refusal | None:
-    """Why panels of `width` channels of the filter cannot be evaluated into scratch."""
+def refused_staging(loops: WindowLoops, width: int, *, by_line: bool = False) -> Refusal | None:
+    """Why panels of `width` channels of the filter cannot be evaluated into scratch; `by_line`: for each line anew."""
     assert loops.filter is not None
-    own = {loop for axis in (loops.line, loops.pixel) if axis is not None for loop in axis.loops}
+    axes = (loops.pixel,) if by_line else (loops.line, loops.pixel)
+    own = {loop for axis in axes if axis is not None for loop in axis.loops}
     if len(loops.images) > 1:
         return Refusal("filter-layout", "panels of the filter would reach over the ends of the parts of the image")
     if own & used_dims(loops.filter.map):
@@ -168,17 +173,6 @@ def refused_staging(loops: WindowLoops, width: int) -> Refusal | None:
     if panel_steps(loops) * width * BYTES[loops.dtype] > MOST_STAGED_BYTES:
         return Refusal("filter-size", "a panel of the filter does not fit the scratch")
     return None
-
-
-def known_extent(axis: Axis) -> int:
-    """The extent of an axis that is not a matter of the run."""
-    assert isinstance(axis.extent, int)
-    return axis.extent
-
-
-def panel_steps(loops: WindowLoops) -> int:
-    """Elements of the filter behind a channel of the result."""
-    return prod(known_extent(axis) for axis in loops.filter_axes)
 
 
 def _image_note(loops: WindowLoops) -> str:
@@ -268,20 +262,3 @@ def _packed(loops: WindowLoops, width: int) -> PackedColumns | None:
     return packed_columns(
         shape, filter_loops, loops.channel.inner, outer, [axis.inner for axis in loops.reduction], width
     )
-
-
-def window_blocks(loops: WindowLoops, width: int, machine: Machine, *, staged: bool) -> Blocks:
-    """Lines and panels of `width` channels per workgroup. A filter that is `staged` is evaluated by each of them."""
-    outer, window = 1, 1
-    for axis in loops.outer:  # a batch known at run time may be 1, and must be shared out even then
-        outer *= axis.extent if isinstance(axis.extent, int) else 1
-    for axis in loops.reduction:
-        window *= estimated(axis.extent)
-    pixels = estimated(loops.pixel.extent) if loops.pixel is not None else 1
-    lines = estimated(loops.line.extent) if loops.line is not None else 1
-    panels = -(-estimated(loops.channel.extent) // width)
-    # a window step costs as much as four multiply-adds of a contraction: it is bound by loads
-    work, serial = 8 * window * pixels * width, loops.view.serial
-    blocks = choose_blocks(BlockedWork(outer, lines, 1, panels, work, 0, 0, repacks_rhs=staged, serial=serial), machine)
-    most = MOST_STAGED_BYTES // (panel_steps(loops) * width * BYTES[loops.dtype]) if staged else blocks.panels
-    return replace(blocks, panels=min(blocks.panels, most))

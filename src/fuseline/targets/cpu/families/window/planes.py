@@ -28,7 +28,7 @@ from fuseline.targets.cpu.families.window.image_copy import PlaneCopy
 from fuseline.targets.cpu.families.window.image_reader import int_stride
 from fuseline.targets.cpu.families.window.kernel import WindowKernel
 from fuseline.targets.cpu.families.window.loops import Image, WindowLoops, window_along, window_loops
-from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
+from fuseline.targets.cpu.families.window.plan import WindowPlan, is_uniform, plan_window
 from fuseline.targets.cpu.families.window.tile import Tile
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -88,14 +88,12 @@ def plan_planes(view: DispatchView, machine: Machine) -> PlanesPlan | Refusal:
     ways = _ways(loops)
     if ways is None or line is None or len(loops.images) > 1:
         return Refusal("planes", "lines and pixels do not step over one image by whole numbers known now")
-    if filter_ is not None and (
-        filter_.access is None or filter_.bounds or filter_.access.stride(loops.channel.inner) != 0
-    ):
-        return Refusal("filter-computed", "the filter does not lie in a buffer as it is, the same for all pixels")
+    if filter_ is not None and not is_uniform(loops):
+        return Refusal("filter-per-pixel", "the filter differs between pixels")
     if filter_ is not None and set(line.loops) & used_dims(filter_.map):
         return Refusal("filter-per-pixel", "the filter differs between lines")
     copied = replace(loops, images=(Image(_copied_access(loops, ways), 0, loops.channel.extent),), skips_padding=False)
-    plan = plan_window(copied, machine)
+    plan = plan_window(copied, machine, by_line=True)
     return plan if isinstance(plan, Refusal) else _banded(plan, access, ways, machine)
 
 
@@ -187,7 +185,9 @@ class PlanesKernel(WindowKernel):
         bands = block_of(kernel, at[-1], plan.blocks.panels, plan.bands)
 
         def plane(i: Operand) -> tuple[()]:
-            kernel.loop(*bands, 1, partial(self._band, {**outer, line: i} if line is not None else outer))
+            here = {**outer, line: i} if line is not None else outer
+            self.filters.enter(here, (0, 1))
+            kernel.loop(*bands, 1, partial(self._band, here))
             return ()
 
         kernel.loop(*planes, 1, plane)

@@ -149,8 +149,8 @@ QUANTIZED = """(float[1, 3, 97, 113] x) => (float[] y) {
 def test_an_image_that_is_quantized(zero: int):
     weights: dict[str, NDArray[Any]] = {
         "s": np.array(0.02, np.float32), "z": np.array(zero, np.uint8),
-        "f": RNG.integers(-127, 128, (64, 3, 7, 7)).astype(np.int8),
-        "t": RNG.uniform(0.001, 0.002, 64).astype(np.float32), "u": np.zeros(64, np.int8),
+        "f": RNG.integers(-64, 65, (64, 3, 7, 7)).astype(np.int8),  # onnxruntime's pairs saturate on some machines
+        "t": RNG.uniform(0.002, 0.004, 64).astype(np.float32), "u": np.zeros(64, np.int8),
     }  # fmt: skip
     model = onnx_model(QUANTIZED, weights)
     x = RNG.standard_normal((1, 3, 97, 113)).astype(np.float32)

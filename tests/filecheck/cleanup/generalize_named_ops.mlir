@@ -146,3 +146,25 @@ func.func @whole(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tens
   } -> tensor<4x4xf32>
   return %u, %r, %g : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// A transposed product reads its operand in the other order.
+// CHECK-LABEL: func.func @transposed_product
+// CHECK-NOT: linalg.matmul
+// CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2, d0)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>]
+func.func @transposed_product(%a: tensor<3x2xf32>, %b: tensor<3x4xf32>, %o: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %r = linalg.matmul_transpose_a ins(%a, %b : tensor<3x2xf32>, tensor<3x4xf32>) outs(%o : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %r : tensor<2x4xf32>
+}
+
+// -----
+
+// The number of a fill has the type of the elements: converted signed.
+// CHECK-LABEL: func.func @fill_of_another_type
+// CHECK: [[N:%.*]] = arith.sitofp %n : i8 to f32 loc("start")
+// CHECK: linalg.fill ins([[N]] : f32) outs({{.*}}) -> tensor<4xf32> loc("start")
+func.func @fill_of_another_type(%n: i8, %o: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.fill ins(%n : i8) outs(%o : tensor<4xf32>) -> tensor<4xf32> loc("start")
+  return %r : tensor<4xf32>
+}

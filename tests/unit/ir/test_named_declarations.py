@@ -22,6 +22,7 @@ from fuseline.ir.linalg_named.convolutions import CONVOLUTIONS
 from fuseline.ir.linalg_named.poolings import POOLINGS
 from fuseline.ir.linalg_named.quantized_convolutions import QUANTIZED_CONVOLUTIONS
 from fuseline.ir.text import parse_module
+from tests.draws import RNG
 
 from .one_op import op_of, refused
 
@@ -86,6 +87,11 @@ EINSUM = {
     "matmul": "mk,kn->mn",
     "batch_matmul": "bmk,bkn->bmn",
     "batch_reduce_matmul": "bmk,bkn->mn",
+    "matmul_unsigned": "mk,kn->mn",
+    "matmul_transpose_a": "km,kn->mn",
+    "matmul_transpose_b": "mk,nk->mn",
+    "batch_matmul_transpose_a": "bkm,bkn->bmn",
+    "batch_matmul_transpose_b": "bmk,bnk->bmn",
     "dot": "k,k->",
     "matvec": "mk,k->m",
     "vecmat": "k,kn->n",
@@ -96,6 +102,7 @@ EINSUM = {
     "quantized_matmul": "mk,kn->mn",
     "quantized_batch_matmul": "bmk,bkn->bmn",
 }
+DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8}
 SIZES = dict(zip("bmknMKN", (2, 3, 4, 5, 2, 3, 4), strict=True))
 
 
@@ -105,7 +112,12 @@ def _type(dims: str, element: str) -> str:
 
 @pytest.mark.parametrize(
     ("name", "cast"),
-    [(name, cast) for name in EINSUM for cast in ("", "unsigned") if not (cast and "quantized" in name)],
+    [
+        (name, cast)
+        for name in EINSUM
+        for cast in ("", "unsigned")
+        if not (cast and name.startswith(("quantized", "matmul_unsigned")))
+    ],
 )
 def test_a_product_is_that_of_einsum(name: str, cast: str):
     quantized = "quantized" in name
@@ -118,14 +130,33 @@ def test_a_product_is_that_of_einsum(name: str, cast: str):
       %r = linalg.{name} {attribute}ins(%a, %b{names} : {types[0]}, {types[1]}{more}) outs(%o : {result}) -> {result}
       return %r : {result}
     }}"""
-    rng = np.random.default_rng()
-    a, b = (rng.integers(-128, 128, [SIZES[n] for n in dims]).astype(np.int8) for dims in (left, right))
-    o = rng.integers(-9, 9, [SIZES[n] for n in out]).astype(np.int32)
+    a, b = (RNG.integers(-128, 128, [SIZES[n] for n in dims]).astype(np.int8) for dims in (left, right))
+    o = RNG.integers(-9, 9, [SIZES[n] for n in out]).astype(np.int32)
     points = [np.int32(3), np.int32(-5)] if quantized else []
     found = evaluate_function(main_function(parse_module(text, new_context())), [a, b, o, *points])[0]
-    wide = [(x.view(np.uint8) if cast else x).astype(np.int64) for x in (a, b)]
+    unsigned = cast or "unsigned" in name
+    wide = [(x.view(np.uint8) if unsigned else x).astype(np.int64) for x in (a, b)]
     wide = [x - zero for x, zero in zip(wide, points or (0, 0), strict=True)]
     np.testing.assert_array_equal(found, o + np.einsum(EINSUM[name], *wide))
+
+
+@pytest.mark.parametrize("name", [name for name in EINSUM if "quantized" not in name and "unsigned" not in name])
+@pytest.mark.parametrize(("left", "right", "out"), [("f16", "f16", "f32"), ("i8", "f32", "f32"), ("f32", "f16", "f64")])
+def test_a_product_widens_what_it_multiplies(name: str, left: str, right: str, out: str):
+    dims = re.split(",|->", EINSUM[name])
+    a, b, result = (_type(which, element) for which, element in zip(dims, (left, right, out), strict=True))
+    text = f"""func.func @main(%a: {a}, %b: {b}, %o: {result}) -> {result} {{
+      %r = linalg.{name} ins(%a, %b : {a}, {b}) outs(%o : {result}) -> {result}
+      return %r : {result}
+    }}"""
+    arrays = [
+        RNG.integers(-9, 9, [SIZES[n] for n in which]).astype(DTYPES[element])
+        for which, element in zip(dims, (left, right, out), strict=True)
+    ]
+    found = evaluate_function(main_function(parse_module(text, new_context())), arrays)[0]
+    wide = [x.astype(np.float64) for x in arrays]
+    assert found.dtype == DTYPES[out]
+    np.testing.assert_array_equal(found, wide[2] + np.einsum(EINSUM[name], *wide[:2]))
 
 
 def test_every_product_is_tested_here():

@@ -39,6 +39,12 @@ class _Product(CastingOp, ABC):
         return multiply_add(args, unsigned)
 
 
+class _UnsignedProduct(DeclaredOp, ABC):
+    @classmethod
+    def scalar(cls, args: Sequence[SSAValue], unsigned: bool) -> SSAValue:
+        return multiply_add(args, True)
+
+
 class _MappedProduct(MappedOp, ABC):
     @classmethod
     def scalar(cls, args: Sequence[SSAValue], unsigned: bool) -> SSAValue:
@@ -84,6 +90,46 @@ class BatchReduceMatmulOp(_MappedProduct):
         """b is summed, m and n are parallel, k is summed."""
         r, p = IteratorType.REDUCTION, IteratorType.PARALLEL
         return ArrayAttr(IteratorTypeAttr(kind) for kind in (r, p, p, r))
+
+
+@irdl_op_definition
+class MatmulUnsignedOp(_UnsignedProduct):
+    """`matmul` of unsigned operands."""
+
+    name = "linalg.matmul_unsigned"
+    LOOPS: ClassVar[str] = "m n / k : m k, k n -> m n"
+
+
+@irdl_op_definition
+class MatmulTransposeAOp(_Product):
+    """`[k, m] x [k, n] -> [m, n]`."""
+
+    name = "linalg.matmul_transpose_a"
+    LOOPS: ClassVar[str] = "m n / k : k m, k n -> m n"
+
+
+@irdl_op_definition
+class MatmulTransposeBOp(_Product):
+    """`[m, k] x [n, k] -> [m, n]`."""
+
+    name = "linalg.matmul_transpose_b"
+    LOOPS: ClassVar[str] = "m n / k : m k, n k -> m n"
+
+
+@irdl_op_definition
+class BatchMatmulTransposeAOp(_Product):
+    """`[b, k, m] x [b, k, n] -> [b, m, n]`."""
+
+    name = "linalg.batch_matmul_transpose_a"
+    LOOPS: ClassVar[str] = "b m n / k : b k m, b k n -> b m n"
+
+
+@irdl_op_definition
+class BatchMatmulTransposeBOp(_Product):
+    """`[b, m, k] x [b, n, k] -> [b, m, n]`."""
+
+    name = "linalg.batch_matmul_transpose_b"
+    LOOPS: ClassVar[str] = "b m n / k : b m k, b n k -> b m n"
 
 
 @irdl_op_definition
@@ -189,6 +235,11 @@ CONTRACTIONS = (
     MatmulOp,
     BatchMatmulOp,
     BatchReduceMatmulOp,
+    MatmulUnsignedOp,
+    MatmulTransposeAOp,
+    MatmulTransposeBOp,
+    BatchMatmulTransposeAOp,
+    BatchMatmulTransposeBOp,
     DotOp,
     MatvecOp,
     VecmatOp,

@@ -66,6 +66,23 @@ KINDS: dict[str, Function] = {
 """The scalar function of each kind, on operands already in the output's type."""
 
 
+_FUNCTIONS: dict[str, Function] = {**KINDS, "copy": lambda a: a}
+
+
+def function_body(inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], kind: str, unsigned: bool = False) -> Region:
+    """`kind` (of `KINDS`, or `copy`) of the operands, each in the type of the output (but for the condition of a
+    select)."""
+
+    @Builder.implicit_region(NamedOperation.body_arg_types((*inputs, *outputs)))
+    def region(args: tuple[BlockArgument, ...]) -> None:
+        operands = args[: len(inputs)]
+        keep = 1 if kind == "select" else 0
+        out = args[-1].type
+        YieldOp(_FUNCTIONS[kind](*operands[:keep], *(cast_to(value, out, unsigned) for value in operands[keep:])))
+
+    return region
+
+
 @irdl_attr_definition
 class ElementwiseKindAttr(Data[str]):
     """`#linalg.elementwise_kind<add>`."""
@@ -94,16 +111,8 @@ class ElementwiseOp(NamedOperation):
 
     @classmethod
     def get_hidden_region(cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], kind: str = "add") -> Region:
-        """`kind` of the operands, each in the type of the output (but for the condition of a select)."""
-
-        @Builder.implicit_region(cls.body_arg_types((*inputs, *outputs)))
-        def region(args: tuple[BlockArgument, ...]) -> None:
-            operands = args[: len(inputs)]
-            keep = 1 if kind == "select" else 0
-            out = args[-1].type
-            YieldOp(KINDS[kind](*operands[:keep], *(cast_to(value, out) for value in operands[keep:])))
-
-        return region
+        """The body of `function_body`."""
+        return function_body(inputs, outputs, kind)
 
     def get_default_indexing_maps(self) -> Sequence[AffineMap]:
         """The maps of the op itself."""

@@ -2,7 +2,8 @@
 
     linalg.matmul ins(%a, %b) outs(%c)   =>   linalg.generic {maps, iterators} ins(%a, %b) outs(%c) { mulf; addf }
 
-Poolings keep their window operand, of which only the shape is read. Fills stay: they are what reductions start from.
+Poolings keep their window operand, of which only the shape is read. Fills stay: they are what reductions start from
+(their number has the type of the elements from here on).
 Softmax becomes its four steps; pack and unpack become pad, reshape and transpose.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from xdsl.builder import Builder, ImplicitBuilder
 from xdsl.context import Context
 from xdsl.dialects import linalg
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
@@ -19,10 +21,12 @@ from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
 
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.nesting import ops_inside
 from fuseline.ir.linalg_named import MapOp, PackOp, ReduceOp, SoftmaxOp, UnPackOp
+from fuseline.ir.linalg_named.base import cast_to
 from fuseline.ir.provenance import provenance, replace
 from fuseline.passes.cleanup.named_ops.packing import expand_pack, expand_unpack
 from fuseline.passes.cleanup.named_ops.softmax import expand_softmax
@@ -71,6 +75,18 @@ def _broadcast(op: linalg.ops.BroadcastOp) -> linalg.ops.GenericOp:
     return _generic(op, [op.input], [op.init], [source, AffineMap.identity(rank)], [IteratorType.PARALLEL] * rank)
 
 
+def _convert_number(op: linalg.ops.FillOp) -> None:
+    """Let a fill have a number of the type of its elements, converted as linalg says: signed."""
+    number, element = op.inputs[0], op.body.block.args[-1].type
+    if number.type == element:
+        return
+    with ImplicitBuilder(Builder(InsertPoint.before(op))):
+        converted = cast_to(number, element)
+    assert isinstance(converted.owner, Operation)
+    converted.owner.location = op.location
+    replace(op, [linalg.ops.FillOp([converted], op.outputs, op.result_types)])
+
+
 @dataclass(frozen=True)
 class GeneralizeNamedOpsPass(ModulePass):
     """Turn every named linalg op into `linalg.generic`."""
@@ -86,6 +102,8 @@ class GeneralizeNamedOpsPass(ModulePass):
                 expand_pack(inner)
             elif type(inner) is UnPackOp:
                 expand_unpack(inner)
+            elif type(inner) is linalg.ops.FillOp:
+                _convert_number(inner)
             elif (generic := generalized(inner)) is not None:
                 replace(inner, [generic])
 

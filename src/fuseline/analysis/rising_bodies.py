@@ -37,13 +37,14 @@ class Bounds:
         return not self.nan and low <= self.low and self.high <= high
 
 
-def rises(chain: Iterable[linalg.ops.GenericOp]) -> bool:
-    """Whether what `chain` makes of an f32 never falls where that rises, is finite, and the least there is of NaN; each
-    op reads the one before alone."""
+def rising(chain: Iterable[linalg.ops.GenericOp]) -> Bounds | None:
+    """Between which numbers lies what `chain` makes of an f32, if that never falls where the f32 rises, is finite, and
+    the least there is of NaN; None where it is not so. Each op reads the one before alone."""
     bounds: Bounds | None = Bounds()
     for op in chain:
         bounds = _through(op, bounds) if bounds is not None else None
-    return bounds is not None and not bounds.nan and isfinite(bounds.low) and isfinite(bounds.high)
+    known = bounds is not None and not bounds.nan and isfinite(bounds.low) and isfinite(bounds.high)
+    return bounds if known else None
 
 
 def _through(op: linalg.ops.GenericOp, bounds: Bounds) -> Bounds | None:

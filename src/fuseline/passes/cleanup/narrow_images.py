@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from math import inf
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import f32, i16
+from xdsl.dialects.builtin import IntegerType, f32, i16
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr
 
@@ -39,6 +39,8 @@ LEAST = -(1 << 15)
 """Below every centred integer of 8 bits: what pads a maximum."""
 
 _PRODUCT_OPS, _MAXIMUM_OPS = 3, 2
+
+_MAXIMA = (arith.MaximumfOp, arith.MaxSIOp, arith.MaxUIOp)
 
 
 def keep_image_narrow(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
@@ -81,15 +83,24 @@ def _depthwise(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
 
 
 def is_maximum(root: linalg.ops.GenericOp) -> bool:
-    """Whether the body is `max(out, in)` and nothing else, from below everything."""
+    """Whether the body is `max(out, in)` and nothing else, from below everything: of floats, or of integers with a sign
+    or without."""
     value, *others = yielded(root)
     return (
         not others
-        and isinstance(value.owner, arith.MaximumfOp)
+        and isinstance(value.owner, _MAXIMA)
         and len(ops_of(body_of(root))) == _MAXIMUM_OPS
         and set(value.owner.operands) == {body_of(root).args[0], body_of(root).args[-1]}
-        and splat_value(root.outputs[0]) == -inf
+        and splat_value(root.outputs[0]) == least_of(value)
     )
+
+
+def least_of(maximum: SSAValue) -> float:
+    """What lies below everything that a maximum is taken of."""
+    element = maximum.type
+    if not isinstance(element, IntegerType):
+        return -inf
+    return -(1 << element.width.data - 1) if isinstance(maximum.owner, arith.MaxSIOp) else 0
 
 
 def _pooling(maker: IntegerMaker, root: linalg.ops.GenericOp) -> bool:
@@ -123,13 +134,13 @@ def image_and_border(shapes: ShapeAnalysis, view: StructuredOp) -> tuple[SSAValu
     padded = producer_of(view.inputs[0])
     if not isinstance(padded, tensor.PadOp):
         return view.inputs[0], None
-    return (padded.source, padded) if _pads_nothing(padded) and _meets_image(shapes, view, padded) else None
+    return (padded.source, padded) if _pads_nothing(view, padded) and _meets_image(shapes, view, padded) else None
 
 
-def _pads_nothing(border: tensor.PadOp) -> bool:
-    """Whether a border is below everything that a maximum meets."""
+def _pads_nothing(view: StructuredOp, border: tensor.PadOp) -> bool:
+    """Whether a border is below everything that a maximum meets: what that starts from."""
     value = uniform_value(border)
-    return value is not None and splat_value(value) == -inf
+    return value is not None and splat_value(value) == splat_value(view.outputs[0])
 
 
 def _meets_image(shapes: ShapeAnalysis, view: StructuredOp, border: tensor.PadOp) -> bool:

@@ -1,10 +1,11 @@
 """round-behind-maxima: a maximum over windows of what is rounded is rounded behind the maximum, where an argument is.
 
     max_pool(dequantized(quantized(x)))         =>         dequantized(quantized(max_pool(x)))
+    max_pool(quantized(x))                      =>         quantized(max_pool(x))
 
-Both rise with `x`, so that the largest is the same one (`analysis/rising_bodies.py`). An argument is stored in any
-case: it is read in f32, nothing that is rounded has to be stored for the window, and fewer elements are rounded. What
-else reads the rounded argument rounds for itself. Maxima pass over NaN then, as rounding does.
+All of it rises with `x`, so that the largest is the same one (`analysis/rising_bodies.py`). An argument is stored in
+any case: it is read in f32, nothing that is rounded has to be stored for the window, and fewer elements are rounded.
+What else reads the rounded argument rounds for itself. Maxima pass over NaN then, as rounding does.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import IntegerType, f32
 from xdsl.ir import BlockArgument, SSAValue
 
 from fuseline.analysis.quantized_arguments import LONGEST, quantizes_argument
-from fuseline.analysis.rising_bodies import rises
-from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
+from fuseline.analysis.rising_bodies import Bounds, rising
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of, yielded
 from fuseline.analysis.views import base_of
 from fuseline.ir.build import Body, Emitter, element_of
 from fuseline.ir.fast.direct import ops_of, replace_uses, result_of
 from fuseline.ir.provenance import carry
-from fuseline.passes.cleanup.narrow_images import image_and_border, is_maximum
+from fuseline.passes.cleanup.narrow_images import image_and_border, is_maximum, least_of
 from fuseline.passes.cleanup.quantized_operands import moved_again
 from fuseline.passes.layout.rewriting.repeated_parts import Chain, applied, is_point_by_point
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -40,7 +41,7 @@ class RoundBehindMaximaPass(ScopedPass):
         """Each maximum over windows of a rounded argument."""
         found = False
         for op in ops_of(scope.block):
-            if is_generic(op) and kind(op) is Kind.POOLING and is_maximum(op) and element_of(result_of(op)) == f32:
+            if is_generic(op) and kind(op) is Kind.POOLING and is_maximum(op):
                 found |= _rounded_behind(op, scope)
         if found:
             scope.sweep()
@@ -52,7 +53,8 @@ def _rounded_behind(root: linalg.ops.GenericOp, scope: Scope) -> bool:
         return False
     image, border = found
     source, chain = _rounding(image)
-    if not chain or not rises(chain):
+    bounds = rising(chain) if chain else None
+    if bounds is None or not _is_compared_so(root, bounds):
         return False
     if border is not None:
         source = moved_again(Emitter.before(root), border, source, float("-inf"))
@@ -61,6 +63,16 @@ def _rounded_behind(root: linalg.ops.GenericOp, scope: Scope) -> bool:
         value = applied(op, value, root)
     replace_uses(result_of(root), value)
     return True
+
+
+def _is_compared_so(root: linalg.ops.GenericOp, bounds: Bounds) -> bool:
+    """Whether a maximum takes what lies between `bounds` for the numbers that they are: integers with a sign or
+    without."""
+    element = element_of(result_of(root))
+    if not isinstance(element, IntegerType):
+        return True
+    least = int(least_of(yielded(root)[0]))
+    return bounds.inside(least, least + (1 << element.width.data) - 1)
 
 
 def _rounding(value: SSAValue) -> tuple[SSAValue, Chain]:
@@ -77,12 +89,14 @@ def _rounding(value: SSAValue) -> tuple[SSAValue, Chain]:
 
 def _largest(root: linalg.ops.GenericOp, image: SSAValue) -> SSAValue:
     """The maxima of `root` over `image`, NaN aside."""
-    view = StructuredOp(root)
+    view, emit = StructuredOp(root), Emitter.before(root)
 
     def body(b: Body) -> list[SSAValue]:
         return [b.op(arith.MaxnumfOp, b.args[-1], b.args[0])]
 
-    new = Emitter.before(root).generic([image, *view.inputs[1:]], view.outputs, view.maps, view.iterators, body)
+    windows = [emit.empty_like(value, f32) for value in view.inputs[1:]]
+    start = emit.fill(float("-inf"), emit.empty_like(view.outputs[0], f32))
+    new = emit.generic([image, *windows], [start], view.maps, view.iterators, body)
     carry([root], [new])
     return result_of(new)
 

@@ -17,6 +17,7 @@ from fuseline.targets.cpu.kernel_ir.quotients import (
     bounds_of_division,
     bounds_of_product,
     bounds_of_shift,
+    known_rest,
     whole_shares,
 )
 from fuseline.targets.cpu.kernel_ir.types import BITS, Function, Kernel, Loop, Value
@@ -120,7 +121,8 @@ class IndexBounds:
             return Affine(_FOLDS[value.op](a.constant, b.constant))
         if value.op in ("udiv", "urem") and not b.terms and b.constant == 1:
             return a if value.op == "udiv" else Affine()
-        return None
+        rest = known_rest(self, a, b.constant) if value.op == "urem" and not b.terms else None
+        return None if rest is None else Affine(rest)
 
     def _runs_once(self, loop: Loop) -> bool:
         """Whether there is no second iteration. What an index is where there is none at all is nobody's question."""

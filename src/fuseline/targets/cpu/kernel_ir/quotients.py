@@ -53,6 +53,26 @@ def whole_shares(known: Known, quotient: Value, count: int) -> Iterator[Affine]:
         yield (operand if count > 0 else operand.plus(Affine(1 - number))).times(count // number)
 
 
+def known_rest(known: Known, form: Affine, number: int) -> int | None:
+    """What is left of `form`, divided by `number`, wherever its loops are: an index is as many steps as there were from
+    where its loop begins. None where that differs, or `form` may be negative, or `number` is no divisor."""
+    if number <= 0:
+        return None
+    rest: int | None = form.constant
+    for atom, count in form.terms.items():
+        part = 0 if count % number == 0 else _rest_of_index(known, atom, count, number)
+        rest = None if rest is None or part is None else rest + part
+    least = None if rest is None else known.least(form)
+    return None if rest is None or least is None or least < 0 else rest % number
+
+
+def _rest_of_index(known: Known, atom: Value, count: int, number: int) -> int | None:
+    if atom.op != "index" or count * atom.attr.step % number:
+        return None
+    begin = known.form(atom.attr.lo)
+    return None if begin.terms else count * begin.constant
+
+
 def _least_before(known: Known, division: Value) -> int | None:
     """A number from 0 on that what is divided is not below; None if none is found."""
     found = known.upper_before(division, known.form(division.args[0]).times(-1))

@@ -6,10 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
+from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
+from tests.proved import ProvedProgram
 
 from .index_algebra import AVX2
 
@@ -143,3 +147,37 @@ def test_arithmetic_in_fewer_bits_wraps(name: str):
     memory = k.binding(0, "f32", abs(extent) if extent > 0 else 1 << 40)
     k.loop(0, 64, 1, lambda i: (k.load(memory, k.cast(place(k, k.cast(i, "i8")), "i64")), None)[1])
     assert bool(check_bounds(k.finish())) is (extent < 0)
+
+
+def _in_steps(begin: int, step: int, divisor: int, further: int, extent: int) -> int:
+    """How many accesses are not proved at the rest of `index + further`, in a loop of some steps."""
+    k = KernelBuilder("kernel", AVX2)
+    memory, size = k.binding(0, "f32", extent), k.size(0)
+
+    def body(i: Any) -> None:
+        k.load(memory, k.rem(k.add(i, further), divisor))
+
+    k.loop(begin, k.add(begin, k.mul(size, step)), step, body)
+    return len(check_bounds(k.finish(), (int(RNG.integers(2, 9)),)))
+
+
+@pytest.mark.parametrize("draw", range(8))
+def test_the_rest_of_whole_steps_is_that_of_where_a_loop_begins(draw: int):
+    del draw
+    divisor, begin, further = (int(number) for number in RNG.integers(2, 12, 3))
+    step, rest = divisor * int(RNG.integers(1, 4)), (begin + further) % divisor
+    assert _in_steps(begin, step, divisor, further, rest + 1) == 0
+    assert rest == 0 or _in_steps(begin, step, divisor, further, rest) > 0
+    assert _in_steps(begin, step + 1, divisor, further, divisor) == 0
+    assert _in_steps(begin, step + 1, divisor, further, 1) > 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
+@pytest.mark.parametrize("rows", [2, 4, 8, 16, 32])
+def test_a_turned_matrix_is_read_inside_whatever_its_rows_are(rows: int, dtype: str):
+    """As many rows as a vector has lanes: each vector of the result is one column."""
+    columns = int(RNG.integers(2, 20))
+    element = {"float64": "double", "float32": "float", "int8": "int8"}[dtype]
+    model = onnx_model(f"({element}[{rows}, {columns}] x) => (y) {{ y = Transpose<perm = [1, 0]>(x) }}")
+    x = (100 * RNG.standard_normal((rows, columns))).astype(dtype)
+    np.testing.assert_array_equal(ProvedProgram(model).run({"x": x})[0], x.T)

@@ -41,6 +41,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "multiply-in-integers",
         "sink-concats",
         "fold-requantization",
+        "compute-before-slices",
         "compute-before-repeats",
         "fold-constants",
         "dead-code",

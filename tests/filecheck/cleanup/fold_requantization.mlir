@@ -221,3 +221,42 @@ func.func @cast(%x: tensor<6xi8>, %e1: tensor<?xi8>) -> tensor<?xi8> {
   } -> tensor<?xi8>
   return %q : tensor<?xi8>
 }
+
+// -----
+
+// Centred in an op of its own, which others read.
+// CHECK-LABEL: func.func @centred
+// CHECK: %[[CUT:.*]] = tensor.extract_slice %x
+// CHECK-NOT: arith.divf
+// CHECK: return %{{.*}}, %[[CUT]] : tensor<6xi16>, tensor<3xi8>
+func.func @centred(%x: tensor<6xi8>) -> (tensor<6xi16>, tensor<3xi8>) {
+  %e = tensor.empty() : tensor<6xi16>
+  %c = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<6xi8>) outs(%e : tensor<6xi16>) {
+  ^bb0(%in: i8, %out: i16):
+    %z = arith.constant 7 : i16
+    %a = arith.extsi %in : i8 to i16
+    %v = arith.subi %a, %z : i16
+    linalg.yield %v : i16
+  } -> tensor<6xi16>
+  %e1 = tensor.empty() : tensor<6xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%c : tensor<6xi16>) outs(%e1 : tensor<6xf32>) {
+  ^bb0(%in: i16, %out: f32):
+    %s = arith.constant 0.1 : f32
+    %a = arith.sitofp %in : i16 to f32
+    %v = arith.mulf %a, %s : f32
+    linalg.yield %v : f32
+  } -> tensor<6xf32>
+  %t = tensor.extract_slice %d[2] [3] [1] : tensor<6xf32> to tensor<3xf32>
+  %e2 = tensor.empty() : tensor<3xi8>
+  %q = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%t : tensor<3xf32>) outs(%e2 : tensor<3xi8>) {
+  ^bb0(%in: f32, %out: i8):
+    %s = arith.constant 0.1 : f32
+    %z = arith.constant 7.0 : f32
+    %a = arith.divf %in, %s : f32
+    %r = math.roundeven %a : f32
+    %b = arith.addf %r, %z : f32
+    %v = arith.fptosi %b : f32 to i8
+    linalg.yield %v : i8
+  } -> tensor<3xi8>
+  return %c, %q : tensor<6xi16>, tensor<3xi8>
+}

@@ -20,15 +20,17 @@ from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.indexing_maps import is_identity
 from fuseline.analysis.stored_integers import STORED_BITS
-from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic, kind, producer_of, yielded
-from fuseline.evaluation.program import Program, run_op
-from fuseline.evaluation.program import Scope as Values
+from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic, kind, producer_of
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.fast.direct import body_of, ops_of, replace_uses, result_of
 from fuseline.passes.cleanup.moved_elements import moved, moves_behind
+from fuseline.passes.cleanup.number_tables import all_numbers, numbers_behind
 from fuseline.passes.layout.rewriting.generics import index_ops
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
+
+LONGEST = 3
+"""Ops of a round trip: one that quantises, and what dequantises in one step or centres and scales in two."""
 
 
 @dataclass(frozen=True)
@@ -41,26 +43,32 @@ class FoldRequantizationPass(ScopedPass):
         """In order, so that a chain of pairs goes as one."""
         found = False
         for op in ops_of(scope.block):
-            pair = _pair(op) if is_generic(op) else None
-            if pair is not None and _is_undone(pair.first, pair.second):
-                replace_uses(result_of(op), pair.integers(op))
+            round_trip = _round_trip(op) if is_generic(op) else None
+            if round_trip is not None and round_trip.is_undone():
+                replace_uses(result_of(op), round_trip.integers(op))
                 found = True
         if found:
             scope.sweep()
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two elementwise ops, and what moves elements between them."""
+class _RoundTrip:
+    """Elementwise ops, the first of which reads stored integers, and before each but the first what moves elements to
+    it."""
 
-    first: linalg.ops.GenericOp
-    moves: list[Operation]
-    second: linalg.ops.GenericOp
+    ops: list[linalg.ops.GenericOp]
+    moves: list[list[Operation]]
+
+    def is_undone(self) -> bool:
+        """Whether every number comes back."""
+        return np.array_equal(numbers_behind(self.ops), all_numbers())
 
     def integers(self, before: Operation) -> SSAValue:
-        """What the first reads, moved to where the second has it, before an op."""
-        stored = _placed(self.first, self.first.inputs[0], before)
-        return _placed(self.second, moved(stored, self.moves, before), before)
+        """What the first reads, moved to where the last has it, before an op."""
+        value = _placed(self.ops[0], self.ops[0].inputs[0], before)
+        for moves, op in zip(self.moves, self.ops[1:], strict=True):
+            value = _placed(op, moved(value, moves, before), before)
+        return value
 
 
 def _placed(op: linalg.ops.GenericOp, value: SSAValue, before: Operation) -> SSAValue:
@@ -72,18 +80,22 @@ def _placed(op: linalg.ops.GenericOp, value: SSAValue, before: Operation) -> SSA
     return at.elementwise([value], at.empty_like(op.outputs[0], element_of(value)), lambda b: b.args[0], [read])
 
 
-def _pair(op: linalg.ops.GenericOp) -> _Pair | None:
-    """`op`, and what makes the elements that it reads, where both go from element to element and the end is of the type
-    of the beginning: stored integers."""
-    if not _is_closed(op):
+def _round_trip(op: linalg.ops.GenericOp) -> _RoundTrip | None:
+    """`op`, and what makes the elements that it reads, as far back as where they are of the type of its result: stored
+    integers. All go from element to element."""
+    element = element_of(result_of(op))
+    if not isinstance(element, IntegerType) or element.width.data != STORED_BITS:
         return None
-    value, moves = moves_behind(op.inputs[0])
-    first = producer_of(value)
-    if not is_generic(first) or not _is_closed(first):
-        return None
-    element = element_of(first.inputs[0])
-    stored = isinstance(element, IntegerType) and element.width.data == STORED_BITS
-    return _Pair(first, moves, op) if stored and element == element_of(result_of(op)) else None
+    ops, between = list[linalg.ops.GenericOp](), list[list[Operation]]()
+    at: Operation | None = op
+    while len(ops) < LONGEST and is_generic(at) and _is_closed(at):
+        ops.insert(0, at)
+        if len(ops) > 1 and element_of(at.inputs[0]) == element:
+            return _RoundTrip(ops, between)
+        value, moves = moves_behind(at.inputs[0])
+        between.insert(0, moves)
+        at = producer_of(value)
+    return None
 
 
 def _is_closed(op: linalg.ops.GenericOp) -> bool:
@@ -92,24 +104,6 @@ def _is_closed(op: linalg.ops.GenericOp) -> bool:
         return False
     in_order = is_identity(StructuredOp(op).output_maps[0])
     return in_order and not captured(op) and not index_ops(op) and not list(body_of(op).args[1].uses)
-
-
-def _is_undone(first: linalg.ops.GenericOp, second: linalg.ops.GenericOp) -> bool:
-    element = element_of(first.inputs[0])
-    assert isinstance(element, IntegerType)
-    numbers = np.arange(1 << element.width.data).astype(np.uint8).view(np.int8)
-    return np.array_equal(_computed(second, _computed(first, numbers)), numbers)
-
-
-def _computed(op: linalg.ops.GenericOp, numbers: np.ndarray) -> np.ndarray:
-    """What the body of `op` makes of each of `numbers`."""
-    scope = Values(Program())
-    scope.values[body_of(op).args[0]] = numbers
-    last: SSAValue = yielded(op)[0]
-    with np.errstate(all="ignore"):
-        for inner in ops_of(body_of(op))[:-1]:
-            run_op(inner, scope)
-    return np.broadcast_to(np.asarray(scope[last]), numbers.shape)
 
 
 EXPORT = FoldRequantizationPass

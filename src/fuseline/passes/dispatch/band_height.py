@@ -18,8 +18,9 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_reduction
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.target_description import TargetDescription
-from fuseline.passes.dispatch.banded_pair import BandedPair
+from fuseline.passes.dispatch.banded_pair import BandedPair, Sharing
 from fuseline.passes.dispatch.banded_sizes import BandedSizes
+from fuseline.passes.dispatch.region_rows import RegionRows
 from fuseline.passes.dispatch.row_bands import Bands, cut_rows
 from fuseline.targets.target import Refusal
 
@@ -44,6 +45,15 @@ EXPOSED_IN_CACHE, SLOWER_IN_CACHE = 1 / 256, 0.02
 """The same where a core's cache has room for the image and for what is handed on: next to nothing, and the share of
 their time that bands take longer (measured, one thread: of 1.6 MB and less 1.04 to 1.25 of the time, from 4.7 MB on .48
 to 1.06)."""
+
+LOW_FILTERED = 1.2
+"""The share of its time that a filtered convolution takes longer in bands of one row, which are no tile high (measured
+where a band's result is moved: 1.6 to 2.7 of the time of two dispatches, of 2 rows 1.3 to 1.4, of 4 .83 to 1.2, of 8
+.84 to 1.0)."""
+
+MOVED_SINGLY = 0.1
+"""The share of the whole by which moving bands takes longer where elements that lie side by side in a product do not in
+what is made of it (measured, 4 rows: 1.06 to 1.25 of the time of two dispatches; moved in pieces .83 to .96)."""
 
 LEAST_GAIN = 0.005
 """The share of the time that bands around a window must be predicted to save, or they are not faster."""
@@ -128,7 +138,13 @@ def sizes_of(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription)
         handed_on=pair.handed_on(shapes),
         beside=pair.kept_beside(shapes),
         is_outermost=pair.is_outermost,
+        low_loss=LOW_FILTERED if pair.sharing is Sharing.MOVE and _is_filtered(pair.maker, shapes, target) else 0.0,
+        moved_loss=0.0 if pair.sharing is not Sharing.MOVE or pair.moves_in_pieces else MOVED_SINGLY,
     )
+
+
+def _is_filtered(rows: RegionRows, shapes: ShapeAnalysis, target: TargetDescription) -> bool:
+    return any(_filters(op, shapes, target) for op in rows.loops if is_reduction(op))
 
 
 def roots_ns(ops: Iterable[linalg.ops.GenericOp], shapes: ShapeAnalysis, target: TargetDescription) -> float:
@@ -159,7 +175,8 @@ def _choices(
             loss = (
                 sizes.maker_ns * made / sizes.image_rows
                 + sizes.reader_ns * read / sizes.rows
-                - (1 - slower) * whole
+                + sizes.low_ns(cut) / target.threads
+                - (1 - slower - sizes.moved_loss) * whole
                 - saved
             )
             yield BandChoice(cut, sizes.kept_bytes(cut[-1]), recompute, loss, whole)
@@ -182,7 +199,10 @@ def _saved_ns(size: int, target: TargetDescription, exposed: float) -> float:
 
 
 def _product_ns(root: linalg.ops.GenericOp, shapes: ShapeAnalysis, target: TargetDescription) -> float:
-    view = StructuredOp(root)
-    filtered = target.numerics != "strict" and filtered_dims(view, view.loops(shapes), target.costs) is not None
-    gain = target.costs.filtering_gain if filtered else 1.0
+    gain = target.costs.filtering_gain if _filters(root, shapes, target) else 1.0
     return assumed_size(flops(root, shapes)) / target.costs.flops_per_ns / gain
+
+
+def _filters(root: linalg.ops.GenericOp, shapes: ShapeAnalysis, target: TargetDescription) -> bool:
+    view = StructuredOp(root)
+    return target.numerics != "strict" and filtered_dims(view, view.loops(shapes), target.costs) is not None

@@ -1,15 +1,15 @@
 """Two dispatches that could be one over bands of rows: a convolution, and the one that reads its result through a
-window."""
+window (or moves it: `banded_move.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from math import prod
 from typing import cast
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.convolution_dims import convolution_dims
@@ -29,7 +29,7 @@ from fuseline.dispatch.fused_loops import Role, members_of
 from fuseline.ir.build import shape_of
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.fast import attributes
-from fuseline.ir.fast.direct import ops_of, users_of_value
+from fuseline.ir.fast.direct import users_of_value
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.passes.dispatch.region_rows import (
     RegionRows,
@@ -44,19 +44,34 @@ from fuseline.passes.dispatch.row_bands import Bands
 from fuseline.targets.target import Refusal
 
 
+class Sharing(Enum):
+    """How the second of two dispatches reads the image: through a window over all channels, through one channel by
+    channel, or to put its elements elsewhere."""
+
+    WINDOW = auto()
+    CHANNEL_WINDOW = auto()
+    MOVE = auto()
+
+
 @dataclass(frozen=True)
 class BandedPair:
     """Two regions: `maker` makes `image`, which only `reader` reads, as `read` says; `axis` of it are the rows.
 
-    A window channel by channel (`by_channel`) may have a `follower`: a region that alone reads the result of `reader`,
-    row by row.
+    A window channel by channel may have a `follower`: a region that alone reads the result of `reader`, row by row.
+    `opened`: the reshape of the image that the reader reads, where it reads one.
     """
 
     maker: RegionRows
     reader: RegionRows
     read: RowRead
-    by_channel: bool = False
+    sharing: Sharing = Sharing.WINDOW
     follower: RegionRows | None = None
+    opened: tensor.ExpandShapeOp | None = None
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether they share bands for the time, which a core's cache keeps, and not for the memory of a run."""
+        return self.sharing is not Sharing.WINDOW
 
     @property
     def parts(self) -> tuple[RegionRows, ...]:
@@ -71,7 +86,7 @@ class BandedPair:
     @property
     def image(self) -> SSAValue:
         """The result that lies between them."""
-        return self.read.value
+        return self.maker.region.results[0]
 
     @property
     def rows(self) -> int:
@@ -82,7 +97,7 @@ class BandedPair:
     @property
     def image_rows(self) -> int:
         """Rows of the image."""
-        return shape_of(self.image)[self.read.axis]
+        return shape_of(self.read.value)[self.read.axis]
 
     def handed_on(self, shapes: ShapeAnalysis) -> int:
         """Bytes of what the follower reads of the reader; 0 where there is no follower."""
@@ -101,6 +116,14 @@ class BandedPair:
         piece."""
         return all(prod(shape_of(value)[: self.last.axes[value]]) == 1 for value in self.last.results)
 
+    @property
+    def moves_in_pieces(self) -> bool:
+        """Whether elements that lie side by side in what is read do so in what is made of it."""
+        ((op, _),) = self.reader.reading(self.read.value)
+        view = StructuredOp(op)
+        read = view.input_maps[view.inputs.index(self.read.value)].results[-1]
+        return all(map_.results[-1] == read for map_ in view.output_maps)
+
     def of_image(self, bands: Bands) -> Bands:
         """The bands of the image that those of the reader's results need."""
         needed = bands.read_by(self.read)
@@ -108,40 +131,34 @@ class BandedPair:
         return replace(needed, before=needed.before + above)
 
 
-def banded_pairs(block: Block, shapes: ShapeAnalysis) -> Iterator[BandedPair]:
-    """The pairs of a block, in order."""
-    for region in ops_of(block):
-        if type(region) is DispatchRegionOp and len(region.results) == 1:
-            found = banded_pair(region, shapes)
-            if isinstance(found, BandedPair):
-                yield found
-
-
 def banded_pair(region: DispatchRegionOp, shapes: ShapeAnalysis) -> BandedPair | Refusal:
     """`region` with the one that reads its only result through a window, or why they cannot share bands."""
     image = region.results[0]
-    reader = _only_reader(image)
+    reader = only_reader(image)
     window = _window(reader, image) if reader is not None else None
     found = _rows_of(window, image) if window is not None else None
     if reader is None or window is None or found is None:
         return Refusal("window", "it is not read by one convolution alone")
     loop, axis = found
-    grid = _grid_loop_of_result(region, axis, shapes), _grid_loop(reader, window, loop, shapes)
+    grid = grid_loop_of_result(region, axis, shapes), grid_loop(reader, window, loop, shapes)
     if grid[0] is None or grid[1] is None:
         return Refusal("loops", "its rows are no loop of the grid")
     above, below = rows_of_region(region, grid[0], shapes), rows_of_region(reader, grid[1], shapes)
     if isinstance(above, Refusal) or isinstance(below, Refusal):
         return above if isinstance(above, Refusal) else cast(Refusal, below)
-    pair = _paired(above, below, image, axis, by_channel=kind(window) in CHANNEL_WINDOWS)
-    return replace(pair, follower=_follower(pair, shapes)) if isinstance(pair, BandedPair) and pair.by_channel else pair
+    if kind(window) not in CHANNEL_WINDOWS:
+        return _paired(above, below, image, axis, Sharing.WINDOW)
+    pair = _paired(above, below, image, axis, Sharing.CHANNEL_WINDOW)
+    return replace(pair, follower=_follower(pair, shapes)) if isinstance(pair, BandedPair) else pair
 
 
 def _paired(
-    maker: RegionRows, reader: RegionRows, image: SSAValue, axis: int, *, by_channel: bool
+    maker: RegionRows, reader: RegionRows, image: SSAValue, axis: int, sharing: Sharing
 ) -> BandedPair | Refusal:
     """The pair, where each has one root (only products and windows, where the window is channel by channel) and all
     results are cut along the rows."""
-    roots = [_has_products(rows) if by_channel else _has_one_root(rows) for rows in (maker, reader)]
+    has_roots = _has_one_root if sharing is Sharing.WINDOW else has_products
+    roots = [has_roots(rows) for rows in (maker, reader)]
     if not all(roots):
         return Refusal("roots", "several ops of one dispatch reduce, or none is a product")
     reads = reader.reading(image)
@@ -151,7 +168,7 @@ def _paired(
         return Refusal("reads", "the number around the image is none of its type")
     if not all(value in reader.axes for value in reader.results):
         return Refusal("results", "what the reader returns is not computed row by row")
-    return BandedPair(maker, reader, reads[0][1], by_channel)
+    return BandedPair(maker, reader, reads[0][1], sharing)
 
 
 def has_border(read: RowRead) -> bool:
@@ -166,18 +183,18 @@ def _follower(pair: BandedPair, shapes: ShapeAnalysis) -> RegionRows | None:
     if len(pair.reader.results) != 1:
         return None
     (made,) = pair.reader.region.results
-    region = _only_reader(made)
-    loop = _loop_in_step(region, made, pair.reader.axes[pair.reader.results[0]]) if region is not None else None
-    grid = _grid_loop(region, *loop, shapes) if region is not None and loop is not None else None
+    region = only_reader(made)
+    loop = loop_in_step(region, made, pair.reader.axes[pair.reader.results[0]]) if region is not None else None
+    grid = grid_loop(region, *loop, shapes) if region is not None and loop is not None else None
     found = rows_of_region(region, grid, shapes) if region is not None and grid is not None else None
-    if not isinstance(found, RegionRows) or not _has_products(found):
+    if not isinstance(found, RegionRows) or not has_products(found):
         return None
     reads = [read for _, read in found.reading(made)]
     in_step = all(read.in_step and read.axis == pair.reader.axes[pair.reader.results[0]] for read in reads)
     return found if reads and in_step and all(value in found.axes for value in found.results) else None
 
 
-def _loop_in_step(region: DispatchRegionOp, value: SSAValue, axis: int) -> tuple[Operation, int] | None:
+def loop_in_step(region: DispatchRegionOp, value: SSAValue, axis: int) -> tuple[Operation, int] | None:
     """The only op of `region` that reads `value`, and its loop along `axis` of it."""
     user, value = _behind_conversions(value)
     if not is_generic(user) or user.parent is not region.body.block or value not in user.inputs:
@@ -192,13 +209,13 @@ def _has_one_root(rows: RegionRows) -> bool:
     return len(reducing) == 1 and kind(reducing[0]) in DENSE
 
 
-def _has_products(rows: RegionRows) -> bool:
+def has_products(rows: RegionRows) -> bool:
     """Whether something multiplies and sums, and nothing else reduces."""
     reducing = [op for op in rows.loops if is_reduction(op)]
     return bool(reducing) and all(kind(op) in PRODUCTS for op in reducing)
 
 
-def _only_reader(image: SSAValue) -> DispatchRegionOp | None:
+def only_reader(image: SSAValue) -> DispatchRegionOp | None:
     users = users_of_value(image)
     home = users[0].parent_op() if len(users) == 1 else None
     return home if type(home) is DispatchRegionOp else None
@@ -237,7 +254,7 @@ def _rows_of(window: linalg.ops.GenericOp, image: SSAValue) -> tuple[int, int] |
     return (roles.spatial[0].loop, roles.spatial_axes[0]) if slid is image else None
 
 
-def _grid_loop(region: DispatchRegionOp, op: Operation, loop: int, shapes: ShapeAnalysis) -> int | None:
+def grid_loop(region: DispatchRegionOp, op: Operation, loop: int, shapes: ShapeAnalysis) -> int | None:
     """The grid loop that loop `loop` of a member is."""
     loops = region_loops(region, shapes)
     number = next((i for i, one in enumerate(members_of(region.body.block)) if one is op), None)
@@ -246,11 +263,11 @@ def _grid_loop(region: DispatchRegionOp, op: Operation, loop: int, shapes: Shape
     return loops.members[number].grid_loops[loop]
 
 
-def _grid_loop_of_result(region: DispatchRegionOp, axis: int, shapes: ShapeAnalysis) -> int | None:
+def grid_loop_of_result(region: DispatchRegionOp, axis: int, shapes: ShapeAnalysis) -> int | None:
     """The grid loop along dimension `axis` of what a region returns."""
     end = region.body.block.last_op
     value = end.operands[0] if end is not None else None
     if not isinstance(value, OpResult) or not is_generic(value.op):
         return None
     expr = StructuredOp(value.op).output_maps[value.index].results[axis]
-    return _grid_loop(region, value.op, expr.position, shapes) if isinstance(expr, AffineDimExpr) else None
+    return grid_loop(region, value.op, expr.position, shapes) if isinstance(expr, AffineDimExpr) else None

@@ -84,8 +84,9 @@ def put(region: DispatchRegionOp, pair: BandedPair) -> None:
     insert_before(region, last)
     for before, after in zip(last.results, region.results, strict=True):
         replace_uses(before, after)
-    for rows in reversed(pair.parts):
-        erase(rows.region)
+    for op in (*(rows.region for rows in reversed(pair.parts[1:])), pair.opened, pair.maker.region):
+        if op is not None:
+            erase(op)
 
 
 def _hand_over(pair: BandedPair, bands: Bands, writer: BandWriter) -> None:
@@ -94,8 +95,10 @@ def _hand_over(pair: BandedPair, bands: Bands, writer: BandWriter) -> None:
     assert isinstance(made, OpResult)
     number = pad_number(pair.read.pad) if pair.read.pad is not None else 0
     assert number is not None
-    writer.edged(made, pair.read.axis, pair.image_rows, pair.of_image(bands), number)
+    writer.edged(made, pair.maker.axes[made], pair.image_rows, pair.of_image(bands), number)
     writer.written[pair.image] = writer.written[made]
+    if pair.opened is not None:
+        writer.opened(pair.opened, pair.maker.axes[made])
 
 
 def _describe(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fuseline.passes.dispatch.region_rows import RowRead
@@ -14,7 +15,9 @@ class BandedSizes:
 
     `rows`: those of the results, which need of the image what `read` says, borders included.
     `handed_on`: bytes that are neither stored nor loaded beside the image. `beside`: bytes of all rows of the largest
-    value that is kept beside it. `is_outermost`: some rows of each result lie in one piece.
+    value that is kept beside it. `is_outermost`: some rows of each result lie in one piece. `low_loss`: the share of
+    `maker_ns` that bands of one row take longer; it falls with the square of their rows. `moved_loss`: the share of the
+    whole by which moving a band takes longer than moving all at once.
     """
 
     image_bytes: int
@@ -26,6 +29,13 @@ class BandedSizes:
     handed_on: int = 0
     beside: int = 0
     is_outermost: bool = True
+    low_loss: float = 0.0
+    moved_loss: float = 0.0
+
+    def low_ns(self, cut: Sequence[Bands]) -> float:
+        """What the maker takes longer, on one thread, because bands are low."""
+        share = sum(bands.count * bands.rows / bands.rows**2 for bands in cut) / self.rows
+        return self.maker_ns * self.low_loss * share
 
     def kept_bytes(self, bands: Bands) -> int:
         """What each of `bands` keeps."""

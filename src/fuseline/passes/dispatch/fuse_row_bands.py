@@ -16,7 +16,7 @@ bands answer (`ANSWERED`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise
@@ -36,6 +36,8 @@ from fuseline.dispatch.region_names import member_ids, region_name
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.provenance import node_names
+from fuseline.ir.fast.direct import ops_of
+from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.rounds import rounds
 from fuseline.passes.dispatch.band_height import (
     LEAST_GAIN,
@@ -45,7 +47,8 @@ from fuseline.passes.dispatch.band_height import (
     sizes_of,
 )
 from fuseline.passes.dispatch.banded_legality import bands_refusal
-from fuseline.passes.dispatch.banded_pair import BandedPair, banded_pairs
+from fuseline.passes.dispatch.banded_move import moved_pair
+from fuseline.passes.dispatch.banded_pair import BandedPair, Sharing, banded_pair
 from fuseline.passes.dispatch.banded_region import banded_region, put
 from fuseline.passes.dispatch.live_results import LiveResults
 from fuseline.passes.fusion.decision import WHY_NOT_CODES, WhyNot
@@ -57,12 +60,15 @@ AGGRESSIVELY_SLOWER = 0.15
 """The share of their time that dispatches around a depthwise window may be predicted to take longer as one at the level
 `aggressive`, as rules may make them."""
 
-ANSWERED = frozenset({"two-roots"})
-"""Why the rules may have kept two convolutions apart that share bands."""
+_COSTS = frozenset({"scratch", "unprofitable", "parallelism"})
+"""What bands are made to keep small: what is kept, what is computed twice, one workgroup's share."""
 
-ANSWERED_BY_CHANNEL = ANSWERED | {"scratch", "unprofitable", "parallelism"}
-"""The same of a window channel by channel: its image fits no scratch, it would slide over the grid, or all of it would
-be one workgroup's, where there is a band for each thread."""
+ANSWERED = {
+    Sharing.WINDOW: frozenset({"two-roots"}),
+    Sharing.CHANNEL_WINDOW: _COSTS | {"two-roots"},
+    Sharing.MOVE: _COSTS | {"reshape-between", "indexing-map"},
+}
+"""Why the rules may have kept two dispatches apart that share bands."""
 
 NOT_AT_PEAK = Refusal("not-at-peak", "a run would need as much memory without it")
 """Why two that could share bands for memory are not the better for it."""
@@ -94,21 +100,30 @@ class FuseRowBandsPass(ModulePass):
 
     def _visit(self, ctx: CompilerContext, block: Block, forbidden: Sequence[set[str]]) -> None:
         shapes = ShapeAnalysis(ctx.symbols)
-        pairs = [_without_follower(ctx, pair, forbidden) for pair in banded_pairs(block, shapes)]
+        pairs = [_without_follower(ctx, pair, forbidden) for pair in _pairs(block, shapes)]
         pairs = [pair for pair in pairs if _is_answered(ctx, pair) and not _is_in(pair, forbidden)]
         pairs = [pair for pair in pairs if self.code_limits.keys().isdisjoint(chain(*_members(pair)))]
         chosen = _faster(
             ctx,
-            [pair for pair in pairs if pair.by_channel],
+            [pair for pair in pairs if pair.is_cached],
             AGGRESSIVELY_SLOWER if self.level == "aggressive" else -LEAST_GAIN,
             shapes,
         )
-        others = [pair for pair in pairs if not pair.by_channel and _is_apart(pair, chosen)]
+        others = [pair for pair in pairs if not pair.is_cached and _is_apart(pair, chosen)]
         chosen += _at_peaks(ctx, LiveResults(block, shapes), others, shapes) if others else []
         chosen_for = {one.pair.image: one for one in chosen}
         for pair in reversed(pairs):  # the last first: a pair knows what it reads, and that may be another one's result
             if pair.image in chosen_for:
                 _fuse(ctx, chosen_for[pair.image], shapes)
+
+
+def _pairs(block: Block, shapes: ShapeAnalysis) -> Iterator[BandedPair]:
+    """The pairs of a block, in order."""
+    for region in ops_of(block):
+        if type(region) is DispatchRegionOp and len(region.results) == 1:
+            for found in (banded_pair(region, shapes), moved_pair(region, shapes)):
+                if isinstance(found, BandedPair):
+                    yield found
 
 
 class Banded(NamedTuple):
@@ -133,7 +148,7 @@ def _edges(ctx: CompilerContext, pair: BandedPair) -> list[list[int]]:
 
 def _is_answered(ctx: CompilerContext, pair: BandedPair) -> bool:
     """Whether there are decisions on each edge, and nothing but what bands answer kept the regions apart."""
-    edges, answered = _edges(ctx, pair), ANSWERED_BY_CHANNEL if pair.by_channel else ANSWERED
+    edges, answered = _edges(ctx, pair), ANSWERED[pair.sharing]
     return all(edges) and all(ctx.records.decisions[i].code in answered for i in chain(*edges))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 from xdsl.dialects import arith, linalg, tensor
@@ -18,6 +19,7 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.indexing_maps import dims_of, loops_of
+from fuseline.analysis.moves import groups_of as reshape_groups
 from fuseline.analysis.structured import StructuredOp, captured, splat_value
 from fuseline.ir.build import Body, Emitter, element_of, shape_of, tensor_type
 from fuseline.ir.fast import attributes
@@ -210,6 +212,19 @@ class BandWriter:
         shape = shape_of(banded)
         self._wrote(value.op, axis, len(shape), "-edge")
         self.written[value] = emit.elementwise([banded], emit.empty(element_of(value), shape), body)
+
+    def opened(self, op: tensor.ExpandShapeOp, axis: int) -> None:
+        """The bands of a reshape that leaves the rows, `axis` of what it reads, as they are."""
+        banded, whole = self.written[op.src], shape_of(op.result)
+        bands = shape_of(banded)[axis : axis + 2]
+        sizes = [[whole[i] for i in group] for group in reshape_groups(op)]
+        sizes[axis : axis + 1] = [[size] for size in bands]
+        ends = list(accumulate(map(len, sizes), initial=0))
+        groups = attributes.reassociation([range(*ends_) for ends_ in pairwise(ends)])
+        shape = [size for group in sizes for size in group]
+        emit = self._emitter(op)
+        made = tensor.ExpandShapeOp(banded, [], groups, shape, tensor_type(element_of(banded), shape))
+        self.written[op.result] = emit.add(made).result
 
     def whole(self, value: SSAValue, axis: int) -> SSAValue:
         """What was written for `value`, with bands one behind the other."""

@@ -1,4 +1,4 @@
-"""A product, and the dispatch that alone reads its result and puts the elements elsewhere, as two that could share bands
+"""A product, and the dispatch that alone reads its result and puts the elements elsewhere: two that could share bands
 of rows.
 
     conv(y, x, c·2·2) ──> expand to (y, x, c, i, j) ──> transpose to (c, y, i, x, j)
@@ -9,11 +9,10 @@ rules keep the two apart; a band of the product that lies in the cache is moved 
 
 from __future__ import annotations
 
-from math import prod
 from typing import cast
 
 from xdsl.dialects import linalg, tensor
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import SSAValue
 
 from fuseline.analysis.convolution_dims import convolution_dims
 from fuseline.analysis.moves import groups_of
@@ -99,9 +98,7 @@ def _axis_behind(opened: tensor.ExpandShapeOp | None, axis: int) -> int | None:
     return group[0] if len(group) == 1 else None
 
 
-def _reader_rows(
-    reader: DispatchRegionOp, value: SSAValue, axis: int, shapes: ShapeAnalysis
-) -> RegionRows | Refusal:
+def _reader_rows(reader: DispatchRegionOp, value: SSAValue, axis: int, shapes: ShapeAnalysis) -> RegionRows | Refusal:
     for op in members_of(reader.body.block):
         if isinstance(op, linalg.ops.TransposeOp):
             replace(op, [cast(linalg.ops.GenericOp, generalized(op))])

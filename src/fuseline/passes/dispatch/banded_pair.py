@@ -216,6 +216,7 @@ def has_products(rows: RegionRows) -> bool:
 
 
 def only_reader(image: SSAValue) -> DispatchRegionOp | None:
+    """The region that alone reads a value; None where several ops do, or another one."""
     users = users_of_value(image)
     home = users[0].parent_op() if len(users) == 1 else None
     return home if type(home) is DispatchRegionOp else None

@@ -10,8 +10,8 @@ with the product behind it, where that takes less time (`choose_cached_bands`):
 
     expand(y, x, c) ──> depthwise(y', x', c) ──> project(y', x', k)
 
-What a plan, a rule or its absence keeps apart stays so: the last word of the rules on each edge must have been one that
-bands answer (`ANSWERED`).
+So has a product that is put elsewhere (`banded_move.py`). What a plan, a rule or its absence keeps apart stays so: the
+last word of the rules on each edge must have been one that bands answer (`ANSWERED`).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.dispatch.region_names import member_ids, region_name
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.costs import assumed_size
-from fuseline.ir.provenance import node_names
 from fuseline.ir.fast.direct import ops_of
 from fuseline.ir.flow import DispatchRegionOp
+from fuseline.ir.provenance import node_names
 from fuseline.ir.rounds import rounds
 from fuseline.passes.dispatch.band_height import (
     LEAST_GAIN,

@@ -24,6 +24,7 @@ from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.parallelism import becomes_serial, loses_parallelism
 from fuseline.passes.fusion.profit import ANSWERED, CONVERSION, QUANTIZES, unprofitable, weigh
+from fuseline.passes.fusion.root_depths import root_depths
 from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
 from fuseline.passes.fusion.rule_choice import JOINS
 from fuseline.passes.fusion.stacked_concats import only_stacks
@@ -87,6 +88,7 @@ class PairMerging:
         self.alive = set(groups)
         self.order = GroupOrder(groups, self.group_of)
         self.edge_words: dict[tuple[Node, Node], Outcome] = {}
+        self.depths = root_depths(graph.nodes)
         self.queue: CandidateQueue[tuple[Merge, Outcome | None]] = CandidateQueue()
         self.side_by_side: list[tuple[str, Node, Node]] = []
         self.kept_apart: list[tuple[str, Group, Group, WhyNot]] = []
@@ -153,14 +155,14 @@ class PairMerging:
             return
         first = 0 if consumer.heavy and producer.moves else 2 if self._waits(consumer) else 1
         saved = weigh(merge, self.graph).bytes_saved
-        self.queue.push((first, -saved, 0, producer.key, consumer.key), (merge, None))
+        self.queue.push((first, -saved, 0, -self._depth(merge), producer.key, consumer.key), (merge, None))
 
     def _settle(self, merge: Merge, bytes_saved: int) -> None:
         """Ask the rules about a candidate, and queue it again where its answer says."""
         outcome = self._ask_rules(merge, bytes_saved)
         self._note(merge, outcome)
         if outcome.group is not None:
-            self.queue.push(self._priority(merge.producer, merge.consumer, outcome), (merge, outcome))
+            self.queue.push(self._priority(merge, outcome), (merge, outcome))
 
     def _note(self, merge: Merge, outcome: Outcome) -> None:
         """The last word so far on the edges between two groups."""
@@ -168,13 +170,15 @@ class PairMerging:
             assert read.producer is not None
             self.edge_words[read.producer, read.consumer] = outcome
 
-    def _priority(self, producer: Group, consumer: Group, outcome: Outcome) -> Rank:
+    def _priority(self, merge: Merge, outcome: Outcome) -> Rank:
         """Less comes first.
 
         Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to
-        one thread, or a concat that is memory, or a rule is late. Then what saves more bytes, and the earlier rule.
+        one thread, or a concat that is memory, or a rule is late. Then what saves more bytes, the earlier rule, and
+        what is made later: of two parts of a sum, the other one may then be an arm beside what is made before.
         """
         assert outcome.group is not None
+        producer, consumer = merge.producer, merge.consumer
         places = ((i, rule.late) for i, rule in enumerate(self.rules) if rule.name == outcome.rule)
         order, late = next(places, (len(self.rules), False))
         if consumer.heavy and outcome.group.inlines(producer):
@@ -182,7 +186,11 @@ class PairMerging:
         else:
             waits = late or self._waits(consumer)
             first = 2 if waits or becomes_serial(outcome.group, (producer, consumer), self.target) else 1
-        return first, -outcome.bytes_saved, order, producer.key, consumer.key
+        return first, -outcome.bytes_saved, order, -self._depth(merge), producer.key, consumer.key
+
+    def _depth(self, merge: Merge) -> int:
+        """How many roots lie before the values that a merge is about."""
+        return max((self.depths[read.producer] for read in merge.reads if read.producer), default=0)
 
     def _waits(self, consumer: Group) -> bool:
         """Whether others are merged before it: a concat that is memory and no more."""

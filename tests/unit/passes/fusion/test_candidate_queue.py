@@ -11,7 +11,9 @@ from fuseline.passes.fusion.candidate_queue import CandidateQueue, Rank
 
 def test_less_comes_first_and_equals_in_the_order_they_came():
     rng = random.Random(3)
-    ranks: list[Rank] = [(rng.randrange(3), -rng.randrange(4), 0, rng.choice("ab"), "c") for _ in range(60)]
+    ranks: list[Rank] = [
+        (rng.randrange(3), -rng.randrange(4), 0, -rng.randrange(2), rng.choice("ab"), "c") for _ in range(60)
+    ]
     queue: CandidateQueue[tuple[Rank, int]] = CandidateQueue()
     for i, rank in enumerate(ranks):
         queue.push(rank, (rank, i))

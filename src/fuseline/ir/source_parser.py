@@ -22,12 +22,14 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from fuseline.ir.build import LARGE_SPLAT
 from fuseline.ir.context import CompilerContext
+from fuseline.ir.semi_affine import SemiAffineParser
 from fuseline.ir.splats import splat_attribute
 
 _SPLAT = re.compile(r"<\s*[-\w.+]+\s*>\s*:")
@@ -76,6 +78,7 @@ class SourceParser(Parser):
 
     def __init__(self, ctx: CompilerContext, text: str, source: str, line_index: LineIndex) -> None:
         super().__init__(ctx, text, source)
+        self._beside: list[dict[str, Attribute]] = []
         self._source, self._line_index, self._spelled = StringAttr(source), line_index, ctx.spelled
 
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
@@ -87,7 +90,9 @@ class SourceParser(Parser):
         """An op whose location, unless the text says one, is where it stands; so is that of a body which a named op
         implies."""
         position = self._current_token.span.start
+        self._beside.append({})
         op = super().parse_operation()
+        op.attributes |= self._beside.pop()
         if op.location == UNKNOWN_LOC and not self._says_unknown():
             line, column = self._line_index.line_and_column(position)
             op.location = FileLineColLoc(self._source, IntAttr(line), IntAttr(column))
@@ -107,6 +112,17 @@ class SourceParser(Parser):
         except UnicodeDecodeError:
             self._resume_from(start)
             return None
+
+    def parse_optional_characters(self, text: str) -> str | None:
+        """Some letters; before the operands of a `linalg.generic`, which xDSL looks for so, may be attributes beside
+        those that it must have."""
+        if text == "ins" and self._beside and self._current_token.kind is MLIRTokenKind.L_BRACE:
+            self._beside[-1] |= self.parse_optional_attr_dict()
+        return super().parse_optional_characters(text)
+
+    def parse_affine_map(self) -> AffineMap:
+        """A map, in which sizes may be multiplied with each other."""
+        return SemiAffineParser(self._parser_state).parse_affine_map()
 
     def _says_unknown(self) -> bool:
         """Whether the text of an op that was just read says that nothing is known of where it comes from."""

@@ -112,3 +112,25 @@ def test_resources_keep_their_names():
         (op,) = [op for op in _function(text).walk() if isinstance(op, arith.ConstantOp)]
         assert isinstance(op.value, DenseResourceAttr)
         assert op.value.resource_handle == StringAttr("w") or "w" == str(op.value.resource_handle).strip('"')
+
+
+def test_attributes_beside_those_of_a_generic_are_its_own():
+    """In braces before the operands, where MLIR reads them, also within the body of another op."""
+    generic = """linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} {beside = "one", more = 2 : i64} ins(%x : tensor<4xf32>)
+      outs(%x : tensor<4xf32>) attrs = {behind = true} {
+    ^bb0(%a: f32, %b: f32):
+      linalg.yield %a : f32
+    } -> tensor<4xf32>"""
+    text = f"""func.func @main(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {{
+  %r = scf.if %c -> (tensor<4xf32>) {{
+    %s = {generic}
+    scf.yield %s : tensor<4xf32>
+  }} else {{
+    scf.yield %x : tensor<4xf32>
+  }}
+  return %r : tensor<4xf32>
+}}"""
+    named = {op.name: set(op.attributes) & {"beside", "more", "behind"} for op in _function(text).walk()}
+    assert named.pop("linalg.generic") == {"beside", "more", "behind"}
+    assert not any(named.values())

@@ -21,6 +21,9 @@ Function: TypeAlias = "tuple[str, str, str]"
 """Domain, name and overload."""
 
 _CHECKED_DOMAINS = ("", "ai.onnx.ml")
+_CHECKED_AS = {"GroupNormalization": dict.fromkeys(range(18, 21), 21)}
+"""Operator, version, the version to check by. The standard calls GroupNormalization deprecated as it first was, with a
+scale and a bias for each group (or, as exporters wrote it, each channel); its attributes are those of version 21."""
 
 
 def check_graphs(proto: onnx.ModelProto, opsets: Mapping[str, int]) -> None:
@@ -83,7 +86,8 @@ class _Check:
         if domain not in _CHECKED_DOMAINS or not defs.has(node.op_type, version, domain):
             return
         try:
-            checker.check_node(_plain(node, domain), self._context(domain, version))
+            checked = version if domain else _CHECKED_AS.get(node.op_type, {}).get(version, version)
+            checker.check_node(_plain(node, domain), self._context(domain, checked))
         except checker.ValidationError as error:
             text = str(error).splitlines()[0]
             raise FuselineError(

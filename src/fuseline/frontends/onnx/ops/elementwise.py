@@ -101,7 +101,7 @@ def sign(node: OnnxNode) -> Tensor:
     return unary(node, body)
 
 
-@onnx_op("Cast")
+@onnx_op("Cast", since=6)
 def cast_op(node: OnnxNode) -> Tensor:
     """Elements as another type."""
     import onnx_ir as ir
@@ -189,10 +189,10 @@ def _fold_inputs(node: OnnxNode, body: Callable[[Body, DType, SSAValue, SSAValue
 
 
 for _name, _fold in {"Sum": s.add, "Max": s.maximum, "Min": s.minimum}.items():
-    onnx_op(_name, since=6, in_f32=_name == "Sum")(lambda node, body=_fold: _fold_inputs(node, body))
+    onnx_op(_name, in_f32=_name == "Sum")(lambda node, body=_fold: _fold_inputs(node, body))
 
 
-@onnx_op("Mean", since=6, in_f32=True)
+@onnx_op("Mean", in_f32=True)
 def mean(node: OnnxNode) -> Tensor:
     """The mean of all inputs."""
     inputs = node.present()
@@ -207,7 +207,7 @@ def mean(node: OnnxNode) -> Tensor:
     return elementwise(node, inputs, dtype, body)
 
 
-@onnx_op("Clip", since=6)
+@onnx_op("Clip")
 def clip_attributes(node: OnnxNode) -> Tensor:
     """Limits as attributes."""
     low = node.number("min") if node.has("min") else None

@@ -43,7 +43,7 @@ def matmul_of(node: OnnxNode, a: Tensor, b: Tensor) -> Tensor:
     return contract(node, (a, left), (b, right), loops, out, a.dtype)
 
 
-@onnx_op("Gemm", since=7)
+@onnx_op("Gemm")
 def gemm(node: OnnxNode) -> Tensor:
     """`alpha * a' @ b' + beta * c`; a' and b' may be transposed."""
     a, b, c = node[0], node[1], node.get(2)

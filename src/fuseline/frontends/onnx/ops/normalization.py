@@ -205,7 +205,7 @@ def instance_norm(node: OnnxNode) -> Tensor:
     return channel_norm(node, x, (scale, bias), epsilon)
 
 
-@onnx_op("GroupNormalization", since=21, in_f32=True)
+@onnx_op("GroupNormalization", since=18, in_f32=True)
 def group_norm(node: OnnxNode) -> Tensor:
     """Channels in groups, each group normalised over its channels and positions; scale and bias per channel."""
     return grouped_norm(node, node[0], node.integer("num_groups"), (node[1], node[2]), node.number("epsilon", 1e-5))

@@ -159,10 +159,10 @@ def global_lp_pool(node: OnnxNode) -> Tensor:
 
 
 def _order(node: OnnxNode) -> int:
-    order = node.integer("p", 2)
-    if not is_float(node[0].dtype) or order < 1:
-        raise NoNativeLowering("unsupported-order", f"p = {order}")
-    return order
+    order = node.number("p", 2)  # a float before version 2
+    if not is_float(node[0].dtype) or order < 1 or not order.is_integer():
+        raise NoNativeLowering("unsupported-order", f"p = {order:g}")
+    return int(order)
 
 
 def _adding_powers(order: int) -> Combine:

@@ -21,7 +21,7 @@ from fuseline.frontends.onnx.tensors import Tensor, static_size
 from fuseline.ir.build import Body
 
 
-@onnx_op("LSTM", since=7, ranks=(3, 3, 3, 2, 1, 3, 3, 2), in_f32=True)
+@onnx_op("LSTM", ranks=(3, 3, 3, 2, 1, 3, 3, 2), in_f32=True)
 def lstm(node: OnnxNode) -> list[Tensor]:
     """Gates i, o, f, c: c' = f * c + i * g; h' = o * tanh(c'). Peepholes let i, f see c and o see c'."""
     return run_layer(node, 2, _lstm_cell, sum_of_biases)
@@ -49,7 +49,7 @@ def _lstm_cell(step: Step, projected: Sequence[Tensor], state: Sequence[Tensor])
     return [elementwise(node, [o, new, *([to_o] if to_o is not None else [])], dtype, shown), new]
 
 
-@onnx_op("RNN", since=7, ranks=(3, 3, 3, 2, 1, 3), in_f32=True)
+@onnx_op("RNN", ranks=(3, 3, 3, 2, 1, 3), in_f32=True)
 def rnn(node: OnnxNode) -> list[Tensor]:
     """h' = tanh(x W' + h R' + biases)."""
     return run_layer(node, 1, _rnn_cell, sum_of_biases)
@@ -61,7 +61,7 @@ def _rnn_cell(step: Step, projected: Sequence[Tensor], state: Sequence[Tensor]) 
     return [elementwise(step.node, operands, h.dtype, lambda b, x, y: squash(b, b.op(arith.AddfOp, x, y)))]
 
 
-@onnx_op("GRU", since=7, ranks=(3, 3, 3, 2, 1, 3), in_f32=True)
+@onnx_op("GRU", ranks=(3, 3, 3, 2, 1, 3), in_f32=True)
 def gru(node: OnnxNode) -> list[Tensor]:
     """Gates z, r, h: h' = (1 - z) * tanh(candidate) + z * h; the reset gate acts before or after the recurrent
     product."""

@@ -22,6 +22,7 @@ from fuseline.passes.cleanup.elimination import record_eliminated
 from fuseline.passes.cleanup.folds import dims, fills, generics, reshapes, scalars, slices, undefined
 from fuseline.passes.cleanup.folds.certain_bounds import fold_certain_bound
 from fuseline.passes.cleanup.folds.plain_reads import fold_plain_read
+from fuseline.passes.cleanup.folds.repeated_reads import fold_repeated_read
 from fuseline.passes.cleanup.folds.scalar_reads import fold_scalar_read
 from fuseline.passes.cleanup.folds.worklist import Fold, Worklist
 
@@ -37,6 +38,7 @@ def folds() -> dict[type[Operation], Sequence[Fold]]:
             fold_scalar_read,
             fold_certain_bound,
             fold_plain_read,
+            fold_repeated_read,
         ),
         linalg.ops.FillOp: fills.FILL,
         linalg.ops.TransposeOp: (*fills.TRANSPOSE, *undefined.MOVE),

@@ -21,7 +21,7 @@ from fuseline.ir.linalg_named.contractions import CONTRACTIONS, ContractOp, Matm
 from fuseline.ir.linalg_named.convolutions import CONVOLUTIONS
 from fuseline.ir.linalg_named.poolings import POOLINGS
 from fuseline.ir.linalg_named.quantized_convolutions import QUANTIZED_CONVOLUTIONS
-from fuseline.ir.text import parse_module
+from fuseline.ir.text import parse_module, print_module
 from tests.draws import RNG
 
 from .one_op import op_of, refused
@@ -193,6 +193,31 @@ def test_maps_of_a_matmul_may_be_others():
     ).replace("4x5", "5x4")
     op = op_of(MatmulOp, turned, arguments.replace("4x5", "5x4"))
     assert op.indexing_maps != MatmulOp.default_maps()
+
+
+IMAGES = "conv_2d_nhwc_hwcf", "tensor<1x6x6x2xf32>", "tensor<3x3x2x4xf32>", "tensor<1x4x4x4xf32>"
+POOLED = "pooling_nchw_sum", "tensor<1x2x6x6xf32>", "tensor<3x2xf32>", "tensor<1x2x4x5xf32>"
+MATRICES = "matmul", "tensor<3x4xf32>", "tensor<4x5xf32>", "tensor<3x5xf32>"
+BATCHES = "batch_reduce_matmul", "tensor<2x3x4xf32>", "tensor<2x4x5xf32>", "tensor<3x5xf32>"
+
+
+@pytest.mark.parametrize("case", [IMAGES, POOLED, MATRICES, BATCHES], ids=lambda case: case[0])
+def test_generic_forms_leave_out_what_is_the_default(case: tuple[str, str, str, str]):
+    name, a, b, o = case
+    text = f"""func.func @main(%a: {a}, %b: {b}, %o: {o}) -> {o} {{
+      %r = linalg.{name} ins(%a, %b : {a}, {b}) outs(%o : {o}) -> {o}
+      return %r : {o}
+    }}"""
+    said = parse_module(text, new_context())
+    printed = print_module(said, generic=True)
+    short = re.sub(r"(strides|dilations|indexing_maps) = (dense<[^>]*> : tensor<[^>]*>|\[.*?\]),? ?", "", printed)
+    assert len(short) < len(printed)
+    left_out = parse_module(short, new_context())
+    arrays = [RNG.standard_normal([int(n) for n in re.findall(r"\d+(?=x)", type_)]).astype("f4") for type_ in (a, b, o)]
+    results = [evaluate_function(main_function(module), arrays)[0] for module in (said, left_out)]
+    np.testing.assert_array_equal(*results)
+    again = parse_module(print_module(left_out), new_context())
+    np.testing.assert_array_equal(evaluate_function(main_function(again), arrays)[0], results[0])
 
 
 # what declarations are made of ----------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from xdsl.dialects.linalg.ops import YieldOp
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
-from xdsl.irdl import irdl_attr_definition, opt_prop_def, prop_def
+from xdsl.irdl import irdl_attr_definition, opt_prop_def
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
@@ -233,21 +233,27 @@ def parse_named(cls: type[DeclaredT], parser: Parser, properties: dict[str, Attr
 
 
 class WindowOp(DeclaredOp, ABC):
-    """A named op with `strides` and `dilations`, one number per window dimension; both default to 1."""
+    """A named op with `strides` and `dilations`, one number per window dimension; both default to 1, and MLIR's generic
+    form leaves out what its text did not say."""
 
-    strides = prop_def(DenseIntElementsAttr)
-    dilations = prop_def(DenseIntElementsAttr)
+    strides = opt_prop_def(DenseIntElementsAttr)
+    dilations = opt_prop_def(DenseIntElementsAttr)
 
     def get_default_indexing_maps(self) -> Sequence[AffineMap]:
         """The maps of `LOOPS`, with the strides and dilations of the op."""
-        return read_loops(self.LOOPS).maps(self.strides.get_values(), self.dilations.get_values())
+        strides, dilations = (given or self._ones() for given in (self.strides, self.dilations))
+        return read_loops(self.LOOPS).maps(strides.get_values(), dilations.get_values())
+
+    @classmethod
+    def _ones(cls) -> DenseIntElementsAttr:
+        count = sum(tap is not None for _, tap in read_loops(cls.LOOPS).operands[0])
+        return DenseIntElementsAttr.from_list(TensorType(i64, [count]), [1] * count)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Strides and dilations that the text leaves out are 1. Raises ParseError for text that `parse_named` does not
         read."""
-        count = sum(tap is not None for _, tap in read_loops(cls.LOOPS).operands[0])
-        ones = DenseIntElementsAttr.from_list(TensorType(i64, [count]), [1] * count)
+        ones = cls._ones()
         return parse_named(cls, parser, {"strides": ones, "dilations": ones})
 
 
@@ -258,13 +264,14 @@ class CastingOp(DeclaredOp, ABC):
 
 
 class MappedOp(CastingOp, ABC):
-    """A named op whose default indexing maps may be replaced (transposed or broadcast operands)."""
+    """A named op whose default indexing maps may be replaced (transposed or broadcast operands). The generic form of
+    MLIR before it had such maps leaves them out."""
 
-    indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
+    indexing_maps = opt_prop_def(ArrayAttr[AffineMapAttr])
 
     def get_default_indexing_maps(self) -> Sequence[AffineMap]:
         """The maps of the op itself."""
-        return [attribute.data for attribute in self.indexing_maps]
+        return [attribute.data for attribute in self.indexing_maps or self.default_maps()]
 
     @classmethod
     def default_maps(cls) -> ArrayAttr[AffineMapAttr]:
@@ -283,7 +290,7 @@ class MappedOp(CastingOp, ABC):
 
     def print(self, printer: Printer) -> None:
         """`indexing_maps = [..]` where they are not the default ones, then the common syntax."""
-        if self.indexing_maps != self.default_maps():
+        if self.indexing_maps not in (None, self.default_maps()):
             printer.print_string(" indexing_maps = ")
             printer.print_attribute(self.indexing_maps)
         super().print(printer)

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
-from xdsl.irdl import irdl_op_definition
+from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -209,6 +209,7 @@ class ContractOp(_MappedProduct):
     """Any sum of products; the maps say which, loops that the output does not have are summed."""
 
     name = "linalg.contract"
+    indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
 
     def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
         """Loops of the output are parallel, all others are summed."""

@@ -165,7 +165,7 @@ def test_a_scale_for_each_group(opset: int, groups: int):
     x = RNG.standard_normal((2, 6, *sizes)).astype(np.float32)
     scale, bias = (RNG.standard_normal(groups).astype(np.float32) for _ in range(2))
     proto = one_node("GroupNormalization", [x, scale, bias], {"num_groups": groups, "epsilon": 0.01}, opset=opset)
-    (wanted,) = ReferenceEvaluator(proto).run(None, feeds_of([x, scale, bias]))  # pyright: ignore
+    wanted: Any = ReferenceEvaluator(proto).run(None, feeds_of([x, scale, bias]))[0]  # pyright: ignore
     found = ran(proto, feeds_of([x, scale, bias]))
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
     rows = x.reshape(2, groups, -1).astype(np.float64)

@@ -28,7 +28,7 @@ VALUES: dict[tuple[str, str], tuple[str, ...]] = {
     ("Resize", "nearest_mode"): ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
     ("ScatterElements", "reduction"): _REDUCTIONS,
     ("ScatterND", "reduction"): _REDUCTIONS,
-    ("Upsample", "mode"): ("nearest", "linear", "bilinear"),
+    ("Upsample", "mode"): ("nearest", "linear"),
 }
 
 

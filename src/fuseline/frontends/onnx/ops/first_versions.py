@@ -67,7 +67,8 @@ def upsample_v1(node: OnnxNode) -> Results:
     from onnx import helper
 
     scales = [1.0, 1.0, node.number("height_scale"), node.number("width_scale")]
-    mode = {"bilinear": "linear"}.get(found := node.text("mode", "nearest"), found)
+    found = node.attributes["mode"].value if node.has("mode") else "nearest"
+    mode = "linear" if found in ("bilinear", b"bilinear") else found
     given = (helper.make_attribute("scales", scales), helper.make_attribute("mode", mode))
     return _as_in(7, replace(node, attributes={item.name: ir.from_proto(item) for item in given}))
 

@@ -57,7 +57,7 @@ def test_all_node_tests(share: int) -> None:
 
 # -- special values ----------------------------------------------------------------------------------------------------
 
-UNLIKE = frozenset("Attention ConvTranspose DFT DynamicQuantizeLinear GridSample LpPool Resize STFT".split())
+UNLIKE = frozenset("Attention ConvTranspose DFT DynamicQuantizeLinear GridSample LpPool Resize RoiAlign STFT".split())
 """Operators whose host form, or whose native form, has special values elsewhere; docs/numerics.md says which, or
 nothing defines them."""
 

@@ -12,7 +12,7 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import from_onnx, holds
 from fuseline.frontends.onnx.emission import cast, reshape
 from fuseline.frontends.onnx.host_values import Value
-from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.registry import lowering_of, onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
 from fuseline.ir.dim import Dim
@@ -83,14 +83,14 @@ def reshape_v1(node: OnnxNode) -> Results:
 
 @onnx_op("Tile")
 def tile_v1(node: OnnxNode) -> Results:
-    """`tiles` times along `axis` (scalars)."""
+    """`tiles` times along `axis` (scalars). Raises NoNativeLowering for an axis that there is not."""
     import numpy as np
 
     x, (count,), (axis,) = node[0], node[1].sizes(), node[2].sizes()
     if not isinstance(axis, int):
         raise NoNativeLowering("symbolic-axis", "the axis is a size")
     repeats: list[Dim] = [1] * x.rank
-    repeats[axis] = count
+    repeats[normal_axis(axis, x.rank)] = count
     if not isinstance(count, int):
         raise NoNativeLowering("symbolic-repeats", "the number of tiles is a size")
     return _as_in(6, replace(node, inputs=[x, known(np.array(repeats, np.int64))]))
@@ -98,10 +98,13 @@ def tile_v1(node: OnnxNode) -> Results:
 
 @onnx_op("Cast")
 def cast_v1(node: OnnxNode) -> Tensor:
-    """The type by its name."""
+    """The type by its name. Raises FuselineError: E0105 for a name that is none's."""
     import onnx_ir as ir
 
-    wanted = ir.DataType[node.text("to")]
+    name = node.text("to")
+    if name not in ir.DataType.__members__:
+        raise FuselineError("E0105", f"no type is called '{name}'", node=node.label)
+    wanted = ir.DataType[name]
     if not holds(wanted):
         raise NoNativeLowering("unsupported-dtype", wanted.name)
     return cast(node, node[0], from_onnx(wanted), asked=True)

@@ -120,6 +120,25 @@ def test_shapes_tiles_and_types():
     np.testing.assert_array_equal(node("Cast", [x], {"to": "INT32"}, 1), x.astype(np.int32))
 
 
+def test_a_type_that_there_is_not():
+    x = RNG.standard_normal((2, 3)).astype(np.float32)
+    with pytest.raises(FuselineError) as raised:
+        fuseline.compile(one_node("Cast", [x], {"to": "QUARTER"}, opset=5))
+    assert raised.value.code == "E0105" and "QUARTER" in raised.value.message and raised.value.node
+
+
+@pytest.mark.parametrize("axis", [-2, 0, 1, 2, 7])
+def test_tiles_along_an_axis(axis: int):
+    """One that there is not is left to the host, which says so."""
+    x, count = RNG.standard_normal((2, 3)).astype(np.float32), int(RNG.integers(2, 5))
+    given = [x, np.array(count, np.float32), np.array(axis, np.float32)]
+    program = fuseline.compile(one_node("Tile", given, {}, opset=5, constants=[1, 2]))
+    assert [one.reason.split(":")[0] for one in program.record.host_ops] == ["axis-out-of-range"] * (axis > 1)
+    if axis < 2:
+        wanted = np.repeat(x[None], count, 0).reshape(-1, 3) if axis != 1 else np.tile(x, (1, count))
+        np.testing.assert_array_equal(program.run({"i0": x})["o0"], wanted)
+
+
 @pytest.mark.parametrize("opset", [1, 6])
 def test_lists_and_limits(opset: int):
     arrays = [RNG.standard_normal((3, 4)).astype(np.float32) for _ in range(3)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation
@@ -26,46 +27,46 @@ from fuseline.ir.fast.direct import body_of, ops_of
 from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.functions import functions
 
-_Said = tuple[Attribute, list[Operation]]
+_Said = tuple[Attribute, FusedLoops, list[Operation]]
 
 
 @contextmanager
 def loops_kept(module: ModuleOp, ctx: CompilerContext) -> Generator[None]:
     """While a pass runs on `module`: afterwards no region says of its loops what is no longer so of its body. One that
-    spoke of other members than it had is malformed, and stays so."""
-    before = dict(_regions(module))
+    said what was not so is malformed, and stays so until somebody reports it."""
+    before = dict(_regions(module, ShapeAnalysis(ctx.symbols)))
     yield
     changed = [
-        (region, *said)
-        for region, said in before.items()
+        (region, loops, members)
+        for region, (said, loops, members) in before.items()
         if region.parent is not None
-        and region.attributes.get(LOOPS_ATTRIBUTE) is said[0]
-        and members_of(body_of(region)) != said[1]
+        and region.attributes.get(LOOPS_ATTRIBUTE) is said
+        and members_of(body_of(region)) != members
     ]
     shapes = ShapeAnalysis(ctx.symbols) if changed else None
-    for region, said, members in changed:
+    for region, loops, members in changed:
         assert shapes is not None
-        loops = _well_formed(said, members, shapes)
-        if loops is not None:
-            _settle(region, loops, members, shapes)
+        _settle(region, loops, members, shapes)
 
 
-def _regions(module: ModuleOp) -> Iterator[tuple[DispatchRegionOp, _Said]]:
-    """The regions that say something, with their members."""
+def _regions(module: ModuleOp, shapes: ShapeAnalysis) -> Iterator[tuple[DispatchRegionOp, _Said]]:
+    """The regions that say what is so, with that and their members."""
     for function in functions(module):
         for region in (op for block in function.body.blocks for op in ops_of(block)):
             said = region.attributes.get(LOOPS_ATTRIBUTE)
-            if type(region) is DispatchRegionOp and said is not None:
-                yield region, (said, members_of(body_of(region)))
+            loops = _true(said, body_of(region), shapes) if type(region) is DispatchRegionOp and said else None
+            if said is not None and loops is not None:
+                yield cast(DispatchRegionOp, region), (said, loops, members_of(body_of(region)))
 
 
-def _well_formed(said: Attribute, members: Sequence[Operation], shapes: ShapeAnalysis) -> FusedLoops | None:
-    """What was said of `members`; None where it was malformed, and is to be reported as such."""
+def _true(said: Attribute, body: Block, shapes: ShapeAnalysis) -> FusedLoops | None:
+    """What was said of the members of `body`; None where it is malformed, or is not so of them."""
     try:
         loops = from_attribute(said, shapes.symbols)
+        require_match(loops, body, shapes)
     except FuselineError:
         return None
-    return loops if len(loops.members) == len(members) else None
+    return loops
 
 
 def _settle(region: DispatchRegionOp, loops: FusedLoops, before: Sequence[Operation], shapes: ShapeAnalysis) -> None:

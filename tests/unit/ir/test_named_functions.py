@@ -133,3 +133,11 @@ def test_a_function_that_is_not_known():
     text = f"%r = linalg.elemwise_unary {{fun = #linalg.unary_fn<sinh>}} {ends}"
     refused(text, given, says="unknown function sinh", code="E0301")
     assert ElemwiseUnaryOp in NAMED_OPS
+
+
+@pytest.mark.parametrize(("name", "given", "wanted"), [("powf", 1, 2), ("erf", 2, 1), ("select", 2, 3), ("add", 3, 2)])
+def test_a_number_of_operands_that_it_does_not_read(name: str, given: int, wanted: int):
+    types = ", ".join(["tensor<4xf32>"] * given)
+    ends = f"ins({', '.join(['%a'] * given)} : {types}) outs(%o : tensor<4xf32>) -> tensor<4xf32>"
+    says = f"{name} reads {wanted} operands, not {given}"
+    refused(f"%r = linalg.{name} {ends}", "%a: tensor<4xf32>, %o: tensor<4xf32>", says=says, code="E0301")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, math
@@ -71,7 +72,10 @@ _FUNCTIONS: dict[str, Function] = {**KINDS, "copy": lambda a: a}
 
 def function_body(inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], kind: str, unsigned: bool = False) -> Region:
     """`kind` (of `KINDS`, or `copy`) of the operands, each in the type of the output (but for the condition of a
-    select)."""
+    select). Raises TypeError where it reads another number of them."""
+    wanted = len(signature(_FUNCTIONS[kind]).parameters)
+    if len(inputs) != wanted:
+        raise TypeError(f"{kind} reads {wanted} operands, not {len(inputs)}")
 
     @Builder.implicit_region(NamedOperation.body_arg_types((*inputs, *outputs)))
     def region(args: tuple[BlockArgument, ...]) -> None:

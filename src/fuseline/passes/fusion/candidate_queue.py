@@ -8,8 +8,8 @@ from typing import Generic, TypeAlias, TypeVar
 T = TypeVar("T")
 
 Rank: TypeAlias = "tuple[int, int, int, int, str, str]"
-"""Less comes first: the class of the merge, minus the bytes it saves, the rank of its rule, minus how far its producer
-lies behind the arguments, the keys of the two groups."""
+"""Less comes first: the class of the merge, minus the bytes it saves, the rank of its rule, how much later than its
+producer another one of its consumer lies, the keys of the two groups."""
 
 
 class CandidateQueue(Generic[T]):

@@ -155,7 +155,7 @@ class PairMerging:
             return
         first = 0 if consumer.heavy and producer.moves else 2 if self._waits(consumer) else 1
         saved = weigh(merge, self.graph).bytes_saved
-        self.queue.push((first, -saved, 0, -self._depth(merge), producer.key, consumer.key), (merge, None))
+        self.queue.push((first, -saved, 0, self._waiting(merge), producer.key, consumer.key), (merge, None))
 
     def _settle(self, merge: Merge, bytes_saved: int) -> None:
         """Ask the rules about a candidate, and queue it again where its answer says."""
@@ -175,7 +175,8 @@ class PairMerging:
 
         Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to
         one thread, or a concat that is memory, or a rule is late. Then what saves more bytes, the earlier rule, and
-        what is made later: of two parts of a sum, the other one may then be an arm beside what is made before.
+        what is made last of what the consumer reads: of two parts of a sum, the other one may then be an arm beside
+        what is made before.
         """
         assert outcome.group is not None
         producer, consumer = merge.producer, merge.consumer
@@ -186,11 +187,14 @@ class PairMerging:
         else:
             waits = late or self._waits(consumer)
             first = 2 if waits or becomes_serial(outcome.group, (producer, consumer), self.target) else 1
-        return first, -outcome.bytes_saved, order, -self._depth(merge), producer.key, consumer.key
+        return first, -outcome.bytes_saved, order, self._waiting(merge), producer.key, consumer.key
 
-    def _depth(self, merge: Merge) -> int:
-        """How many roots lie before the values that a merge is about."""
-        return max((self.depths[read.producer] for read in merge.reads if read.producer), default=0)
+    def _waiting(self, merge: Merge) -> int:
+        """How many roots later than what a merge is about the last is made that its consumer reads."""
+        made = max((self.depths[read.producer] for read in merge.reads if read.producer), default=0)
+        members = set(merge.consumer.members)
+        others = {read.producer for member in members for read in member.reads} - members
+        return max((self.depths[other] for other in others if other is not None), default=made) - made
 
     def _waits(self, consumer: Group) -> bool:
         """Whether others are merged before it: a concat that is memory and no more."""

@@ -1,4 +1,4 @@
-"""How far nodes lie behind the arguments, counted in roots.
+"""How far nodes lie behind the arguments, counted in roots: of what an op reads, the deepest is made last.
 
 x ──> conv ──> conv ──> add        depths 1, 2, 2
  └──> conv ─────────────┘          depth 1

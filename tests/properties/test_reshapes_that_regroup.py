@@ -14,7 +14,7 @@ from tests.graphs.onnx_text import onnx_model
 
 
 def _check(model: onnx.ModelProto, dispatches: int, **sizes: int) -> None:
-    """Same numbers as onnxruntime, in as many dispatches."""
+    """Same numbers as onnxruntime, up to what convolutions by minimal filtering round, in as many dispatches."""
     session = ort.InferenceSession(model.SerializeToString())
     feeds = {
         i.name: RNG.standard_normal([sizes.get(str(n)) or int(str(n)) for n in i.shape]).astype(np.float32)
@@ -22,7 +22,7 @@ def _check(model: onnx.ModelProto, dispatches: int, **sizes: int) -> None:
     }
     found = fuseline.compile(model, threads=1)
     for one, expected in zip(found.run(feeds).values(), session.run(None, feeds), strict=True):
-        np.testing.assert_allclose(one, np.asarray(expected), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(one, np.asarray(expected), rtol=1e-4, atol=1e-4)
     assert found.stats["dispatches"] == dispatches, [decision.code for decision in found.decisions]
 
 

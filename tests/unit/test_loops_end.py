@@ -39,6 +39,10 @@ REASONS = {
     ("analysis/near_softmax.py", "True"): "each step goes to the reader of a value",
     ("analysis/online_softmax.py", "True"): "each step goes to the reader of a value",
     ("passes/layout/sink_concats.py", "pending"): "each step goes to readers of a value, which stand behind it",
+    (
+        "passes/cleanup/compute_before_slices.py",
+        "pending",
+    ): "each step goes to readers of a value, which stand behind it",
     ("passes/fusion/rule.py", "path.count(path[-1]) == 1"): "each step names a rule, until one comes again",
     ("targets/cpu/kernel_ir/index_cases.py", "left"): "MOST_CASES cases are looked at, no more",
     (

@@ -78,15 +78,22 @@ def test_a_reason_names_the_nodes_and_what_runs_in_float(code: str):
     [
         "(int8[5, 6] x, int8[6, 4] u) => (y) " + PRODUCT,
         "(int8[1, 3, 9, 7] x, int8[5, 3, 3, 3] u) => (y) " + CONVOLUTION.format(1),
-        "(int8[1, 6, 8, 8] x, int8[6, 1, 3, 3] u) => (y) " + CONVOLUTION.format(6),
         "(float[5, 6] x) => (y) { e = Exp(x) q = QuantizeLinear(e, s, z) d = DequantizeLinear(q, s, z) y = Abs(d) }",
         "(float[5, 6] x) => (y) { e = Exp(x) y = Abs(e) }",
     ],
-    ids=["product", "convolution", "depthwise", "elementwise", "none"],
+    ids=["product", "convolution", "elementwise", "none"],
 )
 def test_what_is_native_is_not_reported(text: str):
     record = _record(text)
     assert record.quantization == [] and record.statistics["quantization"] == {}
+
+
+def test_the_image_of_a_depthwise_window_is_centred_in_a_dispatch_of_its_own():
+    """Its filter is computed where it is staged, and the window reads its image from stored tensors."""
+    record = _record("(int8[1, 6, 8, 8] x, int8[6, 1, 3, 3] u) => (y) " + CONVOLUTION.format(6))
+    (kept,) = record.quantization
+    assert (kept.nodes, kept.readers, kept.code) == (("dq",), ("c",), "qdq-no-consumer")
+    assert kept.detail == "fusion refused: recompute"
 
 
 def test_a_chain_of_quantised_layers_is_native():

@@ -110,7 +110,7 @@ def test_the_sums_of_a_workgroup_fit_their_scratch():
 
 @pytest.mark.parametrize("k", [64, 700])
 def test_what_fits_is_packed_whole(k: int):
-    p = Program((40, k), (k, 64))
+    p = Program((36, k), (k, 64))  # in tiles of any number of rows no more than 40
     plan = plan_of(CONTRACTION, p.dispatch(p.matmul(p.relu(p.x[0]), p.x[1])), machine())
     assert isinstance(plan, ContractionPlan) and plan.cut is None and "steps" not in plan.notes
 

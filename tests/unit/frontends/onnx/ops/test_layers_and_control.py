@@ -177,7 +177,8 @@ def test_numbers_in_bytes_that_are_refused() -> None:
 
 
 def test_products_in_bytes() -> None:
-    a, b = _bytes(3, 4), _bytes(4, 5, dtype=np.int8)
+    """Signed ones of 7 bits: onnxruntime saturates sums of two products without an instruction for them."""
+    a, b = _bytes(3, 4), _bytes(4, 5, dtype=np.int8) // 2
     agree("MatMulInteger", [a, b, np.array(7, np.uint8), np.array(-3, np.int8)])
     agree("MatMulInteger", [a, b], wanted=[a.astype(np.int32) @ b.astype(np.int32)], free=(0,))
     rows = [_bytes(3, dtype=np.uint8), _bytes(5, dtype=np.int8)]

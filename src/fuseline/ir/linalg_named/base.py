@@ -29,7 +29,7 @@ from xdsl.dialects.linalg.abstract_ops import NamedOperation
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.linalg.ops import YieldOp
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Data, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import irdl_attr_definition, opt_prop_def
 from xdsl.parser import AttrParser, Parser
@@ -60,6 +60,21 @@ class TypeFnAttr(EnumAttribute[TypeFn]):
         """`<cast_signed>` or `<cast_unsigned>`."""
         with printer.in_angle_brackets():
             super().print_parameter(printer)
+
+
+class WordAttr(Data[str], ABC):
+    """An attribute that is one word: `#linalg.elementwise_kind<add>`."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> str:
+        """`<word>`; raises ParseError where no word stands."""
+        with parser.in_angle_brackets():
+            return parser.parse_identifier()
+
+    def print_parameter(self, printer: Printer) -> None:
+        """`<word>`."""
+        with printer.in_angle_brackets():
+            printer.print_string(self.data)
 
 
 class Loops(NamedTuple):

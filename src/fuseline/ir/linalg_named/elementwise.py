@@ -11,13 +11,13 @@ from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, ArrayAttr, FloatAttr,
 from xdsl.dialects.linalg.abstract_ops import NamedOperation
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.dialects.linalg.ops import YieldOp
-from xdsl.ir import Attribute, BlockArgument, Data, Region, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import irdl_attr_definition, irdl_op_definition, prop_def
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from fuseline.ir.linalg_named.base import add, cast_to, multiply, parse_operands, parse_results
+from fuseline.ir.linalg_named.base import WordAttr, add, cast_to, multiply, parse_operands, parse_results
 
 Function = Callable[..., SSAValue]
 
@@ -88,21 +88,10 @@ def function_body(inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], kind:
 
 
 @irdl_attr_definition
-class ElementwiseKindAttr(Data[str]):
+class ElementwiseKindAttr(WordAttr):
     """`#linalg.elementwise_kind<add>`."""
 
     name = "linalg.elementwise_kind"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> str:
-        """`<kind>`; raises ParseError where no word stands."""
-        with parser.in_angle_brackets():
-            return parser.parse_identifier()
-
-    def print_parameter(self, printer: Printer) -> None:
-        """`<kind>`."""
-        with printer.in_angle_brackets():
-            printer.print_string(self.data)
 
 
 @irdl_op_definition

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from xdsl.dialects.linalg.abstract_ops import ElementwiseOperation
-from xdsl.ir import Attribute, Data, Region, SSAValue
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import irdl_attr_definition, irdl_op_definition, opt_prop_def, prop_def
-from xdsl.parser import AttrParser, Parser
-from xdsl.printer import Printer
+from xdsl.parser import Parser
 
-from fuseline.ir.linalg_named.base import TypeFn, TypeFnAttr, parse_operands, parse_results
+from fuseline.ir.linalg_named.base import TypeFn, TypeFnAttr, WordAttr, parse_operands, parse_results
 from fuseline.ir.linalg_named.elementwise import KINDS, function_body
 
 _BY_NAME = {
@@ -72,26 +71,15 @@ def _named(spelled: str, function: str) -> type[FunctionOp]:
     return NamedFunctionOp
 
 
-class _WordAttr(Data[str], ABC):
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> str:
-        with parser.in_angle_brackets():
-            return parser.parse_identifier()
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(self.data)
-
-
 @irdl_attr_definition
-class UnaryFnAttr(_WordAttr):
+class UnaryFnAttr(WordAttr):
     """`#linalg.unary_fn<exp>`."""
 
     name = "linalg.unary_fn"
 
 
 @irdl_attr_definition
-class BinaryFnAttr(_WordAttr):
+class BinaryFnAttr(WordAttr):
     """`#linalg.binary_fn<add>`."""
 
     name = "linalg.binary_fn"

@@ -18,7 +18,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_reduction
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.target_description import TargetDescription
-from fuseline.passes.dispatch.banded_pair import BandedPair, Sharing
+from fuseline.passes.dispatch.banded_pair import BandedPair
 from fuseline.passes.dispatch.banded_sizes import BandedSizes
 from fuseline.passes.dispatch.region_rows import RegionRows
 from fuseline.passes.dispatch.row_bands import Bands, cut_rows
@@ -138,8 +138,8 @@ def sizes_of(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription)
         handed_on=pair.handed_on(shapes),
         beside=pair.kept_beside(shapes),
         is_outermost=pair.is_outermost,
-        low_loss=LOW_FILTERED if pair.sharing is Sharing.MOVE and _is_filtered(pair.maker, shapes, target) else 0.0,
-        moved_loss=0.0 if pair.sharing is not Sharing.MOVE or pair.moves_in_pieces else MOVED_SINGLY,
+        low_loss=LOW_FILTERED if pair.is_moved and _is_filtered(pair.maker, shapes, target) else 0.0,
+        moved_loss=MOVED_SINGLY if pair.moves_singly else 0.0,
     )
 
 

@@ -117,12 +117,20 @@ class BandedPair:
         return all(prod(shape_of(value)[: self.last.axes[value]]) == 1 for value in self.last.results)
 
     @property
-    def moves_in_pieces(self) -> bool:
-        """Whether elements that lie side by side in what is read do so in what is made of it."""
+    def is_moved(self) -> bool:
+        """Whether the reader only puts the elements of the image elsewhere."""
+        return self.sharing is Sharing.MOVE
+
+    @property
+    def moves_singly(self) -> bool:
+        """Whether it puts elements elsewhere one by one: those that lie side by side in what is read do not in all that
+        is made of it."""
+        if not self.is_moved:
+            return False
         ((op, _),) = self.reader.reading(self.read.value)
         view = StructuredOp(op)
         read = view.input_maps[view.inputs.index(self.read.value)].results[-1]
-        return all(map_.results[-1] == read for map_ in view.output_maps)
+        return any(map_.results[-1] != read for map_ in view.output_maps)
 
     def of_image(self, bands: Bands) -> Bands:
         """The bands of the image that those of the reader's results need."""

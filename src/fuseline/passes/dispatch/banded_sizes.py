@@ -34,7 +34,7 @@ class BandedSizes:
 
     def low_ns(self, cut: Sequence[Bands]) -> float:
         """What the maker takes longer, on one thread, because bands are low."""
-        share = sum(bands.count * bands.rows / bands.rows**2 for bands in cut) / self.rows
+        share = sum(bands.count / bands.rows for bands in cut) / self.rows
         return self.maker_ns * self.low_loss * share
 
     def kept_bytes(self, bands: Bands) -> int:

@@ -46,7 +46,7 @@ class DispatchCandidate(Protocol):
 
     @property
     def operands(self) -> Sequence[SSAValue]:
-        """The tensors it would read, fills aside."""
+        """The tensors it would read, fills aside; each once, however often it is reshaped."""
         ...
 
     @property

@@ -5,12 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType, TensorType
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
-from fuseline.analysis.structured import FREE, Kind, StructuredOp, is_generic
+from fuseline.analysis.structured import (
+    FREE,
+    Kind,
+    StructuredOp,
+    is_generic,
+    producer_of,
+    splat_value,
+    tensor_operands,
+)
 from fuseline.dispatch.candidate import DispatchCandidate
 from fuseline.ir.scalar_ops import Arith, Math
 from fuseline.targets.target import Refusal
@@ -65,7 +75,7 @@ class DispatchCaps:
 
     def op_refusal(self, op: Operation, kind: Kind) -> Refusal | None:
         """Why no dispatch may hold an op, of this kind; None where one may."""
-        return next(self._op_refusals(op, kind), None)
+        return next(chain(self._op_refusals(op, kind), self._operand_refusals(op, kind)), None)
 
     def _refusals(self, candidate: DispatchCandidate) -> Iterator[Refusal]:
         for member in candidate.members:
@@ -86,6 +96,14 @@ class DispatchCaps:
             if name == kind.value:
                 yield from caps._body_refusals(op)
 
+    def _operand_refusals(self, op: Operation, kind: Kind) -> Iterator[Refusal]:
+        """What an op reads by itself is read by every dispatch that holds it."""
+        count = sum(splat_value(value) is None and not _is_place(value) for value in tensor_operands(op))
+        of_kind = [(caps, f" with a {name}") for name, caps in self.of_kind if name == kind.value]
+        for caps, where in [(self, ""), *of_kind]:
+            if caps.operands is not None and count > caps.operands:
+                yield caps._beyond("operands", count, where)
+
     def _body_refusals(self, op: Operation) -> Iterator[Refusal]:
         if self.element_types:
             for name in _element_types(op):
@@ -102,12 +120,15 @@ class DispatchCaps:
 
     def _count_refusals(self, candidate: DispatchCandidate, where: str) -> Iterator[Refusal]:
         for name, count in self._counts(candidate):
-            limit = getattr(self, name)
-            if count > limit:
-                numbers = {name: float(count), f"limit_{name}": float(limit)}
-                words = name.replace("_", " ")
-                detail = f"{count} {words}, the target takes {limit}{where}"
-                yield self._refusal(f"{name.replace('_', '-')}-limit", detail, name, numbers)
+            if count > getattr(self, name):
+                yield self._beyond(name, count, where)
+
+    def _beyond(self, name: str, count: int, where: str) -> Refusal:
+        """That there are `count` of something, more than its limit."""
+        limit = getattr(self, name)
+        numbers = {name: float(count), f"limit_{name}": float(limit)}
+        detail = f"{count} {name.replace('_', ' ')}, the target takes {limit}{where}"
+        return self._refusal(f"{name.replace('_', '-')}-limit", detail, name, numbers)
 
     def _refusal(self, code: str, detail: str, entry: str, numbers: Mapping[str, float] | None = None) -> Refusal:
         place = self.locations.get(entry)
@@ -129,6 +150,11 @@ class DispatchCaps:
 
 ANY_DISPATCH = DispatchCaps()
 """Of a target that takes everything."""
+
+
+def _is_place(value: SSAValue) -> bool:
+    """Whether it is only where a result goes to."""
+    return type(producer_of(value)) is tensor.EmptyOp
 
 
 def _loops(op: Operation) -> int:

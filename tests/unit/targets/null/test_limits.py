@@ -13,6 +13,7 @@ from fuseline.errors import FuselineError
 from fuseline.report.explain import explain_model
 from fuseline.report.records import CompileRecord
 from fuseline.targets import create_target
+from tests.draws import RNG
 from tests.graphs.onnx_builder import FLOAT, Builder
 
 LAYER = """
@@ -102,7 +103,6 @@ def test_results(tmp_path: Path):
     ("limits", "said"),
     [
         ("loops = 2", "contraction.*loops-limit: 3 loops, the target takes 2"),
-        ("operands = 1", "operands-limit: 2 operands, the target takes 1"),
         ("code_bytes = 1", "code-bytes-limit"),
     ],
 )
@@ -110,6 +110,23 @@ def test_an_op_that_no_dispatch_may_hold_is_an_error_with_its_node(tmp_path: Pat
     with pytest.raises(FuselineError, match=rf"E0307 \[(MatMul|n)[^\]]*\]: .*{said}") as caught:
         _record(tmp_path, limits)
     assert caught.value.code == "E0307" and caught.value.hint
+
+
+def test_an_op_that_reads_too_much_runs_on_the_host(tmp_path: Path):
+    record = _record(tmp_path, "operands = 1")
+    reasons = {one.op_type: one.reason for one in record.host_ops}
+    assert "2 operands, the target takes 1 (" in reasons["MatMul"] and "toy.toml:4" in reasons["MatMul"]
+
+
+@pytest.mark.parametrize("operands", (2, 3, 4, 5))
+def test_a_node_that_reads_too_much_is_made_of_its_function_body(tmp_path: Path, operands: int):
+    width = int(RNG.integers(5, 40))
+    b = Builder(int(RNG.integers(100)))
+    norm = b.node("LayerNormalization", b.node("Add", "x", "y"), b.weight(width), b.weight(width), axis=-1)
+    model = b.model({"x": (FLOAT, (7, width)), "y": (FLOAT, (7, width))}, {norm: (7, width)})
+    record = fuseline.compile(model, target=_target(tmp_path, f"operands = {operands}")).record
+    assert not record.host_ops
+    assert (len(record.dispatches) == 1) == (operands >= 4)
 
 
 def test_kinds_and_types_that_are_all_there_refuse_nothing(tmp_path: Path):

@@ -47,6 +47,10 @@ PASS_COLUMNS = (64, 32)
 PIXEL_CYCLES, RESULT_CYCLES = 1.0, 0.45
 """Per point of a tile, size of its transform and vector: to transform pixels, which come from far, and products."""
 
+SHUFFLE_CYCLES, GATHERED_CYCLES = 1.0, 2.0
+"""Per vector of pixels and bit of its lane numbers, to transpose what lies pixel by pixel; per element that is read
+from a place of its own."""
+
 EPILOGUE_CYCLES = 2.5
 """Per pixel and vector."""
 
@@ -218,11 +222,22 @@ def winograd_cycles(loops: WinogradLoops, b: Blocking, machine: Machine, threads
     )
     results = b.tiles * vectors * (b.points * size * RESULT_CYCLES + b.outputs * EPILOGUE_CYCLES)
     results += SPILLED_BYTE_CYCLES * max(0, scratch_bytes(loops, b, machine) - machine.l2_bytes)
-    pixels = b.tiles * -(-loops.channels // lanes) * b.points * size * PIXEL_CYCLES
+    pixels = b.points * size * PIXEL_CYCLES + _reading_cycles(loops, b, lanes)
+    pixels *= b.tiles * -(-loops.channels // lanes)
     compute = mine * (products + results) + -(-mine // groups) * pixels
     return compute + _filter_cycles(
         b.points * loops.channels * passes * b.panels * width * 4, mine / groups, machine, threads
     )
+
+
+def _reading_cycles(loops: WinogradLoops, b: Blocking, lanes: int) -> float:
+    """What a tile's vectors of channels take more than where channels lie side by side."""
+    lying, vectors, shuffles = loops.lying, b.points, 0.0
+    if lying.turned is not None:
+        size = b.axes[lying.turned].size
+        vectors = b.points // size * -(-size // lanes) * lanes
+        shuffles = SHUFFLE_CYCLES * (lanes.bit_length() - 1)
+    return vectors * (shuffles + GATHERED_CYCLES * lanes * lying.gathered)
 
 
 def direct_cycles(loops: WinogradLoops, machine: Machine, threads: int) -> float:

@@ -25,7 +25,7 @@ from fuseline.targets.cpu.families.winograd.maps import mapped
 from fuseline.targets.cpu.families.winograd.matrices import Rows
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.families.winograd.tile_results import TileResults
-from fuseline.targets.cpu.families.winograd.tiles import TileReader
+from fuseline.targets.cpu.families.winograd.tiles import TileOrigin, TileReader
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
@@ -53,8 +53,18 @@ class WinogradKernel(RootKernel):
 
     def enter(self, run: Operand) -> None:
         """The first stage of a block of tiles."""
-        self.start = self.kernel.mul(run, self.plan.blocking.tiles)
-        self._each_tile(self.start, self.plan.blocking.tiles, self._transform)
+        kernel, plan = self.kernel, self.plan
+        self.start = kernel.mul(run, plan.blocking.tiles)
+        if self.reader.turned is None:
+            self._each_tile(self.start, plan.blocking.tiles, self._transform)
+        else:
+            kernel.loop(0, plan.vectors, plan.piece, self._transform_in_all)
+
+    def _transform_in_all(self, first: Operand) -> None:
+        """A piece of the channels of all tiles: neighbours share lines of memory."""
+        self._each_tile(
+            self.start, self.plan.blocking.tiles, lambda slot, tile: self._piece(slot, self.reader.place(tile), first)
+        )
 
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
         """Its columns of the block, pass by pass."""
@@ -86,17 +96,16 @@ class WinogradKernel(RootKernel):
 
     def _transform(self, slot: Operand, tile: Operand) -> None:
         """All channels of a tile, a piece at a time."""
-        kernel, plan = self.kernel, self.plan
         place = self.reader.place(tile)
+        self.kernel.loop(0, self.plan.vectors, self.plan.piece, lambda first: self._piece(slot, place, first))
+
+    def _piece(self, slot: Operand, place: TileOrigin, first: Operand) -> None:
+        """The channels of a tile from vector `first` on that are read and transformed together."""
+        kernel, plan = self.kernel, self.plan
         row = kernel.mul(slot, plan.image_stride)
-
-        def piece(first: Operand) -> tuple[Operand, ...]:
-            count = plan.piece if self.reader.whole_pieces else kernel.min(kernel.sub(plan.vectors, first), plan.piece)
-            self.reader.fill(place, first, count)
-            self._transform_piece(kernel.add(row, kernel.mul(first, plan.lanes)), count)
-            return ()
-
-        kernel.loop(0, plan.vectors, plan.piece, piece)
+        count = plan.piece if self.reader.whole_pieces else kernel.min(kernel.sub(plan.vectors, first), plan.piece)
+        self.reader.fill(place, first, count)
+        self._transform_piece(kernel.add(row, kernel.mul(first, plan.lanes)), count)
 
     def _transform_piece(self, row: Operand, count: Operand) -> None:
         kernel, plan = self.kernel, self.plan

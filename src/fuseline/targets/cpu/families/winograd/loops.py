@@ -22,6 +22,7 @@ from fuseline.targets.cpu.families.contraction.loops import (
     is_packable_constant,
 )
 from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
+from fuseline.targets.cpu.families.winograd.lying import ALONG_CHANNELS, ImageLying, image_lying
 from fuseline.targets.target import Refusal
 
 MAX_WINDOWS = 2
@@ -60,7 +61,7 @@ class WinogradLoops:
     `channel`, one column.
 
     `segments` are how its pixels lie in bindings; none where they are computed, not side by side, or padded other than
-    along the windows.
+    along the windows. `lying`: how the tensors lie that such pixels are read from.
     """
 
     contraction: ContractionLoops
@@ -71,6 +72,7 @@ class WinogradLoops:
     columns: int
     segments: tuple[ImageSegment, ...]
     paths: tuple[ResultPath, ...]
+    lying: ImageLying
 
     @property
     def view(self) -> DispatchView:
@@ -118,7 +120,8 @@ def _with_roles(loops: ContractionLoops, paths: tuple[ResultPath, ...]) -> Winog
     depth = extents[channels[0]]
     assert isinstance(depth, int)
     segments = _segments(loops, windows, channels[0], depth)
-    return WinogradLoops(loops, windows, outer, channels[0], depth, columns, segments, paths)
+    lying = ALONG_CHANNELS if segments else image_lying(loops, [axis.pixel for axis in windows], channels[0])
+    return WinogradLoops(loops, windows, outer, channels[0], depth, columns, segments, paths, lying)
 
 
 def _windows(loops: ContractionLoops) -> tuple[WindowAxis, ...] | Refusal:

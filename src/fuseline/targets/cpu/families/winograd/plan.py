@@ -24,7 +24,9 @@ from fuseline.targets.cpu.tiles import RowSplit, Tile, split_in_tiles, split_row
 from fuseline.weight_layouts import PackedLayout
 
 PATCH_VECTORS = 8
-"""Vectors of channels that are read and transformed together: a patch of them then fits the first-level cache."""
+"""Vectors of channels that are read and transformed together: a patch of them then fits the first-level cache. One
+where channels lie in planes of their own: neighbouring tiles share lines, which one set of the cache may have to
+hold."""
 
 TILE_CYCLES = 40
 """To begin and end a register tile."""
@@ -162,6 +164,8 @@ class WinogradPlan(Plan):
     @property
     def piece(self) -> int:
         """Vectors of channels that are read and transformed at once."""
+        if self.loops.lying.turned is not None:
+            return 1
         if self.form is not None:
             return self.form.piece
         starts = [segment.start // self.lanes for segment in self.segments]
@@ -194,13 +198,19 @@ def winograd_plan(loops: WinogradLoops, blocking: Blocking, machine: Machine) ->
     notes = {
         "filtering": f"F({sizes},{taps})", "tile": f"{plan.rows.height}x{plan.width}",
         "block": f"{blocking.tiles}x{plan.pass_width}",
-        "image": f"{len(plan.segments)} segments" if plan.segments else "evaluated",
+        "image": _image_note(plan),
         FILTERED: filtered_work(
             plan.tile_count, blocking.points, loops.channels, loops.columns, _with_tiles_begun(plan)
         ),
     }  # fmt: skip
     workgroups = d.mul(d.ceil_div(plan.tile_count, blocking.tiles), plan.group_count)
     return replace(plan, workgroups=workgroups, constant_layouts={position: filter_layout(plan)}, notes=notes)
+
+
+def _image_note(plan: WinogradPlan) -> str:
+    if plan.segments:
+        return f"{len(plan.segments)} segments"
+    return "evaluated" if plan.loops.lying.turned is None else "turned"
 
 
 def _with_tiles_begun(plan: WinogradPlan) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 
 from fuseline.ir import dim as d
@@ -21,6 +21,7 @@ from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.access import Bound
 from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WindowAxis
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
+from fuseline.targets.cpu.families.winograd.turned_patch import TurnedPatch
 from fuseline.targets.cpu.kernel_ir.types import Address, Operand, Value
 
 ReadVector = Callable[[Operand, "Operand | None"], Value]
@@ -55,6 +56,12 @@ class TileReader:
         self.strides = [prod(sizes[i + 1 :]) * plan.piece * plan.lanes for i in range(len(sizes))]
         found = [Source(segment.start, segment.size, segment) for segment in plan.segments]
         self.sources = found or [Source(0, plan.loops.channels, None)]
+        turned = plan.loops.lying.turned
+        self.turned = (
+            TurnedPatch(plan, self.buffers, turned, self.patch, self.strides)
+            if turned is not None and plan.lanes > 1
+            else None
+        )
 
     @property
     def whole_pieces(self) -> bool:
@@ -109,6 +116,9 @@ class TileReader:
     ) -> tuple[Operand, ...]:
         """Vectors `vectors` of `source`, of a piece that begins at `first`."""
         kernel, lanes = self.kernel, self.plan.lanes
+        if self.turned is not None:
+            self.turned.fill(place.origin, first, vectors, partial(self._along_pixels, self.turned.axis, place))
+            return ()
 
         def zero(channel: Operand, active: Operand | None) -> Value:
             del channel, active
@@ -199,9 +209,21 @@ class TileReader:
     def _evaluated(
         self, place: TileOrigin, pixel: Sequence[Operand], channel: Operand, active: Operand | None
     ) -> Value:
+        return self._value(place, pixel, channel, self.plan.loops.channel, active)
+
+    def _along_pixels(
+        self, axis: int, place: TileOrigin, pixel: Sequence[Operand], channel: Operand, active: Operand | None
+    ) -> Value:
+        return self._value(place, pixel, channel, self.plan.loops.windows[axis].pixel, active)
+
+    def _value(
+        self, place: TileOrigin, pixel: Sequence[Operand], channel: Operand, lying: int, active: Operand | None
+    ) -> Value:
+        """Elements from a channel of a pixel on, along loop `lying`."""
         loops, lanes, emitter = self.plan.loops, self.plan.lanes, self.emitter
-        pixels = {axis.pixel: value for axis, value in zip(loops.windows, pixel, strict=True)}
-        at = point_at(loops.contraction.root.rank, {**place.outer, **pixels})
-        at[loops.channel] = Index(channel, 1 if lanes > 1 else 0)
+        places = {axis.pixel: value for axis, value in zip(loops.windows, pixel, strict=True)}
+        places[loops.channel] = channel
+        along = {lying: Index(places[lying], 1 if lanes > 1 else 0)}
+        at = point_at(loops.contraction.root.rank, {**place.outer, **places, **along})
         operand = loops.contraction.lhs
         return emitter.value_at(operand.value, emitter.through(operand.map, at, lanes), lanes, active)

@@ -16,6 +16,8 @@ from xdsl.dialects import linalg, tensor
 
 import fuseline
 from fuseline.analysis.structured import StructuredOp, kind
+from fuseline.ir.build import shape_of
+from tests.draws import RNG
 from tests.graphs.onnx_text import attributes_of
 from tests.native import assert_as_onnxruntime, assert_same, native
 from tests.one_node import by_onnxruntime
@@ -105,6 +107,55 @@ def test_a_transposed_convolution(
 def test_no_zeros_are_put_between_pixels_of_a_constant_filter():
     module, _ = read(transposed((1, 4, "h", "w"), np.ones((4, 3, 2, 2), np.float32), strides=[2, 2]))
     assert not [op for op in module.walk() if isinstance(op, tensor.PadOp)]
+
+
+FILTERS = {
+    "given": "",
+    "f16": "w = Cast<to: int = 1>(v)",
+    "turned": "w = Transpose<perm: ints = [3, 2, 1, 0]>(v)",
+    "dequantised": "w = DequantizeLinear<axis: int = 1>(v, s, z)",
+    "all of one scale": "w = DequantizeLinear(v, s, z)",
+}
+
+
+def filter_of(kind: str, shape: tuple[int, ...]) -> tuple[Array, dict[str, Any]]:
+    """A filter, and the constants that `FILTERS[kind]` makes it of; numbers of few bits."""
+    whole = RNG.integers(-8, 8, shape)
+    if kind == "f16":
+        return whole.astype(np.float32), {"v": whole.astype(np.float16)}
+    if kind == "turned":
+        return whole.astype(np.float32), {"v": np.ascontiguousarray(whole.T).astype(np.float32)}
+    if kind == "given":
+        return whole.astype(np.float32), {}
+    scale = (2.0 ** RNG.integers(-3, 3, shape[1] if kind == "dequantised" else ())).astype(np.float32)
+    zero = RNG.integers(-3, 3, scale.shape).astype(np.int8)
+    spread = (shape[1], 1, 1) if scale.shape else ()
+    made = (whole - zero.reshape(spread)) * scale.reshape(spread)
+    return made.astype(np.float32), {"v": whole.astype(np.int8), "s": scale, "z": zero}
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+@pytest.mark.parametrize("image", ["float", "quantised"])
+def test_pixels_are_not_spread_whatever_makes_the_filter(kind: str, image: str):
+    """Whole numbers and powers of two: nothing rounds, whatever is summed first."""
+    strides = tuple(RNG.integers(2, 4, 2).tolist())
+    kernel = tuple(int(stride + RNG.integers(0, 3)) for stride in strides)
+    channels, filters, height, width = (int(size) for size in RNG.integers((2, 2, 11, 11), (5, 5, 14, 14)))
+    w, constants = filter_of(kind, (channels, filters, *kernel))
+    x = RNG.integers(-9, 9, (1, channels, height, width)).astype(np.float32)
+    nodes = [FILTERS[kind], f"y = ConvTranspose{attributes_of({'strides': strides})}(q, w)"]
+    rounded = "r = QuantizeLinear(x, a, b) q = DequantizeLinear(r, a, b)"
+    nodes.insert(0, rounded if image == "quantised" else "q = Identity(x)")
+    given = "" if constants else f", float{list(w.shape)} w"
+    of_image = {"a": np.array(0.5, np.float32), "b": np.array(2, np.int8)} if image == "quantised" else {}
+    proto = model(f"(float{list(x.shape)} x{given}) => (y) {{ {' '.join(nodes)} }}", **constants, **of_image)
+    module, _ = read(proto)
+    assert not [op for op in module.walk() if isinstance(op, tensor.PadOp) and len(shape_of(op.result)) > x.ndim]
+    feeds = {"x": x} if constants else {"x": x, "w": w}
+    wanted = expected(x, w, strides, (0,) * 4, (0,) * 2, (1, 1))
+    np.testing.assert_array_equal(run(proto, *feeds.values())[0], wanted)
+    for (ours,) in native(proto, feeds):
+        np.testing.assert_array_equal(ours, wanted)
 
 
 def windows(x: tuple[int | str, ...], w: tuple[int, ...], **attributes: Any) -> list[tuple[str, int]]:

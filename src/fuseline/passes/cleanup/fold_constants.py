@@ -3,12 +3,12 @@
     %w = arith.constant dense_resource<w>     =>   %t = arith.constant dense_resource<w_folded>
     %t = transpose %w
 
-A result may have at most 1.5 times as many elements as the weights it replaces (64 KiB are always allowed), and nothing
-that is worked with takes more than 64 MiB or what the model's own weights take. All constants together may take 64 MiB
-more than the model's, or twice as much (`ir/constant_budget.py`), so that they never blow up. Splats are one number
-from end to end. A weight that is stored narrow and computed with wide (dequantised) is widened here and not in every
-run. A transposed or sliced weight becomes a view of the old array and moves no data; a result with one value everywhere
-becomes a splat.
+A result may have at most 1.5 times as many elements as the weights it replaces, a pad 4 times (64 KiB are always
+allowed), and nothing that is worked with takes more than 64 MiB or what the model's own weights take. All constants
+together may take 64 MiB more than the model's, or twice as much (`ir/constant_budget.py`), so that they never blow up.
+Splats are one number from end to end. A weight that is stored narrow and computed with wide (dequantised) is widened
+here and not in every run. A transposed or sliced weight becomes a view of the old array and moves no data; a result
+with one value everywhere becomes a splat.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ ALWAYS_BYTES = 64 * 1024
 
 GROWTH = 1.5
 """A result may have this many times the elements of the constants it is made from."""
+
+PADDED = 4.0
+"""A pad of a constant may have this many times its elements: filters that are padded to a multiple of their strides
+come to 2.4 times in three dimensions."""
 
 MOST_BYTES = 64 * 1024 * 1024
 """What an evaluation may take in memory, where the model's own weights are not larger."""
@@ -106,7 +110,7 @@ class ConstantFolder:
         sources = sum(_elements(value.type) for value in set(_inputs(op)) if _is_stored(value))
         elements = sum(_elements(result.type) for result in op.results)
         made_words = sum(_words(result.type) for result in op.results)
-        return elements <= GROWTH * sources and made_words <= self.budget.left
+        return elements <= (PADDED if type(op) is tensor.PadOp else GROWTH) * sources and made_words <= self.budget.left
 
     def _fold(self, op: Operation) -> None:
         try:

@@ -139,7 +139,7 @@ def _in_integers(maker: IntegerMaker, product: _Product) -> Refusal | None:
         return None
     if splat_value(root.outputs[0]) != 0:
         return Refusal("not-from-zero", "the sum starts from something else than 0")
-    scales = result_scales(root, product.sides, product.operands)
+    scales = result_scales(maker, root, product.sides, product.operands)
     if isinstance(scales, Refusal):
         return scales
     largest = _largest(maker, product)

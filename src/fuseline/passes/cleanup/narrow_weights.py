@@ -65,6 +65,6 @@ def _weights(maker: IntegerMaker, root: linalg.ops.GenericOp) -> tuple[int, Quan
     for side in sides:
         operand = quantized_operand(view.inputs[side])
         if operand is not None and operand.is_constant:
-            scale = result_scale(root, side, operand)
+            scale = result_scale(maker, root, side, operand)
             return None if isinstance(scale, Refusal) else (side, operand, scale)
     return None

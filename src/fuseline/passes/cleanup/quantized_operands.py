@@ -174,7 +174,7 @@ class IntegerMaker:
         if key not in self.arrays:
             op, scope = _integers(stored, element), Scope(Program(self.ctx.resources))
             for value in operands_of(op):
-                _bind(value, scope)
+                bind(value, scope)
             run_op(op, scope)
             self.arrays[key] = np.asarray(scope[result_of(op)])
             empty = producer_of(op.outputs[0])
@@ -193,11 +193,12 @@ def _ends(array: Array) -> Range:
     return (int(array.min()), int(array.max())) if array.size else (0, 0)
 
 
-def _bind(value: SSAValue, scope: Scope) -> None:
+def bind(value: SSAValue, scope: Scope) -> None:
+    """Evaluate `value`, which depends on constants and on what `scope` has already."""
     if value in scope.values or not isinstance(value, OpResult):
         return
     for operand in operands_of(value.op):
-        _bind(operand, scope)
+        bind(operand, scope)
     run_op(value.op, scope)
 
 

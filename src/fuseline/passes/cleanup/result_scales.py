@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import BlockArgument, SSAValue
@@ -14,7 +15,8 @@ from fuseline.analysis.stored_integers import stored_integers
 from fuseline.analysis.structured import StructuredOp, is_constant
 from fuseline.ir.build import Body, Emitter, dims_map, identity_map, shape_of
 from fuseline.ir.fast.direct import result_of
-from fuseline.passes.cleanup.quantized_operands import QuantizedOperand, scale_axes
+from fuseline.passes.cleanup.moved_scales import moved_scale
+from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, scale_axes
 from fuseline.targets.target import Refusal
 
 
@@ -28,19 +30,21 @@ class Scale:
 
 
 def result_scales(
-    root: linalg.ops.GenericOp, sides: Sequence[int], operands: Sequence[QuantizedOperand]
+    maker: IntegerMaker, root: linalg.ops.GenericOp, sides: Sequence[int], operands: Sequence[QuantizedOperand]
 ) -> tuple[Scale, ...] | Refusal:
     """How the scales of both operands lie in the result, or why they cannot be taken out of the sum."""
     found: list[Scale] = []
     for side, operand in zip(sides, operands, strict=True):
-        scale = result_scale(root, side, operand)
+        scale = result_scale(maker, root, side, operand)
         if isinstance(scale, Refusal):
             return scale
         found.append(scale)
     return tuple(found)
 
 
-def result_scale(root: linalg.ops.GenericOp, side: int, operand: QuantizedOperand) -> Scale | Refusal:
+def result_scale(
+    maker: IntegerMaker, root: linalg.ops.GenericOp, side: int, operand: QuantizedOperand
+) -> Scale | Refusal:
     """How the scale of one operand lies in the result."""
     stored, view = operand.stored, StructuredOp(root)
     if not isinstance(stored.scale, BlockArgument):
@@ -48,10 +52,10 @@ def result_scale(root: linalg.ops.GenericOp, side: int, operand: QuantizedOperan
         return Scale(stored.scale)
     axes = scale_axes(operand)
     if axes is None:
-        return Refusal("scale-moved", "a scale along a dimension that is padded or reshaped on the way")
-    written = {
-        expr.position: axis for axis, expr in enumerate(view.output_maps[0].results) if isinstance(expr, AffineDimExpr)
-    }
+        return _computed_scale(maker, root, side, operand) or Refusal(
+            "scale-moved", "a scale along a dimension that is padded or reshaped on the way"
+        )
+    written = _written(root)
     exprs = [view.input_maps[side].results[axis] if axis is not None else None for axis in axes]
     if any(
         expr is not None and (not isinstance(expr, AffineDimExpr) or expr.position not in written) for expr in exprs
@@ -59,6 +63,32 @@ def result_scale(root: linalg.ops.GenericOp, side: int, operand: QuantizedOperan
         return Refusal("scale-in-sum", "a scale that varies along the sum")
     positions = tuple(written[expr.position] if isinstance(expr, AffineDimExpr) else None for expr in exprs)
     return Scale(stored.op.operands[stored.scale.index], positions)
+
+
+def _written(root: linalg.ops.GenericOp) -> dict[int, int]:
+    """The result's dimension for each loop that is one."""
+    exprs = StructuredOp(root).output_maps[0].results
+    return {expr.position: axis for axis, expr in enumerate(exprs) if isinstance(expr, AffineDimExpr)}
+
+
+def _computed_scale(
+    maker: IntegerMaker, root: linalg.ops.GenericOp, side: int, operand: QuantizedOperand
+) -> Scale | None:
+    """The scale of a constant that is moved otherwise, as it lies in the result; None where it varies along the sum."""
+    array, written = moved_scale(maker.ctx, operand), _written(root)
+    positions = [
+        written.get(expr.position) if isinstance(expr, AffineDimExpr) else None
+        for expr in StructuredOp(root).input_maps[side].results
+    ]
+    summed = tuple(i for i, position in enumerate(positions) if position is None)
+    if array is None:
+        return None
+    low, high = np.fmin.reduce(array, summed), np.fmax.reduce(array, summed)
+    if not np.array_equal(low, high, equal_nan=True):
+        return None
+    found = np.nan_to_num(low, nan=1.0)  # of zeros alone
+    constant = Emitter.before(root).constant(found, maker.ctx, "scales")
+    return Scale(constant, tuple(position for position in positions if position is not None))
 
 
 def scaled(emit: Emitter, total: SSAValue, scales: Sequence[Scale]) -> SSAValue:

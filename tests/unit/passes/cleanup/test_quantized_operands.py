@@ -15,7 +15,7 @@ from fuseline.ir.context import CompilerContext, new_context
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.text import parse_module, print_module
 from fuseline.passes.cleanup.multiply_in_integers import MultiplyInIntegersPass
-from fuseline.passes.cleanup.quantized_operands import quantized_operand, scale_axes
+from fuseline.passes.cleanup.quantized_operands import IntegerMaker, quantized_operand, scale_axes
 from fuseline.passes.cleanup.result_scales import Scale, result_scale
 from fuseline.targets.target import Refusal
 
@@ -96,7 +96,7 @@ def test_where_a_scale_lies_in_the_result(scale: str, axes: tuple[int | None, ..
     assert is_generic(root)
     operand = quantized_operand(root.inputs[0])
     assert operand is not None
-    found = result_scale(root, 0, operand)
+    found = result_scale(IntegerMaker(new_context()), root, 0, operand)
     if axes is None:
         assert isinstance(found, Refusal) and found.code == "scale-in-sum"
     else:

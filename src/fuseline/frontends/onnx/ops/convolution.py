@@ -143,7 +143,7 @@ def conv_transpose(node: OnnxNode) -> Tensor:
         node, n, window=kernel, strides=strides, dilations=dilations, pads=node.integers("pads") or [0] * 2 * n
     )
     low, high = _transposed_padding(node, x.dims[2:], kernel, strides, dilations)
-    out = _without_zeros(node, x, w, strides, low, high) if w.is_constant and max(dilations) == 1 else None
+    out = _without_zeros(node, x, w, strides, low, high) if max(dilations) == 1 else None
     if out is not None:
         return add_bias(node, out, node.get(2), x.dtype)
     spread = _spread(node, x, strides, low, high)
@@ -188,7 +188,7 @@ def _without_zeros(
     if max(strides) == 1 or (1 < groups == x.dims[1] and _few_zeros(kernel, strides)):
         return None
     window = phase_window(x.dims[2:], kernel, strides)
-    phases = convolve(node, pad_spatial(node, x, window, 0), phase_filters(w, groups, strides), window, groups)
+    phases = convolve(node, pad_spatial(node, x, window, 0), phase_filters(node, w, groups, strides), window, groups)
     return joined_phases(node, phases, groups, strides, begin, sizes)
 
 

@@ -11,15 +11,21 @@ is ever formed. (Shi et al., Is the deconvolution layer the same as a convolutio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx.emission import reshape
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.ops.shape import transposed
 from fuseline.frontends.onnx.ops.slices import slice_of
-from fuseline.frontends.onnx.ops.windows import Window
-from fuseline.frontends.onnx.tensors import Tensor
+from fuseline.frontends.onnx.ops.windows import Window, pad
+from fuseline.frontends.onnx.scalars import index_constant, loop_index
+from fuseline.frontends.onnx.tensors import Tensor, known, static_sizes
+from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, add, mul
 
 
@@ -33,19 +39,51 @@ def phase_window(image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[
     )
 
 
-def phase_filters(w: Tensor, groups: int, strides: Sequence[int]) -> Tensor:
-    """Constant `[in, out / groups, *kernel]` as `[groups * phases * out / groups, in / groups, *taps]`."""
-    array = w.numbers()
-    inputs, per_group, *kernel = array.shape
-    taps = [-(-size // stride) for size, stride in zip(kernel, strides, strict=True)]
-    whole = np.pad(array, [(0, 0), (0, 0), *((0, t * s - k) for t, s, k in zip(taps, strides, kernel, strict=True))])
-    parted = whole.reshape(
-        groups, inputs // groups, per_group, *(size for pair in zip(taps, strides, strict=True) for size in pair)
-    )
+def phase_filters(node: OnnxNode, w: Tensor, groups: int, strides: Sequence[int]) -> Tensor:
+    """`[in, out / groups, *kernel]` of known sizes as `[groups * phases * out / groups, in / groups, *taps]`: at once
+    where it is known, else moved from where it is computed."""
+    whole = whole_strides(node, w, strides)
+    inputs, per_group, *kernel = static_sizes(whole.dims)
+    taps = [size // stride for size, stride in zip(kernel, strides, strict=True)]
+    dims = (groups * prod(strides) * per_group, inputs // groups, *taps)
+    if not whole.is_constant:
+        return reshape(node, _gathered_phases(node, whole, groups, strides, taps), dims)
+    pairs = (size for pair in zip(taps, strides, strict=True) for size in pair)
+    parted = whole.numbers().reshape(groups, inputs // groups, per_group, *pairs)
     at = [3 + 2 * axis for axis in range(len(kernel))]
     ordered = np.flip(parted, tuple(at)).transpose(0, *(axis + 1 for axis in at), 2, 1, *at)
-    flat = np.ascontiguousarray(ordered).reshape(-1, inputs // groups, *taps)
-    return Tensor(w.dtype, tuple(flat.shape), array=flat, name=w.name)
+    return known(np.ascontiguousarray(ordered).reshape(dims), w.dtype, w.name)
+
+
+def whole_strides(node: OnnxNode, w: Tensor, strides: Sequence[int]) -> Tensor:
+    """`[in, out, *kernel]` with zeros behind the kernel up to a multiple of the strides."""
+    more = [0, 0, *(-size % stride for size, stride in zip(static_sizes(w.dims[2:]), strides, strict=True))]
+    if not w.is_constant:
+        return pad(node, w, [0] * w.rank, more, 0)
+    return known(np.pad(w.numbers(), [(0, after) for after in more]), w.dtype, w.name)
+
+
+def _gathered_phases(node: OnnxNode, w: Tensor, groups: int, strides: Sequence[int], taps: Sequence[int]) -> Tensor:
+    """`[groups, *phases, out / groups, in / groups, *taps]` of a filter that is computed: read in this order
+    through its positions."""
+    n, (inputs, per_group, *_) = len(strides), static_sizes(w.dims)
+    share = inputs // groups
+
+    def position(b: Body) -> list[SSAValue]:
+        at = [loop_index(b, loop) for loop in range(3 + 2 * n)]
+        phases, (channel, within), turns = at[1 : 1 + n], at[1 + n : 3 + n], at[3 + n :]
+        entry = b.op(arith.AddiOp, b.op(arith.MuliOp, at[0], index_constant(b, share)), within)
+        places = [
+            b.op(
+                arith.SubiOp,
+                b.op(arith.AddiOp, phase, index_constant(b, (count - 1) * stride)),
+                b.op(arith.MuliOp, turn, index_constant(b, stride)),
+            )
+            for phase, turn, count, stride in zip(phases, turns, taps, strides, strict=True)
+        ]
+        return [entry, channel, *places]
+
+    return gather_at(node, w, [], (groups, *strides, per_group, share, *taps), position)
 
 
 def joined_phases(

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.frontends.onnx.dtypes import accumulator
 from fuseline.frontends.onnx.emission import contract, filled, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.phases import whole_strides
 from fuseline.frontends.onnx.ops.shape import transposed
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.ops.windows import pad
@@ -52,12 +52,11 @@ def scattered(
     node: OnnxNode, x: Tensor, w: Tensor, strides: Sequence[int], begin: Sequence[int], sizes: Sequence[Dim]
 ) -> Tensor:
     """`sizes` outputs from `begin` on of the full transposed convolution of a static image `[n, c, *image]` with
-    constant `[c, filters, *kernel]`, in the accumulator's type; one group, no dilation."""
+    `[c, filters, *kernel]`, in the accumulator's type; one group, no dilation."""
     image, (channels, filters, *kernel) = static_sizes(x.dims[2:]), static_sizes(w.dims)
     n, taps = len(image), [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
-    columns = _columns(w.numbers(), taps, strides)
-    loops = [x.dims[0], *image, columns.shape[1], channels]
-    flat = Tensor(w.dtype, tuple(columns.shape), array=columns, name=w.name)
+    flat = _columns(node, w, taps, strides)
+    loops = [x.dims[0], *image, flat.dims[1], channels]
     wide = accumulator(x.dtype)
     y = contract(node, (x, [0, n + 2, *range(1, n + 1)]), (flat, [n + 2, n + 1]), loops, list(range(n + 2)), wide)
     overlapped = _overlapped(node, reshape(node, y, (x.dims[0], *image, *taps, *strides, filters)), taps)
@@ -72,14 +71,14 @@ def scattered(
     )
 
 
-def _columns(w: np.ndarray, taps: Sequence[int], strides: Sequence[int]) -> np.ndarray:
+def _columns(node: OnnxNode, w: Tensor, taps: Sequence[int], strides: Sequence[int]) -> Tensor:
     """`[c, filters, *kernel]` as `[c, *taps * *strides * filters]`, kernels filled up with zeros."""
-    channels, filters, *kernel = w.shape
-    n = len(kernel)
-    whole = np.pad(w, [(0, 0), (0, 0), *((0, t * s - k) for t, s, k in zip(taps, strides, kernel, strict=True))])
-    parted = whole.reshape(channels, filters, *(size for pair in zip(taps, strides, strict=True) for size in pair))
-    order = [0, *range(2, 2 + 2 * n, 2), *range(3, 3 + 2 * n, 2), 1]
-    return np.ascontiguousarray(parted.transpose(order)).reshape(channels, -1)
+    channels, filters, *_ = static_sizes(w.dims)
+    n = len(taps)
+    pairs = (size for pair in zip(taps, strides, strict=True) for size in pair)
+    parted = reshape(node, whole_strides(node, w, strides), (channels, filters, *pairs))
+    ordered = transposed(node, parted, [0, *range(2, 2 + 2 * n, 2), *range(3, 3 + 2 * n, 2), 1])
+    return reshape(node, ordered, (channels, prod(taps) * prod(strides) * filters))
 
 
 def _overlapped(node: OnnxNode, y: Tensor, taps: Sequence[int]) -> Tensor:

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from xdsl.ir import SSAValue
 
-from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, contraction_loops
+from fuseline.ir.build import dims_map
+from fuseline.targets.cpu.families.contraction.family import ContractionFamily
+from fuseline.targets.cpu.families.contraction.loops import (
+    NARROW_COLUMNS,
+    SHARED_ROWS,
+    WIDE_ROWS,
+    ContractionLoops,
+    contraction_loops,
+)
 from fuseline.targets.cpu.families.contraction.operand_modes import (
     PANEL_LIMIT,
     ROWS_LIMIT,
@@ -14,10 +22,13 @@ from fuseline.targets.cpu.families.contraction.operand_modes import (
     lhs_mode_of,
     packed_constant,
 )
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.tiles import Tile
 from fuseline.targets.target import Refusal
 from fuseline.weight_layouts import LayoutKey, fill
+from tests.draws import RNG
 from tests.graphs.program import Program, Size
+from tests.kernels import Runner
 
 TILE, LANES = Tile(6, 2), 8
 
@@ -86,3 +97,19 @@ def test_a_packed_constant_holds_its_columns_side_by_side(k: int, n: int, width:
     padded = np.zeros((k, -(-n // width) * width), np.int64)
     padded[:, :n] = weights
     np.testing.assert_array_equal(held, padded.reshape(k, -1, width).transpose(1, 0, 2).reshape(-1))
+
+
+@pytest.mark.parametrize("rows", [SHARED_ROWS - 1, SHARED_ROWS, WIDE_ROWS - 1, WIDE_ROWS])
+@pytest.mark.parametrize("filters", [1, 3])
+def test_rows_run_along_the_lanes_where_few_columns_face_them(rows: int, filters: int):
+    """`out[filter, line, row, phase]`, as the phases of a transposed convolution lie: where other filters read the same
+    rows, fewer of them are worth turning."""
+    lines, k, phases = (int(size) for size in RNG.integers((2, 2, 2), (6, 9, NARROW_COLUMNS + 1)))
+    p = Program((k, lines, rows), (k, phases, filters))
+    maps = [dims_map(5, [4, 0, 1]), dims_map(5, [4, 2, 3]), dims_map(5, [3, 0, 1, 2])]
+    out = p.multiply_add(p.x[0], p.x[1], p.zeros(filters, lines, rows, phases), maps, "ppppr")
+    wide, run = SHARED_ROWS if filters > 1 else WIDE_ROWS, Runner(ContractionFamily(), p.dispatch(out))
+    assert isinstance(run.plan, ContractionPlan)
+    assert run.plan.loops.column.extent == (rows if rows >= wide else phases)
+    a, b = (RNG.standard_normal(shape).astype(np.float32) for shape in ((k, lines, rows), (k, phases, filters)))
+    np.testing.assert_allclose(run(a, b)[0], np.einsum("klr,kpf->flrp", a, b), rtol=1e-4, atol=1e-4)

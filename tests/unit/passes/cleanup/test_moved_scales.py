@@ -1,0 +1,132 @@
+"""Scales of dequantised constants behind moves that join their dimension with others, or read it in another order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuseline.evaluation import evaluate_module
+from fuseline.ir.context import CompilerContext, new_context
+from fuseline.ir.target_description import TargetDescription
+from fuseline.ir.text import parse_module, print_module
+from fuseline.passes.cleanup.multiply_in_integers import MultiplyInIntegersPass
+from tests.draws import RNG
+
+POINT = "affine_map<(a, b, c) -> (a, b, c)>"
+PLANE = "affine_map<(a, b) -> (a, b)>"
+
+
+def moved_product(sizes: tuple[int, int, int], axis: int, *, pad: int, rows: int, given: bool = False) -> str:
+    """`x[n, (a, b)] * w[(c, b), a]` of an image and a filter `[a, b, c]` in 8 bits, whose scale follows `axis`: `a` is
+    padded and read from its end, then `c` and what is left of it are one dimension. `given`: only the run has scales.
+
+    The scales are powers of two: nothing rounds.
+    """
+    a, b, c = sizes
+    whole, columns = a + pad, b * c
+    stored = RNG.integers(-127, 128, sizes)
+    scale = 2.0 ** (RNG.permutation(sizes[axis]) - 4)
+    followed = f"affine_map<(a, b, c) -> ({'abc'[axis]})>"
+    vector = f"tensor<{sizes[axis]}xf32>"
+    shape, padded, turned = f"{a}x{b}x{c}", f"{whole}x{b}x{c}", f"{c}x{b}x{whole}"
+    known = "" if given else f"%s = arith.constant dense<{scale.tolist()}> : {vector}"
+    more = f", %s: {vector}" if given else ""
+    result = f"tensor<{rows}x{columns}xf32>"
+    return f"""func.func @main(%x: tensor<{rows}x{whole}xi8>{more}) -> {result} {{
+      {known}
+      %w = arith.constant dense<{stored.tolist()}> : tensor<{shape}xi8>
+      %we = tensor.empty() : tensor<{shape}xf32>
+      %wf = linalg.generic {{indexing_maps = [{POINT}, {followed}, {POINT}],
+          iterator_types = ["parallel", "parallel", "parallel"]}}
+          ins(%w, %s : tensor<{shape}xi8>, {vector}) outs(%we : tensor<{shape}xf32>) {{
+      ^bb0(%q: i8, %f: f32, %o: f32):
+        %n = arith.extsi %q : i8 to i32
+        %z = arith.constant 1 : i32
+        %d = arith.subi %n, %z : i32
+        %g = arith.sitofp %d : i32 to f32
+        %r = arith.mulf %g, %f : f32
+        linalg.yield %r : f32
+      }} -> tensor<{shape}xf32>
+      %zero = arith.constant 0.0 : f32
+      %wp = tensor.pad %wf low[0, 0, 0] high[{pad}, 0, 0] {{
+      ^bb0(%i: index, %j: index, %k: index):
+        tensor.yield %zero : f32
+      }} : tensor<{shape}xf32> to tensor<{padded}xf32>
+      %te = tensor.empty() : tensor<{turned}xf32>
+      %t = linalg.generic {{indexing_maps = [{POINT}], iterator_types = ["parallel", "parallel", "parallel"]}}
+          outs(%te : tensor<{turned}xf32>) {{
+      ^bb0(%o: f32):
+        %i = linalg.index 0 : index
+        %j = linalg.index 1 : index
+        %k = linalg.index 2 : index
+        %last = arith.constant {whole - 1} : index
+        %back = arith.subi %last, %k : index
+        %e = tensor.extract %wp[%back, %j, %i] : tensor<{padded}xf32>
+        linalg.yield %e : f32
+      }} -> tensor<{turned}xf32>
+      %m = tensor.collapse_shape %t [[0, 1], [2]] : tensor<{turned}xf32> into tensor<{columns}x{whole}xf32>
+      %xe = tensor.empty() : tensor<{rows}x{whole}xf32>
+      %xf = linalg.generic {{indexing_maps = [{PLANE}, {PLANE}], iterator_types = ["parallel", "parallel"]}}
+          ins(%x : tensor<{rows}x{whole}xi8>) outs(%xe : tensor<{rows}x{whole}xf32>) {{
+      ^bb0(%q: i8, %o: f32):
+        %n = arith.extsi %q : i8 to i32
+        %g = arith.sitofp %n : i32 to f32
+        %f = arith.constant 0.5 : f32
+        %r = arith.mulf %g, %f : f32
+        linalg.yield %r : f32
+      }} -> tensor<{rows}x{whole}xf32>
+      %ye = tensor.empty() : tensor<{rows}x{columns}xf32>
+      %start = linalg.fill ins(%zero : f32) outs(%ye : tensor<{rows}x{columns}xf32>) -> tensor<{rows}x{columns}xf32>
+      %y = linalg.generic {{indexing_maps = [affine_map<(n, m, k) -> (n, k)>, affine_map<(n, m, k) -> (m, k)>,
+          affine_map<(n, m, k) -> (n, m)>], iterator_types = ["parallel", "parallel", "reduction"]}}
+          ins(%xf, %m : tensor<{rows}x{whole}xf32>, tensor<{columns}x{whole}xf32>)
+          outs(%start : tensor<{rows}x{columns}xf32>) {{
+      ^bb0(%p: f32, %q: f32, %o: f32):
+        %r = arith.mulf %p, %q : f32
+        %t2 = arith.addf %o, %r : f32
+        linalg.yield %t2 : f32
+      }} -> tensor<{rows}x{columns}xf32> loc("product")
+      return %y : tensor<{rows}x{columns}xf32>
+    }}"""
+
+
+def multiplied(text: str, *more: np.ndarray) -> tuple[str, CompilerContext]:
+    """The program after the pass; it computes what it did before."""
+    ctx = new_context()
+    ctx.target = TargetDescription("null")
+    module = parse_module(text, ctx)
+    (function,) = module.ops
+    shape = function.function_type.inputs.data[0].get_shape()  # pyright: ignore[reportAttributeAccessIssue]
+    args = [RNG.integers(-128, 128, shape).astype(np.int8), *more]
+    expected = evaluate_module(module, args, ctx.resources)[0]
+    MultiplyInIntegersPass().apply(ctx, module)
+    module.verify()
+    np.testing.assert_array_equal(evaluate_module(module, args, ctx.resources)[0], expected)
+    return print_module(module), ctx
+
+
+def drawn() -> tuple[int, int, int]:
+    """Sizes of which none is 1, and no two are equal."""
+    a, b, c = RNG.permutation(np.arange(2, 9))[:3].tolist()
+    return a, b, c
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("pad", [0, 2])
+def test_a_scale_of_columns_is_found_wherever_they_are_moved(axis: int, pad: int):
+    text, ctx = multiplied(moved_product(drawn(), axis, pad=pad, rows=int(RNG.integers(1, 5))))
+    assert "arith.muli" in text and not ctx.records.notes
+
+
+def test_a_scale_along_the_sum_stays_in_it():
+    text, ctx = multiplied(moved_product(drawn(), 0, pad=1, rows=3))
+    assert "arith.muli" not in text
+    assert "(scale-moved)" in ctx.records.notes[0]
+
+
+def test_a_scale_that_only_the_run_has_is_not_moved():
+    sizes = drawn()
+    given = (2.0 ** RNG.integers(-3, 4, sizes[2])).astype(np.float32)
+    text, ctx = multiplied(moved_product(sizes, 2, pad=0, rows=2, given=True), given)
+    assert "arith.muli" not in text
+    assert "(scale-moved)" in ctx.records.notes[0]

@@ -158,6 +158,27 @@ def test_pixels_are_not_spread_whatever_makes_the_filter(kind: str, image: str):
         np.testing.assert_array_equal(ours, wanted)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_phases_begin_where_the_outputs_do(groups: int, constant: bool, dimensions: int):
+    """With strides of one and two, of which an odd border is cut off, nothing is cut behind."""
+    strides = [2, *RNG.integers(1, 3, dimensions - 1).tolist()]
+    kernel = [int(stride * RNG.integers(2, 4)) for stride in strides]
+    image = [int(size) for size in RNG.integers(15, 18, dimensions)]
+    low = [int(RNG.integers(stride, kernel[i])) if i else 1 for i, stride in enumerate(strides)]
+    high = [int(-(k + a) % s) for k, a, s in zip(kernel, low, strides, strict=True)]
+    x, w = (RNG.integers(-8, 8, shape).astype(np.float32) for shape in ((2, 4, *image), (4, 3, *kernel)))
+    attributes: dict[str, Any] = {"strides": strides, "pads": [*low, *high], "group": groups}
+    node = f"y = ConvTranspose{attributes_of(attributes)}(x, w)"
+    fed = model(f"(float{list(x.shape)} x, float{list(w.shape)} w) => (y) {{ {node} }}")
+    proto = transposed(x.shape, w, **attributes) if constant else fed
+    module, _ = read(proto)
+    assert not [op for op in module.walk() if isinstance(op, tensor.ExtractSliceOp)]
+    feeds = {"x": x} if constant else {"x": x, "w": w}
+    assert_same(native(proto, feeds), by_onnxruntime(proto, feeds), 0, 0)
+
+
 def windows(x: tuple[int | str, ...], w: tuple[int, ...], **attributes: Any) -> list[tuple[str, int]]:
     """How a transposed convolution with a constant filter reduces: the kind, and the number of loops that it sums
     over."""

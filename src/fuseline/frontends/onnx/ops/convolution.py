@@ -16,7 +16,7 @@ from fuseline.frontends.onnx.dtypes import accumulator
 from fuseline.frontends.onnx.emission import cast, filled, mapped, multiply_add_body, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at
-from fuseline.frontends.onnx.ops.phases import joined_phases, phase_filters, phase_window
+from fuseline.frontends.onnx.ops.phases import first_phases, joined_phases, phase_filters, phase_window
 from fuseline.frontends.onnx.ops.scattered import mostly_border, scattered
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.ops.windows import Window, pad, pad_spatial, require_per_dimension, window_map, window_of
@@ -188,7 +188,9 @@ def _without_zeros(
     if max(strides) == 1 or (1 < groups == x.dims[1] and _few_zeros(kernel, strides)):
         return None
     window = phase_window(x.dims[2:], kernel, strides)
-    phases = convolve(node, pad_spatial(node, x, window, 0), phase_filters(node, w, groups, strides), window, groups)
+    first = first_phases(window.out, strides, begin, sizes) or [0] * len(strides)
+    filters = phase_filters(node, w, groups, strides, first)
+    phases = convolve(node, pad_spatial(node, x, window, 0), filters, window, groups)
     return joined_phases(node, phases, groups, strides, begin, sizes)
 
 

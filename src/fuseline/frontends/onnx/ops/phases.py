@@ -4,20 +4,24 @@ stride.
     full[s q + p] = sum over t of x[q - t] * w[s t + p]        for every phase p in 0..s - 1, t in 0..ceil(k / s) - 1
 
 So `x`, padded by ceil(k / s) - 1, is convolved with filters of ceil(k / s) taps, which give the phases as channels;
-then the phases are put side by side and the border is cut off. No product with a zero between the elements of the image
-is ever formed. (Shi et al., Is the deconvolution layer the same as a convolutional layer?, 2016.)
+then the phases are put side by side and the border is cut off, or left out where that is no more than a shift of
+phases. No product with a zero between the elements of the image is ever formed. (Shi et al., Is the deconvolution layer
+the same as a convolutional layer?, 2016.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fuseline.frontends.onnx.emission import reshape
+from fuseline.frontends.onnx.emission import reshape, result
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.ops.shape import transposed
@@ -26,7 +30,10 @@ from fuseline.frontends.onnx.ops.windows import Window, pad
 from fuseline.frontends.onnx.scalars import index_constant, loop_index
 from fuseline.frontends.onnx.tensors import Tensor, known, static_sizes
 from fuseline.ir.build import Body
-from fuseline.ir.dim import Dim, add, mul
+from fuseline.ir.dim import Dim, add, floor_div, mul
+
+_TURNED = 2
+"""Phases along an axis that may begin anywhere: in the order from there on, they lie as far apart as before."""
 
 
 def phase_window(image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int]) -> Window:
@@ -39,20 +46,28 @@ def phase_window(image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[
     )
 
 
-def phase_filters(node: OnnxNode, w: Tensor, groups: int, strides: Sequence[int]) -> Tensor:
+def phase_filters(node: OnnxNode, w: Tensor, groups: int, strides: Sequence[int], first: Sequence[int]) -> Tensor:
     """`[in, out / groups, *kernel]` of known sizes as `[groups * phases * out / groups, in / groups, *taps]`: at once
-    where it is known, else moved from where it is computed."""
+    where it is known, else moved from where it is computed. `first`: the phase that comes first along each axis."""
     whole = whole_strides(node, w, strides)
+    if whole.is_constant:
+        return known(ordered_phases(whole.numbers(), groups, strides, first), w.dtype, w.name)
     inputs, per_group, *kernel = static_sizes(whole.dims)
     taps = [size // stride for size, stride in zip(kernel, strides, strict=True)]
     dims = (groups * prod(strides) * per_group, inputs // groups, *taps)
-    if not whole.is_constant:
-        return reshape(node, _gathered_phases(node, whole, groups, strides, taps), dims)
+    return reshape(node, _gathered_phases(node, whole, groups, strides, taps, first), dims)
+
+
+def ordered_phases(w: NDArray[Any], groups: int, strides: Sequence[int], first: Sequence[int]) -> NDArray[Any]:
+    """The same of numbers, whose kernel is a multiple of the strides."""
+    inputs, per_group, *kernel = w.shape
+    taps = [size // stride for size, stride in zip(kernel, strides, strict=True)]
     pairs = (size for pair in zip(taps, strides, strict=True) for size in pair)
-    parted = whole.numbers().reshape(groups, inputs // groups, per_group, *pairs)
+    parted = w.reshape(groups, inputs // groups, per_group, *pairs)
     at = [3 + 2 * axis for axis in range(len(kernel))]
-    ordered = np.flip(parted, tuple(at)).transpose(0, *(axis + 1 for axis in at), 2, 1, *at)
-    return known(np.ascontiguousarray(ordered).reshape(dims), w.dtype, w.name)
+    turned = np.flip(np.roll(parted, [-phase for phase in first], [axis + 1 for axis in at]), tuple(at))
+    ordered = turned.transpose(0, *(axis + 1 for axis in at), 2, 1, *at)
+    return np.ascontiguousarray(ordered).reshape(-1, inputs // groups, *taps)
 
 
 def whole_strides(node: OnnxNode, w: Tensor, strides: Sequence[int]) -> Tensor:
@@ -63,7 +78,9 @@ def whole_strides(node: OnnxNode, w: Tensor, strides: Sequence[int]) -> Tensor:
     return known(np.pad(w.numbers(), [(0, after) for after in more]), w.dtype, w.name)
 
 
-def _gathered_phases(node: OnnxNode, w: Tensor, groups: int, strides: Sequence[int], taps: Sequence[int]) -> Tensor:
+def _gathered_phases(
+    node: OnnxNode, w: Tensor, groups: int, strides: Sequence[int], taps: Sequence[int], first: Sequence[int]
+) -> Tensor:
     """`[groups, *phases, out / groups, in / groups, *taps]` of a filter that is computed: read in this order
     through its positions."""
     n, (inputs, per_group, *_) = len(strides), static_sizes(w.dims)
@@ -73,17 +90,17 @@ def _gathered_phases(node: OnnxNode, w: Tensor, groups: int, strides: Sequence[i
         at = [loop_index(b, loop) for loop in range(3 + 2 * n)]
         phases, (channel, within), turns = at[1 : 1 + n], at[1 + n : 3 + n], at[3 + n :]
         entry = b.op(arith.AddiOp, b.op(arith.MuliOp, at[0], index_constant(b, share)), within)
-        places = [
-            b.op(
-                arith.SubiOp,
-                b.op(arith.AddiOp, phase, index_constant(b, (count - 1) * stride)),
-                b.op(arith.MuliOp, turn, index_constant(b, stride)),
-            )
-            for phase, turn, count, stride in zip(phases, turns, taps, strides, strict=True)
-        ]
+        places = [_place(b, *axis) for axis in zip(phases, turns, taps, strides, first, strict=True)]
         return [entry, channel, *places]
 
     return gather_at(node, w, [], (groups, *strides, per_group, share, *taps), position)
+
+
+def _place(b: Body, phase: SSAValue, turn: SSAValue, taps: int, stride: int, first: int) -> SSAValue:
+    """Where a tap of a phase lies in the kernel: the last tap comes first, and so does phase `first` of two."""
+    last = index_constant(b, (taps - 1) * stride + first)
+    back = b.op(arith.SubiOp, last, b.op(arith.MuliOp, turn, index_constant(b, stride)))
+    return b.op(arith.SubiOp if first else arith.AddiOp, back, phase)
 
 
 def joined_phases(
@@ -97,9 +114,46 @@ def joined_phases(
     assert isinstance(channels, int)
     filters = channels // groups // int(np.prod(strides))
     split = reshape(node, x, (batch, groups, *strides, filters, *positions))
+    if first_phases(positions, strides, begin, sizes) is not None:
+        return _side_by_side(node, split, strides, begin, sizes)
     order = [0, 1, 2 + n, *(axis for i in range(n) for axis in (3 + n + i, 2 + i))]
     spatial = [mul(size, stride) for size, stride in zip(positions, strides, strict=True)]
     joined = reshape(node, transposed(node, split, order), (batch, groups * filters, *spatial))
     if spatial == list(sizes):
         return joined
     return slice_of(node, joined, [0, 0, *begin], [*joined.dims[:2], *sizes], [1] * joined.rank)
+
+
+def first_phases(
+    image: Sequence[Dim], strides: Sequence[int], begin: Sequence[int], sizes: Sequence[Dim]
+) -> list[int] | None:
+    """The phase at which the outputs that are wanted begin along each axis, where phases are put side by side from
+    there on; None: they are as they are.
+
+        out[2 q + p] = full[2 q + p + 1] = full[2 (q + p) + 1 - p]     for p in 0, 1
+    """
+    axes = list(zip(image, strides, begin, sizes, strict=True))
+    if all(mul(positions, stride) == size for positions, stride, _, size in axes):
+        return None
+    if any(stride > _TURNED or mul(floor_div(size, stride), stride) != size for _, stride, _, size in axes):
+        return None
+    return [first % stride for _, stride, first, _ in axes]
+
+
+def _side_by_side(
+    node: OnnxNode, x: Tensor, strides: Sequence[int], begin: Sequence[int], sizes: Sequence[Dim]
+) -> Tensor:
+    """`[batch, groups, *phases, filters, *positions]`, of which the first phase is that of `begin`, as `sizes` outputs
+    from there on."""
+    (batch, groups), filters = x.dims[:2], x.dims[2 + len(strides)]
+    counts = [floor_div(size, stride) for size, stride in zip(sizes, strides, strict=True)]
+    dims = [batch, groups, filters, *(size for pair in zip(counts, strides, strict=True) for size in pair)]
+    at = [AffineExpr.dimension(loop) for loop in range(len(dims))]
+    positions = [
+        at[3 + 2 * i] + at[4 + 2 * i] * (first % stride) + first // stride
+        for i, (stride, first) in enumerate(zip(strides, begin, strict=True))
+    ]
+    read = AffineMap(len(dims), 0, (at[0], at[1], *at[4::2], at[2], *positions))
+    out = node.program.empty(dims, x.dtype, node.emit)
+    value = node.emit.elementwise([node.ssa(x)], out, lambda b: b.args[0], [read])
+    return reshape(node, result(value, dims, x.dtype), (batch, mul(groups, filters), *sizes))

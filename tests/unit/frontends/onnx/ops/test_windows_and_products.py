@@ -18,7 +18,6 @@ from fuseline.frontends.onnx.ops import (
     scattered,
     windows,
 )
-from fuseline.frontends.onnx.tensors import known
 from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import symbol
 from tests.unit.frontends.onnx.ops.lowerings import RNG, agree, error, ints, normal, operators_of, refusal
@@ -182,12 +181,17 @@ def test_a_transposed_convolution_of_one_pixel() -> None:
 def test_filters_by_phase(kernel: tuple[int, int], strides: tuple[int, int], groups: int) -> None:
     """Every tap stands where its phase and place within it say, mirrored."""
     w = normal(4, 3, *kernel)
-    found = phases.phase_filters(known(w), groups, strides).numbers()
+    first = [int(RNG.integers(stride)) for stride in strides]
+    whole = np.pad(w, [(0, 0), (0, 0), *((0, -k % s) for k, s in zip(kernel, strides, strict=True))])
+    found = phases.ordered_phases(whole, groups, strides, first)
     taps = [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
     assert found.shape == (groups * strides[0] * strides[1] * 3, 4 // groups, *taps)
     parts = found.reshape(groups, *strides, 3, 4 // groups, *taps)
     for group, p, q, f, c, t, u in np.ndindex(*parts.shape):
-        y, x = (taps[0] - 1 - t) * strides[0] + p, (taps[1] - 1 - u) * strides[1] + q
+        y, x = (
+            (taps[axis] - 1 - tap) * strides[axis] + (phase + first[axis]) % strides[axis]
+            for axis, (tap, phase) in enumerate(((t, p), (u, q)))
+        )
         inside = y < kernel[0] and x < kernel[1]
         assert parts[group, p, q, f, c, t, u] == (w[group * (4 // groups) + c, f, y, x] if inside else 0)
     window = phases.phase_window((5, symbol("n")), kernel, strides)

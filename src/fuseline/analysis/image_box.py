@@ -153,7 +153,7 @@ def image_box(
         return None
     bits = int(getattr(value.type.get_element_type(), "bitwidth", 64))
     bits = max(bits, 16) if multiplies_narrow(root.op) else bits  # those of 8 bits are widened on the way
-    order = _order(value, shapes, is_stored, _paired(root, map_, known))
+    order = lying_order(value, shapes, is_stored, _paired(root, map_, known))
     box = ImageBox(tuple(found), order, rows, known, max(1, bits // 8))
     pixels = extents[rows[-1]] if rows else 1
     return (
@@ -205,11 +205,11 @@ def _paired(root: StructuredOp, map_: AffineMap, known: Mapping[int, int]) -> in
     return whole[-1] if whole else None
 
 
-def _order(
-    value: SSAValue, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool], paired: int | None
+def lying_order(
+    value: SSAValue, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool], paired: int | None = None
 ) -> tuple[int, ...]:
-    """The dimensions as they are, but the one last that pairs are along, or that most of what is stored lies along; of
-    equals, the last."""
+    """The dimensions of a value as they are, but the one last that pairs are along, or that most of what is stored lies
+    along; of equals, the last."""
     sizes = shapes.dims(value)
     whole = AffineMap.identity(len(sizes))
 

@@ -25,7 +25,7 @@ def runs_along_lines(root: StructuredOp, position: int, segment: Segment, shapes
     window = [loop for loop in root.reduction if extents[loop] != 1]
     if len(window) > 2 or segment.access.floordiv_terms:
         return False
-    for written in _written(root):
+    for written in written_orders(root):
         moving = [loop for loop in written if extents[loop] != 1]
         known = all(isinstance(extents[loop], int) for loop in (*moving[-2:], *window))
         if known and len(moving) > 1 and _meets_whole_lines(root, position, moving[-1], segment.access):
@@ -48,7 +48,7 @@ def _beside(root: StructuredOp, position: int, lane: int) -> Sequence[int]:
     return [loop for loop in root.reduction if any(lane in loops and loop in loops for loops in coordinates)]
 
 
-def _written(root: StructuredOp) -> Iterator[list[int]]:
+def written_orders(root: StructuredOp) -> Iterator[list[int]]:
     """The orders in which the loops of a root are written: by itself, and by readers behind it that turn its result,
     each the only one of what it reads."""
     loops = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]

@@ -1,6 +1,6 @@
 """What a root pays for reading an operand through the ops that make it, instead of from a stored tensor.
 
-A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Six
+A root (contraction, convolution, depthwise convolution, pooling) reads each element of an operand many times. Seven
 ways to read through producers keep that cheap, in this order:
 
     addressed   slices, reshapes, transposes, broadcasts, whole-factor upsampling and pads lie in the addresses: nothing
@@ -11,6 +11,7 @@ ways to read through producers keep that cheap, in this order:
                 transformed
     boxed       that of any other convolution, and rows across memory, once per block of lines (`image_box.py`)
     staged      the filter of a window is evaluated into scratch, once per block of lines (`staged_filters.py`)
+    strips      the image of a window is evaluated into scratch, once per strip of lines (`image_strips.py`)
     packed      anything else is evaluated into scratch, once per block of rows or columns, and the register tiles read
                 the scratch
 

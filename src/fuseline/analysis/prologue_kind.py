@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-PrologueKind = Literal["addressed", "segmented", "filtered", "boxed", "packed", "staged"]
+PrologueKind = Literal["addressed", "segmented", "filtered", "boxed", "packed", "staged", "strips"]
 """What `prologue.py` lists."""
 
 
@@ -15,10 +15,10 @@ class Prologue:
 
     Attributes:
         kind: None where reading through them is not cheap; `reason` then says why. recompute: how often each element is
-        evaluated in all, at most, at the sizes that are assumed; 1 where nothing is evaluated. beside_packed: the same
-        where the other operand is packed, too. operations: arithmetic operations per evaluation. pieces: how many
-        stored tensors the operand is read from, as segments. gathered: whether rows are traversed across memory, an
-        element at a time.
+        evaluated in all, at most, at the sizes that are assumed; 1 where nothing is evaluated. Of images in strips, on
+        the average of the padded image. beside_packed: the same where the other operand is packed, too. operations:
+        arithmetic operations per evaluation. pieces: how many stored tensors the operand is read from, as segments.
+        gathered: whether rows are traversed across memory, an element at a time.
     """
 
     kind: PrologueKind | None

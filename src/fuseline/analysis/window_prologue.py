@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
+from xdsl.dialects import tensor
 from xdsl.ir import Operation
 
+from fuseline.analysis.computed_images import ComputedImage, computed_image
 from fuseline.analysis.cost import operations
+from fuseline.analysis.image_strips import combines_floats, strips_of
 from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.pixel_lines import runs_along_lines
@@ -14,8 +18,8 @@ from fuseline.analysis.producers import is_stored
 from fuseline.analysis.prologue_kind import Prologue
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.staged_filters import is_filter, stagings, why_not_staged
-from fuseline.analysis.structured import StructuredOp, is_generic
-from fuseline.ir.costs import MachineCosts
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
+from fuseline.ir.costs import MachineCosts, assumed_size
 
 
 def of_window_operand(
@@ -29,7 +33,7 @@ def of_window_operand(
     """Of an input of a window, whose stored parts are `found` behind `chain` (none where it is computed)."""
     if is_filter(root, position):
         return _of_filter(root, position, found, chain, shapes, costs)
-    return _of_image(root, position, found, shapes)
+    return _of_image(root, position, found, shapes) if found else _in_strips(root, position, chain, shapes)
 
 
 def reduces(chain: Sequence[Operation]) -> bool:
@@ -38,8 +42,6 @@ def reduces(chain: Sequence[Operation]) -> bool:
 
 
 def _of_image(root: StructuredOp, position: int, found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue:
-    if not found:
-        return Prologue(None, reason="a window reads its image from stored tensors")
     extents = root.loops(shapes)
     channels = [
         loop for loop in root.parallel if extents[loop] != 1 and all(_is_lane(segment, loop) for segment in found)
@@ -53,6 +55,26 @@ def _of_image(root: StructuredOp, position: int, found: Sequence[Segment], shape
     if found[0].loop in channels:
         return Prologue("segmented", pieces=len(found))
     return Prologue(None, reason="a window reads the parts of a concat along its channels only")
+
+
+def _in_strips(root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis) -> Prologue:
+    """Of an image that is computed."""
+    if reduces(chain) or any(isinstance(op, tensor.ConcatOp) or kind(op) is Kind.GATHER for op in chain):
+        return Prologue(None, reason="what a window evaluates is computed element by element")
+    if not combines_floats(root, position):
+        return Prologue(None, reason="a window of this type, or with this body, reads its image from stored tensors")
+    image = computed_image(root, position, shapes, lambda value: is_stored(value, chain))
+    strips = strips_of(root, position, image, shapes) if image is not None else None
+    if image is None or strips is None:
+        return Prologue(None, reason="the window does not go plainly along lines and pixels, or too long ones")
+    often = strips.often * _inside(root, position, image, shapes)
+    return Prologue("strips", often, often, sum(operations(op) for op in chain))
+
+
+def _inside(root: StructuredOp, position: int, image: ComputedImage, shapes: ShapeAnalysis) -> float:
+    """The share of the operand that is no padding."""
+    sizes = prod(map(assumed_size, image.sizes)), prod(map(assumed_size, shapes.dims(root.inputs[position])))
+    return min(1.0, sizes[0] / max(1, sizes[1]))
 
 
 def _of_filter(
@@ -87,7 +109,7 @@ def _differs_between_pixels(root: StructuredOp, position: int, shapes: ShapeAnal
     moving = [loop for loop in root.parallel if extents[loop] != 1]
     lanes = [loop for loop in moving if found and all(_is_lane(segment, loop) for segment in found)]
     others = [loop for loop in moving if loop in mine and loop not in lanes[-1:]]
-    along_lines = not lanes and _of_image(root, image, found or (), shapes).kind is not None
+    along_lines = bool(found) and not lanes and _of_image(root, image, found, shapes).kind is not None
     few = sum(loop not in mine for loop in moving) < 2
     return (not lanes and not along_lines) or (few and (along_lines or bool(others)))
 

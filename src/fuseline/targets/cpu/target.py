@@ -52,6 +52,7 @@ from fuseline.targets.cpu.link.compile import PARALLEL_THRESHOLD, compile_texts,
 from fuseline.targets.cpu.link.workers import shared
 from fuseline.targets.cpu.shared_kernels import Built, merged
 from fuseline.targets.cpu.sharing import sharing_price
+from fuseline.targets.cpu.windows_in_blocks import window_refusal
 from fuseline.targets.dispatch_caps import ANY_DISPATCH
 from fuseline.targets.target import SharingPrice, Target, TargetDescription
 from fuseline.timeline import span
@@ -97,10 +98,10 @@ class CpuTarget(Target):
         self._kept: dict[str, Kernel] | None = None
 
     def legal(self, candidate: DispatchCandidate) -> Refusal | None:
-        """Why no family but the loop nest would take a dispatch that is built around a root, or what of a description
-        it is beyond."""
+        """Why no family but the loop nest would take a dispatch that is built around a root, or a part of it, or what
+        of a description it is beyond."""
         limited = self.caps.refusal(candidate) if self.caps is not ANY_DISPATCH else None
-        return limited or refusal_of(candidate, self.description.costs.cached_bytes)
+        return limited or refusal_of(candidate, self.description.costs.cached_bytes) or window_refusal(candidate)
 
     def takes_op(self, op: Operation, kind: Kind) -> Refusal | None:
         """Why the limits of a description leave out an op wherever it is."""

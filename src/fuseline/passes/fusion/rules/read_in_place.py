@@ -120,7 +120,7 @@ QUANTISING_SHARE = 0.35
 """Of the time of as many operations, what those take that quantise an argument: each is one instruction of a whole
 vector, with nothing to load beside the argument (measured .17 ns per element, its load and store included, AVX-512)."""
 
-_EVALUATED = ("packed", "boxed", "filtered", "staged")
+_EVALUATED = ("packed", "boxed", "filtered", "staged", "strips")
 """How operands are read that are evaluated into scratch."""
 
 Through = Mapping[int, tuple[Prologue, tuple[Operation, ...]]]
@@ -157,7 +157,7 @@ def _evaluation_ns(
     packed = {i: through[i] for i in _evaluated(through)}
     sides = multiply_add_operands(view.op) if is_generic(view.op) and packed else None
     total = 0.0
-    for position in sides or ():
+    for position in sides or packed:
         elements = assumed_size(product(graph.shapes.dims(view.inputs[position])))
         if position in packed:
             found, chain = packed[position]

@@ -12,6 +12,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
+from fuseline.targets.cpu.families.window.copied_rows import StoredRows
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan
 from fuseline.targets.cpu.families.window.filter_reader import FilterReader
 from fuseline.targets.cpu.families.window.groups import grouped_window_loops, plan_groups
@@ -82,7 +83,8 @@ def _copied(padding: int) -> CopiedWindowPlan:
 def test_the_image_is_copied_with_its_padding(padding: int, first: int) -> None:
     plan = _copied(padding)
     k = KernelBuilder("k", AVX2)
-    copy = ImageCopy(plan, BodyEmitter(k, plan.view).buffers)
+    stored = StoredRows(BodyEmitter(k, plan.view).buffers, plan.loops.images[0].access, (plan.rows, plan.columns))
+    copy = ImageCopy(plan, k, stored)
     channels = plan.pitch
     copy.fill({}, (first, 1), 0, channels)
     arrays = arrays_for(plan.view)

@@ -8,13 +8,14 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
+from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.kernel_choice import KernelChoice
 from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.family import Alternative
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, is_crowded, uncrowded, with_copy
 from fuseline.targets.cpu.families.window.groups import plan_groups
-from fuseline.targets.cpu.families.window.loops import WindowLoops
+from fuseline.targets.cpu.families.window.loops import WindowLoops, strip_loops
 from fuseline.targets.cpu.families.window.plan import (
     MOST_PIXELS,
     MOST_VECTORS,
@@ -22,7 +23,9 @@ from fuseline.targets.cpu.families.window.plan import (
     columns_seen,
     plan_window,
     shares_columns,
+    window_pixels,
 )
+from fuseline.targets.cpu.families.window.planes import planes_of
 from fuseline.targets.cpu.isa.core_rates import FMA_PER_CYCLE, LOADS_PER_CYCLE
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.tiles import Blocks, split_rows
@@ -69,6 +72,28 @@ def groups_chosen(loops: WindowLoops, machine: Machine, choice: KernelChoice | N
         return Refusal("choice-tile", f"{choice.text}: a tile of groups is one vector wide")
     plan = plan_groups(loops, machine, tile[0] if tile is not None else None)
     return plan if isinstance(plan, Refusal) else with_blocks(plan, choice)
+
+
+def strips_chosen(view: DispatchView, machine: Machine, choice: KernelChoice | None) -> WindowPlan | Refusal:
+    """The same of a window over an image that is evaluated strip by strip."""
+    found = strip_loops(view)
+    if isinstance(found, Refusal):
+        return found
+    loops, strips = found
+    if strips.kind == "pixels":
+        return planes_of(loops, machine)
+    if choice is not None and choice.image == "stored":
+        return Refusal("choice-image", f"{choice.text}: the image is evaluated into a copy")
+    tile = asked_tile(loops, machine, choice) if choice is not None else None
+    if isinstance(tile, Refusal):
+        return tile
+    plan = plan_window(loops, machine, (tile[0] if tile is not None else window_pixels(loops, machine), 1))
+    if isinstance(plan, Refusal):
+        return plan
+    copied = with_copy(plan, machine, turned=strips.kind == "turned")
+    if copied is None:
+        return Refusal("image-computed", "the window does not step plainly over what is evaluated")
+    return copied if choice is None else with_blocks(copied, choice)
 
 
 def asked_tile(loops: WindowLoops, machine: Machine, choice: KernelChoice) -> tuple[int, int] | Refusal | None:
@@ -118,15 +143,21 @@ def window_alternatives(plan: WindowPlan, machine: Machine) -> Iterator[Alternat
     if not loops.view.serial:  # inside a larger kernel there is nothing to share out
         tried += _blocks(plan)
     for choice, time in tried:
-        way = plan_chosen if loops.groups is None else groups_chosen
-        if not isinstance(way(loops, machine, choice), Refusal):
+        if not isinstance(_planned(loops, machine, choice), Refusal):
             yield Alternative(choice.text, time)
+
+
+def _planned(loops: WindowLoops, machine: Machine, choice: KernelChoice) -> WindowPlan | Refusal:
+    if loops.computed is not None:
+        return strips_chosen(loops.view, machine, choice)
+    return plan_chosen(loops, machine, choice) if loops.groups is None else groups_chosen(loops, machine, choice)
 
 
 def _tiles(plan: WindowPlan, machine: Machine) -> Iterator[tuple[KernelChoice, float]]:
     """The best other tile of each width, the best first."""
     loops, own = plan.loops, (plan.pixels, plan.vectors)
-    image = "copied" if isinstance(plan, CopiedWindowPlan) and loops.groups is None else ""
+    is_copied = isinstance(plan, CopiedWindowPlan) and loops.groups is None
+    image = "copied" if is_copied else ""
     widths = (
         range(1, min(MOST_VECTORS, _vectors(loops, plan.lanes)) + 1) if loops.groups is None and not image else (1,)
     )
@@ -145,6 +176,8 @@ def _tiles(plan: WindowPlan, machine: Machine) -> Iterator[tuple[KernelChoice, f
 
 def _copies(plan: WindowPlan, machine: Machine) -> Iterator[tuple[KernelChoice, float]]:
     """The image where it lies, where it is copied; a copy where it is not, but columns under a tile crowd the sets."""
+    if plan.loops.computed is not None:
+        return
     if plan.loops.groups is None and isinstance(plan, CopiedWindowPlan):
         yield KernelChoice(image="stored"), 1.0
     elif plan.loops.groups is None and is_crowded(plan, machine):

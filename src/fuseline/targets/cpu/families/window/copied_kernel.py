@@ -4,15 +4,17 @@ over the image itself."""
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from fuseline.analysis.linear_forms import Linear
 from fuseline.analysis.operand_access import LinearAccess
 from fuseline.targets.cpu.combinators.split import Range, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.families.contraction.axes import Axis
+from fuseline.targets.cpu.families.window.copied_rows import EvaluatedRoles, EvaluatedRows, StoredRows, moves_of
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known
 from fuseline.targets.cpu.families.window.group_columns import GroupColumns
-from fuseline.targets.cpu.families.window.image_copy import ImageCopy
+from fuseline.targets.cpu.families.window.image_copy import ImageCopy, TurnedCopy
 from fuseline.targets.cpu.families.window.image_reader import int_stride
 from fuseline.targets.cpu.families.window.kernel import Columns, WindowKernel
 from fuseline.targets.cpu.families.window.loops import Image
@@ -29,10 +31,24 @@ class CopiedWindowKernel(WindowKernel):
         self.copied_plan, groups = plan, plan.loops.groups
         self.original = self.loops.images[0]
         self.image = Image(self._access(), self.original.start, self.original.channels)
-        self.copy = ImageCopy(plan, self.buffers)
+        self.copy = self._copy()
         self.groups = GroupColumns(kernel, groups, plan.lanes) if groups is not None else None
         self.first_line: Operand = 0
         self.first_panel: Operand = 0
+
+    def _copy(self) -> ImageCopy[Any]:
+        """Of the image as it lies, or of what is evaluated for it."""
+        plan, image, sliding = self.copied_plan, self.loops.computed, self.loops.sliding
+        if image is None:
+            ways = plan.rows, plan.columns
+            return ImageCopy(plan, self.kernel, StoredRows(self.buffers, self.original.access, ways))
+        down = sliding.down[0] if sliding.down else None
+        rows, columns = (
+            moves_of(plan.rows, sliding.line, down),
+            moves_of(plan.columns, sliding.pixel, sliding.across),
+        )
+        source = EvaluatedRows(self.emitter, image, EvaluatedRoles(rows, columns, self.loops.channel.inner))
+        return (TurnedCopy if plan.turned else ImageCopy)(plan, self.kernel, source)
 
     def _access(self) -> LinearAccess:
         """Where elements lie in the copy: as in an image without padding."""

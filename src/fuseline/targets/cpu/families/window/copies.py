@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from fuseline.analysis.image_strips import STRIP_BYTES
 from fuseline.ir import dim as d
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
@@ -34,13 +35,15 @@ class CopiedWindowPlan(WindowPlan):
     """A plan whose image is copied: `strip_lines` lines of the result at a time, for `bunch` panels of channels. A tile
     is one vector of a panel.
 
-    A workgroup has `blocks.lines` strips for `blocks.panels` bunches.
+    A workgroup has `blocks.lines` strips for `blocks.panels` bunches. `turned`: what the image is made of lies along
+    its pixels.
     """
 
     rows: Direction
     columns: Direction
     strip_lines: int
     bunch: int
+    turned: bool = False
 
     def image_channels(self, channels: int) -> int:
         """The channels of the image behind so many of the result, in whole groups."""
@@ -142,9 +145,9 @@ def _loads(ways: tuple[Direction, Direction], pixels: int) -> float:
     return len(_columns(columns, pixels)) / (pixels * max(1, columns.along)) * rows.positions / max(1, rows.along)
 
 
-def with_copy(plan: WindowPlan, machine: Machine) -> CopiedWindowPlan | None:
+def with_copy(plan: WindowPlan, machine: Machine, *, turned: bool = False) -> CopiedWindowPlan | None:
     """The plan (of one vector per tile) with a copied image; None where the window does not step plainly, or one line
-    takes too much scratch."""
+    takes too much scratch. `turned`: what the image is made of lies along its pixels."""
     loops, ways = plan.loops, ways_of(plan.loops)
     if ways is None:
         return None
@@ -153,7 +156,8 @@ def with_copy(plan: WindowPlan, machine: Machine) -> CopiedWindowPlan | None:
     bunch = max(1, 2 * LINE_BYTES // (plan.width * size))
     row_bytes = columns.steps(known(loops.pixel.extent)) * bunch * plan.width * size  # pyright: ignore[reportOptionalMemberAccess]
     lines = known(loops.line.extent) if loops.line is not None else 1
-    strip_lines = next((n for n in range(lines, 0, -1) if rows.steps(n) * row_bytes <= machine.l2_bytes // 4), 0)
+    most = machine.l2_bytes // 4 if loops.computed is None else STRIP_BYTES
+    strip_lines = next((n for n in range(lines, 0, -1) if rows.steps(n) * row_bytes <= most), 0)
     if strip_lines == 0:
         return None
     strip_lines = -(-lines // -(-lines // strip_lines))
@@ -162,7 +166,7 @@ def with_copy(plan: WindowPlan, machine: Machine) -> CopiedWindowPlan | None:
         vectors=1, lanes=plan.lanes,
         blocks=plan.blocks, packed=plan.packed, paths=plan.paths, columns_first=plan.columns_first, rows=rows,
         columns=columns, strip_lines=strip_lines,
-        bunch=bunch, notes={**plan.notes, "image": "copied"},
+        bunch=bunch, turned=turned, notes={**plan.notes, "image": "copied" if loops.computed is None else "evaluated"},
     )  # fmt: skip
     return spread_out(copied, machine)
 

@@ -9,7 +9,12 @@ from collections.abc import Iterator, Sequence
 from fuseline.analysis.structured import Kind, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.families.family import Alternative, Family, Plan, Refusal, Shared
-from fuseline.targets.cpu.families.window.chosen import groups_chosen, plan_chosen, window_alternatives
+from fuseline.targets.cpu.families.window.chosen import (
+    groups_chosen,
+    plan_chosen,
+    strips_chosen,
+    window_alternatives,
+)
 from fuseline.targets.cpu.families.window.copied_kernel import CopiedWindowKernel
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan
 from fuseline.targets.cpu.families.window.groups import grouped_window_loops
@@ -39,7 +44,8 @@ class WindowFamily(Family):
         if not isinstance(plan, Refusal) or plan.code.startswith("choice-"):
             return plan
         planes = plan_planes(view, machine)
-        return plan if isinstance(planes, Refusal) else planes
+        other = strips_chosen(view, machine, choice) if isinstance(planes, Refusal) else planes
+        return plan if isinstance(other, Refusal) and not other.code.startswith("choice-") else other
 
     def alternatives(self, plan: Plan, machine: Machine) -> Iterator[Alternative]:
         """Other tiles and blocks, and whether the image is copied; none for planes."""

@@ -7,37 +7,43 @@ image rows     a b c d        copy, one pixel of padding      . a b c d .
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
+from typing import Generic
 
 from fuseline.analysis.operand_access import LinearAccess
 from fuseline.targets.cpu.combinators.tail import over_panels
 from fuseline.targets.cpu.combinators.unroll import unroll
-from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
-from fuseline.targets.cpu.emit.folded_address import Folding
-from fuseline.targets.cpu.families.contraction.axes import Axis
+from fuseline.targets.cpu.families.contraction.turned_box import TurnedRuns
 from fuseline.targets.cpu.families.directions import Direction
+from fuseline.targets.cpu.families.window.copied_rows import CopiedRows, EvaluatedPlace, EvaluatedRows, Outer, Place
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan
-from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
 COPIED_PIXELS = 4
 """Pixels copied per iteration."""
 
-Outer = Mapping[Axis, Operand]
 
-
-class RowsCopy:
-    """Rows of `pitch` elements in `memory`; those outside of the image are the pad value, or rows of it. Vectors may be
-    written too far: into the next row, which is written later, or the slack behind the last one."""
+class RowsCopy(Generic[Place]):
+    """Rows of `pitch` elements in `memory`, taken from `source`; those outside of the image are the pad value, or rows
+    of it. Vectors may be written too far: into the next row, which is written later, or the slack behind the last
+    one."""
 
     def __init__(
-        self, buffers: DispatchBuffers, image: LinearAccess, rows: Direction, memory: MemRef, shape: tuple[int, int]
+        self,
+        kernel: KernelBuilder,
+        source: CopiedRows[Place],
+        image: LinearAccess,
+        rows: Direction,
+        memory: MemRef,
+        shape: tuple[int, int],
     ) -> None:
-        self.buffers, self.kernel, self.image, self.rows, self.memory = buffers, buffers.kernel, image, rows, memory
+        self.kernel, self.source, self.image, self.rows, self.memory = kernel, source, image, rows, memory
         self.pitch, self.lanes = shape
 
     def fill_rows(
-        self, outer: Outer, lines: tuple[Operand, Operand], offset: Operand, copy: Callable[[Address, Operand], None]
+        self, outer: Outer, lines: tuple[Operand, Operand], offset: Operand, copy: Callable[[Place, Operand], None]
     ) -> None:
         """The rows under `lines` (the first, and how many): `copy(from, to)` for those that are some of the image, of
         which `from` is element `offset`."""
@@ -47,7 +53,7 @@ class RowsCopy:
         def row(r: Operand) -> tuple[()]:
             to = kernel.mul(r, self.pitch)
             step = kernel.add(first, r)
-            source = self._source(outer, step, offset)
+            source = self.source.row(outer, step, offset)
 
             def inside() -> tuple[()]:
                 copy(source, to)
@@ -65,24 +71,6 @@ class RowsCopy:
 
         kernel.loop(0, kernel.add(kernel.mul(lines[1], rows.along), rows.steps(0)), 1, row)
 
-    def _source(self, outer: Outer, row: Operand, offset: Operand) -> Address:
-        kernel = self.kernel
-        total = kernel.add(self.buffers.operand(self.image.flat.constant), offset)
-        for axis, value in outer.items():
-            total = kernel.add(total, kernel.mul(value, self.buffers.operand(self.image.stride(axis.inner))))
-        start = kernel.address(
-            self.buffers.argument(self.image.source), kernel.add(total, kernel.mul(row, self.rows.stride))
-        )
-        return self.folded(self.rows, start, row)
-
-    def folded(self, way: Direction, place: Address, step: Operand) -> Address:
-        """Where step `step` of a direction is, given the place as if the image went on beyond its border."""
-        if way.border is None or way.size is None:
-            return place
-        coordinate = self.kernel.add(self.kernel.mul(step, way.scale), way.first)
-        stride = self.buffers.operand(way.border.stride)
-        return Folding(way.border.mode, way.size, stride).at(self.kernel, place, coordinate)
-
     def pad(self, row: Operand, begin: int, end: int) -> None:
         """Elements `begin` to `end` of a row."""
         kernel = self.kernel
@@ -94,33 +82,33 @@ class RowsCopy:
 
         kernel.loop(begin, end, self.lanes, vector)
 
-    def move(self, source: Address, to: Operand, active: Operand | None, lanes: int | None = None) -> None:
+    def move(self, source: Place, to: Operand, active: Operand | None, lanes: int | None = None) -> None:
         """A vector of the image into the copy; `lanes`: of fewer elements."""
-        found = self.kernel.load(source, 0, lanes or self.lanes, active=active)
+        found = self.source.vector(source, lanes or self.lanes, active)
         self.kernel.store(self.memory, to, self.kernel.cast(found, self.memory.dtype))
 
 
-class ImageCopy(RowsCopy):
+class ImageCopy(RowsCopy[Place]):
     """`memory[row][column][channel]`: some channels of every pixel."""
 
-    def __init__(self, plan: CopiedWindowPlan, buffers: DispatchBuffers) -> None:
+    def __init__(self, plan: CopiedWindowPlan, kernel: KernelBuilder, source: CopiedRows[Place]) -> None:
         self.plan = plan
-        memory = buffers.kernel.scratch(plan.loops.dtype, plan.copied)
+        memory = kernel.scratch(plan.loops.dtype, plan.copied)
         shape = (plan.row_columns * plan.pitch, plan.lanes)
-        super().__init__(buffers, plan.loops.images[0].access, plan.rows, memory, shape)
+        super().__init__(kernel, source, plan.loops.images[0].access, plan.rows, memory, shape)
 
     def fill(self, outer: Outer, lines: tuple[Operand, Operand], bunch: Operand, channels: int) -> None:
         """The image under `lines`, `channels` of it from those of panel bunch `bunch` on."""
         begin, end = self.plan.columns.inside(self.plan.row_columns)
         pitch, border = self.plan.pitch, self.plan.columns.border
 
-        def copy(source: Address, to: Operand) -> None:
+        def copy(source: Place, to: Operand) -> None:
             pixel = partial(self._pixel, source, to, channels)
             if border is None:
                 self.pad(to, 0, begin * pitch)
             else:
                 self.kernel.loop(0, begin, 1, pixel)
-            unroll(self.kernel, begin, end, COPIED_PIXELS, partial(pixel, inside=True))
+            self.pixels(source, to, channels, (begin, end))
             if border is None:
                 self.pad(to, end * pitch, self.pitch)
             else:
@@ -128,31 +116,53 @@ class ImageCopy(RowsCopy):
 
         self.fill_rows(outer, lines, self.kernel.mul(bunch, pitch), copy)
 
-    def _pixel(self, source: Address, to: Operand, channels: int, i: Operand, *, inside: bool = False) -> tuple[()]:
+    def pixels(self, source: Place, to: Operand, channels: int, columns: tuple[int, int]) -> None:
+        """The pixels of a row that lie in the image."""
+        unroll(self.kernel, *columns, COPIED_PIXELS, partial(self._pixel, source, to, channels, inside=True))
+
+    def _pixel(self, source: Place, to: Operand, channels: int, i: Operand, *, inside: bool = False) -> tuple[()]:
         kernel = self.kernel
-        place = kernel.offset(source, kernel.mul(i, self.plan.columns.stride))
-        place = place if inside else self.folded(self.plan.columns, place, i)
+        place = self.source.column(source, i, inside=inside)
         target = kernel.add(to, kernel.mul(i, self.plan.pitch))
         for c in range(0, channels, self.lanes):
             active = None if c + self.lanes <= channels else channels - c
-            self.move(kernel.offset(place, c), kernel.add(target, c), active)
+            self.move(self.source.along(place, c), kernel.add(target, c), active)
         return ()
 
 
-class PlaneCopy(RowsCopy):
+class TurnedCopy(ImageCopy[EvaluatedPlace]):
+    """The same of an image that is made of what lies along the pixels: evaluated along those, and turned."""
+
+    def __init__(self, plan: CopiedWindowPlan, kernel: KernelBuilder, source: EvaluatedRows) -> None:
+        super().__init__(plan, kernel, source)
+        self.evaluated = source
+
+    def pixels(self, source: EvaluatedPlace, to: Operand, channels: int, columns: tuple[int, int]) -> None:
+        """Squares of pixels and channels."""
+        kernel = self.kernel
+
+        def evaluate(start: Operand, channel: Operand, lanes: int, active: Operand | None) -> Value:
+            place = self.source.along(self.source.column(source, start, inside=True), channel)
+            return kernel.cast(self.evaluated.across(place, lanes, active), self.memory.dtype)
+
+        TurnedRuns(kernel, self.memory, self.lanes, self.plan.pitch).fill(to, columns, channels, evaluate)
+
+
+class PlaneCopy(RowsCopy[Place]):
     """`memory[row][column]` of an image whose columns are neighbours in memory."""
 
     def fill(self, outer: Outer, lines: tuple[Operand, Operand], columns: Direction) -> None:
         """The image under `lines`; `columns` is the direction along a row."""
         kernel, (begin, end) = self.kernel, columns.inside(self.pitch)
 
-        def copy(source: Address, to: Operand) -> None:
+        def copy(source: Place, to: Operand) -> None:
             def vector(number: Operand, elements: Operand) -> None:
                 i = kernel.add(begin, kernel.mul(number, self.lanes))
-                self.move(kernel.offset(source, i), kernel.add(to, i), elements if elements != self.lanes else None)
+                place = self.source.column(source, i, inside=True)
+                self.move(place, kernel.add(to, i), elements if elements != self.lanes else None)
 
             def element(i: Operand) -> tuple[()]:
-                self.move(self.folded(columns, kernel.offset(source, i), i), kernel.add(to, i), None, 1)
+                self.move(self.source.column(source, i, inside=False), kernel.add(to, i), None, 1)
                 return ()
 
             def beside(first: int, last: int) -> None:

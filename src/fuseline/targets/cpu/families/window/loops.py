@@ -15,14 +15,16 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.combining import is_ordered
+from fuseline.analysis.computed_images import ComputedImage, computed_image
+from fuseline.analysis.image_strips import Strips, strips_of
 from fuseline.analysis.indexing_maps import dims_of, used_dims
-from fuseline.analysis.operand_access import LinearAccess
+from fuseline.analysis.operand_access import LinearAccess, Segment
 from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands, yielded
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
-from fuseline.targets.cpu.families.contraction.access import access_segments, linear_access
+from fuseline.targets.cpu.families.contraction.access import access_segments, is_binding, linear_access
 from fuseline.targets.cpu.families.contraction.axes import Axis, Operand
 from fuseline.targets.cpu.families.window.lanes import as_written, channel_lane, pixel_lane
 from fuseline.targets.cpu.families.window.sliding_axes import SlidingAxes, sliding_axes
@@ -69,6 +71,7 @@ class WindowLoops:
     (group, output in group).
 
     `images` are the parts of the image along its channels, one after the other: more than one where it is a concat.
+    `computed`: what is evaluated for the only one, which lies nowhere.
     """
 
     view: DispatchView
@@ -83,6 +86,7 @@ class WindowLoops:
     sliding: SlidingAxes
     skips_padding: bool
     groups: Groups | None = None
+    computed: ComputedImage | None = None
 
     @property
     def image_dtype(self) -> str:
@@ -137,6 +141,36 @@ def window_loops(view: DispatchView, *, planes: bool = False) -> WindowLoops | R
     """The root of `view` as a window loops, or why it is none. `planes`: lanes run along the pixels of a line, which
     may be padded, the tiled axis is that of the lines, and what moves along the lanes in the window comes first of
     those `down` (`planes.py`)."""
+    found = _window(view)
+    return found if isinstance(found, Refusal) else _with_operands(view, *found, planes=planes)
+
+
+def strip_loops(view: DispatchView) -> tuple[WindowLoops, Strips] | Refusal:
+    """The same of an image that is evaluated strip by strip (`analysis/image_strips.py`), wherever it lies."""
+    found = _window(view)
+    if isinstance(found, Refusal):
+        return found
+    root, dtype, used = found
+    position = _image_of(root, used)
+    image = computed_image(root, position, view.shapes, is_binding)
+    strips = strips_of(root, position, image, view.shapes) if image is not None else None
+    last = image.moved_by(strips.lane) if image is not None and strips is not None else None
+    if image is None or strips is None or last is None:
+        return Refusal("image-computed", "the image is not evaluated strip by strip")
+    extents = root.loops(view.shapes)
+    moving = [loop for loop in _written(root) if extents[loop] != 1]
+    only, pixels = (Image(image.access(last), 0, extents[strips.lane]),), strips.kind == "pixels"
+    other = next((i for i in used if i != position), None)
+    if pixels and moving[-1] != strips.lane:
+        moving = as_written(view, moving, (Segment(None, 0, 1, only[0].access),))
+    operands = (only, position, _operand(view, root, other, extents), other or 0)
+    along = window_along(root, position, strips.lane) if pixels else []
+    loops = _with_roles(view, root, (dtype, extents), operands, (moving, strips.lane, along))
+    return loops if isinstance(loops, Refusal) else (replace(loops, computed=image), strips)
+
+
+def _window(view: DispatchView) -> tuple[StructuredOp, str, Sequence[int]] | Refusal:
+    """The root of a window, the type of its result, and the inputs that it uses."""
     root = view.root_view
     if root is None or kind(root.op) not in (Kind.DEPTHWISE, Kind.POOLING, Kind.REDUCTION):
         return Refusal("not-a-window", "the root slides no window channel by channel")
@@ -157,19 +191,18 @@ def window_loops(view: DispatchView, *, planes: bool = False) -> WindowLoops | R
         return Refusal("element-type", "windows are for f32 and f64 throughout, and images of 8 or 16 bits")
     if any(extent == 0 for extent in root.loops(view.shapes)):
         return Refusal("empty", "a loop never runs")
-    return _with_operands(view, root, dtype, sorted(used), planes=planes)
+    return root, dtype, sorted(used)
 
 
 def _with_operands(
     view: DispatchView, root: StructuredOp, dtype: str, used: Sequence[int], *, planes: bool
 ) -> WindowLoops | Refusal:
-    extents = root.loops(view.shapes)
-    position = max(used, key=lambda i: len(root.input_maps[i].results)) if len(used) == 1 else _image_of(root, used)
+    extents, position = root.loops(view.shapes), _image_of(root, used)
     other = next((i for i in used if i != position), None)
     found = access_segments(view, root.inputs[position], root.input_maps[position], extents, borders=True)
     if not found or any(segment.access.floordiv_terms for segment in found):
         return Refusal("image-computed", "the image does not lie in buffers as it is")
-    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    written = _written(root)
     moving = [loop for loop in written if extents[loop] != 1]
     if not moving or set(written) != set(root.parallel):
         return Refusal("no-channels", "nothing runs along the lanes")
@@ -178,10 +211,15 @@ def _with_operands(
     channel = pixel_lane(found, moving) if planes else channel_lane(found, moving)
     if channel is None:
         return Refusal("channels-not-contiguous", "no loop of the result walks the image element by element")
-    filter_ = _operand(view, root, other, extents) if other is not None else None
+    filter_ = _operand(view, root, other, extents)
     images = tuple(Image(s.access, s.start, s.size if s.loop is not None else extents[channel]) for s in found)
     along = window_along(root, position, channel) if planes else []
     return _with_roles(view, root, (dtype, extents), (images, position, filter_, other or 0), (moving, channel, along))
+
+
+def _written(root: StructuredOp) -> list[int]:
+    """The loops of the result as they are written."""
+    return [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
 
 
 def window_along(root: StructuredOp, image: int, lane: int) -> list[int]:
@@ -192,10 +230,14 @@ def window_along(root: StructuredOp, image: int, lane: int) -> list[int]:
 
 def _image_of(root: StructuredOp, used: Sequence[int]) -> int:
     """The operand that the window slides over: the one with the most loops in its coordinates."""
+    if len(used) == 1:
+        return used[0]
     return max(used, key=lambda i: len(used_dims(root.input_maps[i])))
 
 
-def _operand(view: DispatchView, root: StructuredOp, position: int, extents: Sequence[Dim]) -> Operand:
+def _operand(view: DispatchView, root: StructuredOp, position: int | None, extents: Sequence[Dim]) -> Operand | None:
+    if position is None:
+        return None
     value, map_ = root.inputs[position], root.input_maps[position]
     return Operand(value, map_, linear_access(view, value, map_, extents))
 

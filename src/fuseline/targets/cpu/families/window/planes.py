@@ -23,6 +23,13 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.split import block_of, first_of, split_tiles
 from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.directions import Direction, direction
+from fuseline.targets.cpu.families.window.copied_rows import (
+    CopiedRows,
+    EvaluatedRoles,
+    EvaluatedRows,
+    StoredRows,
+    moves_of,
+)
 from fuseline.targets.cpu.families.window.copies import known
 from fuseline.targets.cpu.families.window.image_copy import PlaneCopy
 from fuseline.targets.cpu.families.window.image_reader import int_stride
@@ -82,8 +89,11 @@ class PlanesPlan(WindowPlan):
 def plan_planes(view: DispatchView, machine: Machine) -> PlanesPlan | Refusal:
     """The plan of a window whose lanes run along the pixels of a line, or why there is none."""
     loops = window_loops(view, planes=True)
-    if isinstance(loops, Refusal):
-        return loops
+    return loops if isinstance(loops, Refusal) else planes_of(loops, machine)
+
+
+def planes_of(loops: WindowLoops, machine: Machine) -> PlanesPlan | Refusal:
+    """The same of loops whose lanes are pixels."""
     access, line, filter_ = loops.images[0].access, loops.pixel, loops.filter
     ways = _ways(loops)
     if ways is None or line is None or len(loops.images) > 1:
@@ -132,13 +142,14 @@ def _banded(
 ) -> PlanesPlan | Refusal:
     """The plan with its copy and its grid."""
     given: dict[str, Any] = {field.name: getattr(plan, field.name) for field in fields(plan)}
-    given |= {"notes": {**plan.notes, "image": "planes"}, "blocks": Blocks(1, 1, 1, False)}
+    image = "planes" if plan.loops.computed is None else "evaluated planes"
+    given |= {"notes": {**plan.notes, "image": image}, "blocks": Blocks(1, 1, 1, False)}
     whole = PlanesPlan(**given, original=original, rows=ways[0], columns=ways[1], band=1)
     count, sizes = (
         whole.tiles.count,
         [replace(whole, band=1 + n).copied * BYTES[plan.loops.dtype] for n in range(whole.tiles.count)],
     )
-    if sizes[0] > machine.l2_bytes // 4:
+    if sizes[0] > machine.l2_bytes // 4 and plan.loops.computed is None:
         return Refusal("scratch", "the lines under a tile do not fit the scratch")
     band = max(1, sum(size <= 2 * machine.l1_bytes for size in sizes))
     whole = replace(whole, band=-(-count // -(-count // band)))
@@ -160,9 +171,18 @@ class PlanesKernel(WindowKernel):
     def __init__(self, plan: PlanesPlan, kernel: KernelBuilder) -> None:
         super().__init__(plan, kernel)
         self.planes = plan
-        memory = kernel.scratch(self.loops.dtype, plan.copied)
-        self.copy = PlaneCopy(self.buffers, plan.original, plan.rows, memory, (plan.pitch, plan.lanes))
+        memory, shape = kernel.scratch(self.loops.dtype, plan.copied), (plan.pitch, plan.lanes)
+        self.copy = PlaneCopy(kernel, self._source(), plan.original, plan.rows, memory, shape)
         self.first: Operand = 0
+
+    def _source(self) -> CopiedRows[Any]:
+        """The image as it lies, or what is evaluated for it."""
+        plan, loops = self.planes, self.loops
+        if loops.computed is None:
+            return StoredRows(self.buffers, plan.original, (plan.rows, plan.columns))
+        rows = moves_of(plan.rows, loops.pixel, loops.across)
+        columns = moves_of(plan.columns, loops.channel, loops.down[0] if loops.down else None)
+        return EvaluatedRows(self.emitter, loops.computed, EvaluatedRoles(rows, columns))
 
     def image_memory(self, image: Image) -> MemRef:
         """The copy."""

@@ -13,7 +13,7 @@ other, and joining them keeps every depth, so one pass over the levels is enough
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from fuseline.analysis.structured import HEAVY, Kind, is_constant
@@ -128,9 +128,8 @@ def level_merges(
     kinds: Collection[str] = (SHARED_OPERAND, SAME_SPACE, SMALL),
 ) -> list[HorizontalMerge]:
     """Disjoint merges of groups at equal depth: roots that share an operand, then what runs over one space, then what
-    is small, then what reads one value elementwise. `takes`: whether the target takes a merge that is within its
-    numbers.
-    `kinds`: which of the three are done."""
+    is small, then what reads one value elementwise; what computes elements of what a root reads, beside it. `takes`:
+    whether the target takes a merge that is within its numbers. `kinds`: which of the three are done."""
     depth = Levels(groups, order).depth
     levels: dict[int, list[Group]] = defaultdict(list)
     for group in sorted(groups, key=lambda g: g.key):
@@ -138,7 +137,7 @@ def level_merges(
             levels[depth[group]].append(group)
     merges: list[HorizontalMerge] = []
     for level in levels.values():
-        rest = list(level)
+        rest, mine = list(level), list[HorizontalMerge]()
         for rule, keys in (
             (SHARED_OPERAND, _operands),
             (SAME_SPACE, _space),
@@ -148,8 +147,35 @@ def level_merges(
             found = _bucketed(rule, rest, keys, target, takes) if rule in kinds else []
             taken = {node for merge in found for arm in merge.groups for node in arm.members}
             rest = [group for group in rest if taken.isdisjoint(group.members)]
-            merges += found
+            mine += found
+        if SHARED_OPERAND in kinds:
+            wanted = {g for g in level if any(depth[reader] == depth[g] + 1 for reader in order.consumers(g))}
+            mine = _beside_roots(mine, [(group,) for group in rest], wanted, target, takes)
+        merges += mine
     return merges
+
+
+def _beside_roots(
+    merges: Sequence[HorizontalMerge],
+    rest: Sequence[tuple[Group, ...]],
+    wanted: Set[Group],
+    target: TargetDescription,
+    takes: Takes,
+) -> list[HorizontalMerge]:
+    """The merges of a level, those with roots grown by what computes elements of something that the roots read: groups
+    of `rest`, or merges of such. Some of it must be `wanted` next: made earlier, it would only lie there."""
+    found: dict[tuple[Group, ...], str] = {merge.groups: merge.rule for merge in merges}
+    roots = [unit for unit in (*found, *rest) if any(group.heavy for group in unit)]
+    for unit in [unit for unit in (*found, *rest) if not wanted.isdisjoint(unit)]:
+        keys = {key for group in unit for key in _elementwise_operands(group)}
+        for beside in [beside for beside in roots if any(not keys.isdisjoint(_operands(arm)) for arm in beside)]:
+            grown = (*_flat(beside), *_flat(unit))
+            if beside != unit and _fit(grown, target) and takes(HorizontalMerge(SHARED_OPERAND, grown)):
+                found = {groups: rule for groups, rule in found.items() if groups not in (beside, unit)}
+                found[grown] = SHARED_OPERAND
+                roots[roots.index(beside)] = grown
+                break
+    return [HorizontalMerge(rule, groups) for groups, rule in found.items()]
 
 
 def _bucketed(

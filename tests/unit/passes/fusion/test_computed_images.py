@@ -58,7 +58,8 @@ class Window:
         place = f"h * {self.stride} + i * {self.dilation}, w * {self.stride} + j * {self.dilation}"
         read = f"({place}, c)" if self.layout == "nhwc" else f"(c, {place})"
         low = ", ".join(map(str, (*self.low, 0) if self.layout == "nhwc" else (0, *self.low)))
-        image, padded, out = ("x".join(map(str, s)) for s in (self.shaped(self.image), self.shaped(self.padded), result))
+        shapes = (self.shaped(self.image), self.shaped(self.padded), result)
+        image, padded, out = ("x".join(map(str, shape)) for shape in shapes)
         kernel = f"{self.window[0]}x{self.window[1]}x{self.channels}"
         filter_map = "(i, j, c)" if kind == "sum" else "(i, j)"
         kernel = kernel if kind == "sum" else f"{self.window[0]}x{self.window[1]}"

@@ -8,6 +8,7 @@ from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.horizontal import HorizontalMerge, Levels, concat_merge
+from tests.draws import RNG
 
 from .programs import TARGET, Program
 
@@ -65,6 +66,20 @@ def test_elementwise_ops_that_read_one_value_are_arms():
     q = Program((600, 256), (9, 100, 256), (256,))
     q.done(q.bias(q.x[0], q.x[2], 1), q.reduce(q.bias(q.x[1], q.x[2], 2)))
     assert len(_groups(q)) == 2
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_what_computes_elements_of_what_a_root_reads_is_beside_it_if_it_is_wanted_next(wanted: bool):
+    """A copy that is read late would only lie there."""
+    rows, columns, count = (int(RNG.integers(40, 200)) for _ in range(3))
+    p = Program((rows, columns), (columns, columns), (columns, count), (count, rows))
+    side, chain = p.unary(p.x[0]), p.matmul(p.x[0], p.x[1])
+    for _ in range(int(RNG.integers(2, 5))):
+        chain = p.matmul(p.unary(chain), p.x[1])
+    last = p.matmul(p.binary(side, chain), p.x[2])
+    groups = _groups(p.done(last, p.matmul(p.x[3], side) if wanted else side), roots_limit=1)
+    arms = [sorted(arm.root.kind.value for arm in group.arms) for group in groups if group.arms]
+    assert arms == ([["contraction", "elementwise"]] if wanted else [])
 
 
 def _order(p: Program) -> tuple[dict[str, list[Group]], GroupOrder]:

@@ -172,8 +172,8 @@ def exp_and_product() -> Program:
     return p.done(p.matmul(p.unary(p.x[0]), p.x[1]))
 
 
-def exp_and_window() -> Program:
-    p = Program((32, 16), (3, 16))
+def exp_and_window(pixels: int = 32) -> Program:
+    p = Program((pixels, 16), (3, 16))
     return p.done(p.depthwise(p.unary(p.x[0]), p.x[1]))
 
 
@@ -435,8 +435,16 @@ def test_the_blocks_are_those_of_the_target():
     assert numbers[0] > numbers[1] > 0
 
 
-def test_a_window_does_not_evaluate_what_it_reads():
+def test_a_window_evaluates_a_line_of_what_it_reads():
+    """Each element once: what is told is what putting it into scratch takes."""
     graph, (exp, window) = graph_of(exp_and_window())
+    answer = ReadInPlace().matches(Merge(exp, window, TARGET), graph)
+    assert isinstance(answer, Legal)
+    assert answer.numbers["evaluation_ns"] == pytest.approx(32 * 16 * TARGET.costs.packing_ns)
+
+
+def test_a_window_does_not_evaluate_a_line_beyond_the_scratch():
+    graph, (exp, window) = graph_of(exp_and_window(1000))
     answer = ReadInPlace().matches(Merge(exp, window, TARGET), graph)
     assert isinstance(answer, WhyNot)
     assert (answer.code, answer.at, answer.numbers) == ("recompute", window.root.name, {})

@@ -157,8 +157,8 @@ def test_a_pad_with_another_reader_is_stored():
     assert (decision.verdict, decision.code) == ("missed", "multi-use")
 
 
-def test_arithmetic_before_a_convolution_is_not_recomputed():
-    p = Program((32, 16), (3, 16))
+def test_arithmetic_before_a_convolution_is_not_recomputed_where_its_lines_are_too_long():
+    p = Program((1000, 16), (3, 16))
     decision = p.done(p.depthwise(p.unary(p.x[0]), p.x[1])).decisions()["elementwise", "depthwise"]
     assert (decision.verdict, decision.code) == ("missed", "recompute")
 

@@ -32,9 +32,6 @@ from fuseline.frontends.onnx.tensors import Tensor, known, static_sizes
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim, add, floor_div, mul
 
-_TURNED = 2
-"""Phases along an axis that may begin anywhere: in the order from there on, they lie as far apart as before."""
-
 
 def phase_window(image: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int]) -> Window:
     """The window that slides over the small image."""
@@ -97,10 +94,12 @@ def _gathered_phases(
 
 
 def _place(b: Body, phase: SSAValue, turn: SSAValue, taps: int, stride: int, first: int) -> SSAValue:
-    """Where a tap of a phase lies in the kernel: the last tap comes first, and so does phase `first` of two."""
-    last = index_constant(b, (taps - 1) * stride + first)
-    back = b.op(arith.SubiOp, last, b.op(arith.MuliOp, turn, index_constant(b, stride)))
-    return b.op(arith.SubiOp if first else arith.AddiOp, back, phase)
+    """Where a tap of a phase lies in the kernel: the last tap comes first, and the phases begin with `first`."""
+    if first:
+        later = b.op(arith.AddiOp, phase, index_constant(b, first))
+        phase = b.op(arith.RemUIOp, later, index_constant(b, stride))
+    back = b.op(arith.MuliOp, turn, index_constant(b, stride))
+    return b.op(arith.AddiOp, b.op(arith.SubiOp, index_constant(b, (taps - 1) * stride), back), phase)
 
 
 def joined_phases(
@@ -130,14 +129,26 @@ def first_phases(
     """The phase at which the outputs that are wanted begin along each axis, where phases are put side by side from
     there on; None: they are as they are.
 
-        out[2 q + p] = full[2 q + p + 1] = full[2 (q + p) + 1 - p]     for p in 0, 1
+        out[s q + p] = full[s q + p + b] = full[s (q + (p + b) div s) + (p + b) mod s]
+
+    Along a line, more than two phases are put side by side faster where they begin at one position: there it takes 1.0
+    to 1.12 times as long as with the slice (one thread, 400 to 4000 positions), in more dimensions .5 to 1.0 of it.
     """
     axes = list(zip(image, strides, begin, sizes, strict=True))
-    if all(mul(positions, stride) == size for positions, stride, _, size in axes):
+    if all(mul(positions, stride) == size for positions, stride, _, size in axes) or (
+        len(axes) == 1 and strides[0] > 2
+    ):
         return None
-    if any(stride > _TURNED or mul(floor_div(size, stride), stride) != size for _, stride, _, size in axes):
+    if any(mul(floor_div(size, stride), stride) != size for _, stride, _, size in axes):
         return None
     return [first % stride for _, stride, first, _ in axes]
+
+
+def _later(phase: AffineExpr, stride: int, first: int) -> AffineExpr:
+    """How many positions further a phase is taken, if the first of them is `first`."""
+    if first == 0:
+        return AffineExpr.constant(0)
+    return phase if stride - first == 1 == first else (phase + first) // stride
 
 
 def _side_by_side(
@@ -149,9 +160,9 @@ def _side_by_side(
     counts = [floor_div(size, stride) for size, stride in zip(sizes, strides, strict=True)]
     dims = [batch, groups, filters, *(size for pair in zip(counts, strides, strict=True) for size in pair)]
     at = [AffineExpr.dimension(loop) for loop in range(len(dims))]
+    axes = zip(at[3::2], at[4::2], strides, begin, strict=True)
     positions = [
-        at[3 + 2 * i] + at[4 + 2 * i] * (first % stride) + first // stride
-        for i, (stride, first) in enumerate(zip(strides, begin, strict=True))
+        place + _later(phase, stride, first % stride) + first // stride for place, phase, stride, first in axes
     ]
     read = AffineMap(len(dims), 0, (at[0], at[1], *at[4::2], at[2], *positions))
     out = node.program.empty(dims, x.dtype, node.emit)

@@ -179,6 +179,19 @@ def test_phases_begin_where_the_outputs_do(groups: int, constant: bool, dimensio
     assert_same(native(proto, feeds), by_onnxruntime(proto, feeds), 0, 0)
 
 
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_phases_that_are_cut_anywhere(dimensions: int):
+    """At the begin, at the end, at both or nowhere, along each axis by itself."""
+    for _ in range(4):
+        strides = [2, *RNG.integers(1, 4, dimensions - 1).tolist()]
+        kernel = [int(stride * RNG.integers(1, 3) + RNG.integers(0, stride)) for stride in strides]
+        image = [int(size) for size in RNG.integers(4, 8, dimensions)]
+        pads = [int(RNG.integers(0, min(size, 3))) for size in kernel * 2]
+        x, w = (RNG.integers(-8, 8, shape).astype(np.float32) for shape in ((1, 2, *image), (2, 3, *kernel)))
+        proto = transposed(x.shape, w, strides=strides, pads=pads)
+        assert_same(native(proto, {"x": x}), by_onnxruntime(proto, {"x": x}), 0, 0)
+
+
 def windows(x: tuple[int | str, ...], w: tuple[int, ...], **attributes: Any) -> list[tuple[str, int]]:
     """How a transposed convolution with a constant filter reduces: the kind, and the number of loops that it sums
     over."""

@@ -120,6 +120,11 @@ class ImageBox:
         innermost = self.order[-1:]
         return all(axis.steps(loop) == (number in innermost) for number, axis in enumerate(self.axes))
 
+    @property
+    def run(self) -> int:
+        """Steps of the window that lie element by element in a box: the most of one loop."""
+        return max((extent for loop, extent in self.window.items() if self.runs_along(loop)), default=1)
+
     def stride(self, loop: int, counts: Mapping[int, int]) -> int:
         """Elements between two steps of a loop."""
         return sum(axis.steps(loop) * stride for axis, stride in zip(self.axes, self.strides(counts), strict=True))

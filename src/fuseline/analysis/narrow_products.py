@@ -12,6 +12,7 @@ from fuseline.analysis.operand_access import Segment, segments
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, multiply_add_operands, yielded
 from fuseline.ir.build import element_of
+from fuseline.ir.dim import Dim
 from fuseline.ir.fast.direct import operand_of, operands_of
 
 NARROW_BITS = (8, 16)
@@ -26,22 +27,30 @@ def multiplies_narrow(op: linalg.ops.GenericOp) -> bool:
     return len(products) == 1 and all(_extends(side) for side in _operands(products[0]))
 
 
-def pairs_lie_apart(
+def paired_steps(
     root: StructuredOp, position: int, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool]
-) -> bool:
-    """Whether a sum of narrow products meets no two neighbours of input `position` where that is stored, none of them
-    in the padding alone: pairs would have to be laid out first, and single steps take as long as pairs."""
+) -> float:
+    """The share of its steps that a sum of narrow products takes along input `position` as that is stored: a half where
+    it meets neighbours in pairs, none of them in the padding alone, or is no such sum, more where a last one stands
+    alone, and 1 where pairs would have to be laid out first."""
     if not is_generic(root.op) or not multiplies_narrow(root.op):
-        return False
+        return 0.5
     extents = root.loops(shapes)
     found = segments(shapes, root.inputs[position], root.input_maps[position], extents, is_stored)
     if not found:
-        return False
-    return not any(
-        all(segment.access.stride(loop) == 1 and not _is_bounded(segment, loop) for segment in found)
+        return 0.5
+    runs = [
+        extents[loop]
         for loop in root.reduction
         if extents[loop] != 1
-    )
+        and all(segment.access.stride(loop) == 1 and not _is_bounded(segment, loop) for segment in found)
+    ]
+    return min(map(in_pairs, runs), default=1.0)
+
+
+def in_pairs(steps: Dim) -> float:
+    """The share of so many steps that there are in pairs, a last one alone."""
+    return -(-steps // 2) / steps if isinstance(steps, int) else 0.5
 
 
 def _is_bounded(segment: Segment, loop: int) -> bool:

@@ -10,9 +10,11 @@ predicted to take longer than its parts is `unprofitable`, with the numbers.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fuseline.analysis.filtered_convolutions import filtered_dims
 from fuseline.analysis.structured import HEAVY, StructuredOp, is_generic
-from fuseline.ir.costs import MachineCosts, assumed_size
+from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.graph import FusionGraph
@@ -25,10 +27,9 @@ def reread_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> fl
     the first time."""
     if not group.blocked:
         return 0.0
-    points = _block_points(group, target)
     mine = set(group.members)
     reads = (read for node in group.members if node.kind in HEAVY for read in node.reads if read.producer not in mine)
-    return sum(_operand_ns(group, graph, read, points, target.costs) for read in reads)
+    return sum(_operand_ns(group, graph, read, target) for read in reads)
 
 
 def compute_ns(group: Group, target: TargetDescription) -> float:
@@ -71,14 +72,17 @@ def _block_points(group: Group, target: TargetDescription) -> float:
     return max(float(BLOCK_POINTS), min(fits, points / (2 * target.threads)))
 
 
-def _operand_ns(group: Group, graph: FusionGraph, read: Read, points: float, costs: MachineCosts) -> float:
+def block_passes(group: Group, used: Collection[int | None], target: TargetDescription) -> float:
+    """How many workgroups of a group whose workgroups are blocks read an element that the grid loops `used` address."""
+    blocks = assumed_size(product(extent for grid, extent in enumerate(group.grid) if grid not in used))
+    return max(1.0, blocks / _block_points(group, target))
+
+
+def _operand_ns(group: Group, graph: FusionGraph, read: Read, target: TargetDescription) -> float:
     grid_loops = group.grid_loop_of.get(read.consumer)
     if grid_loops is None:
         return 0.0
-    used = {grid_loops[loop] for loop in read.loops}
-    passes = max(
-        1.0, assumed_size(product(extent for grid, extent in enumerate(group.grid) if grid not in used)) / points
-    )
+    passes, costs = block_passes(group, {grid_loops[loop] for loop in read.loops}, target), target.costs
     packed = _along_lanes(read) and not graph.is_constant(read.value)
     speed = costs.packed_bytes_per_ns if packed else costs.streamed_bytes_per_ns
     return (passes - 1.0) * assumed_size(graph.num_bytes(read.value)) / speed

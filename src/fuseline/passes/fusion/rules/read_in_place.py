@@ -10,8 +10,9 @@ from xdsl.ir import Operation
 
 from fuseline.analysis.box_blocks import root_ns
 from fuseline.analysis.cost import operations
+from fuseline.analysis.image_box import image_box
 from fuseline.analysis.indexing_maps import dims_of, loops_of, used_dims
-from fuseline.analysis.narrow_products import pairs_lie_apart
+from fuseline.analysis.narrow_products import in_pairs, paired_steps
 from fuseline.analysis.packings import packings
 from fuseline.analysis.producers import is_stored
 from fuseline.analysis.prologue_kind import Prologue
@@ -26,11 +27,11 @@ from fuseline.passes.fusion.conversions import CONVERSIONS, WIDENINGS, only_conv
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.gathered_elements import evaluated_by_element_ns, is_gathered, picked
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS, QUANTIZES
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
+from fuseline.passes.fusion.tile_cost import block_passes
 from fuseline.passes.fusion.walk_prologue import evaluations, loaded_on_the_way, only_walked, walk_multiplicity
 
 
@@ -107,11 +108,11 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
                 return WhyNot("recompute", found.reason, node.name)
         if {"staged", "segmented"} <= {found.kind for found, _ in after.values()}:
             return WhyNot("recompute", "panels of a filter would reach over the parts of the image", node.name)
-        before, once = _prologues(view, inlined, graph, merge.target), packed_once(node, view, merge.consumer)
-        total += _evaluation_ns(view, after, graph, costs, once)
-        total -= _evaluation_ns(view, before, graph, costs, once)
+        before, times = _prologues(view, inlined, graph, merge.target), packed_in_blocks(node, view, merge)
+        total += _evaluation_ns(view, after, graph, costs, times)
+        total -= _evaluation_ns(view, before, graph, costs, times)
         boxed = _evaluated(after) - _evaluated(before)
-        total -= sum(_pairing_ns(view, position, inlined, graph, costs) for position in boxed)
+        total -= sum(_pairing_ns(view, position, (inlined, inlined | mine), graph, costs) for position in boxed)
     kinds = {CONVERSION: only_converts(merge.producer, CONVERSIONS), QUANTIZES: all(map(quantizes_argument, mine))}
     return Legal({EVALUATION_NS: total, **{name: 1.0 for name, is_so in kinds.items() if is_so}})
 
@@ -136,24 +137,28 @@ def _prologues(
     return {i: (through(view, i, chain, *machine), chain) for i, chain in chains if chain}
 
 
-def packed_once(node: Node, view: StructuredOp, consumer: Group) -> frozenset[int]:
-    """The operands of a product that are its rows, and of which no two workgroups have the same, in a group whose
-    workgroups are blocks: in there nothing is shared out, so that rows are packed once for all columns."""
+def packed_in_blocks(node: Node, view: StructuredOp, merge: Merge) -> Mapping[int, float]:
+    """How often operands of a product are packed, by position, in a group whose workgroups are blocks: in there nothing
+    is shared out, so that a workgroup packs what it reads once. Those are all but rows that several of them read."""
+    consumer = merge.consumer
     placed = consumer.grid_loop_of.get(node)
     if node.kind is not Kind.CONTRACTION or not consumer.blocked or placed is None:
-        return frozenset()
-    grid = {loop for loop, at in enumerate(placed) if at is not None and node.loops[loop] != 1}
-    written = loops_of(view.output_maps[0].results)
-    columns = set([loop for loop in written if loop is not None and node.loops[loop] != 1][-1:])
+        return {}
+    columns = set([loop for loop in _written(view) if node.loops[loop] != 1][-1:])
     used = [used_dims(map_) for map_ in view.input_maps]
-    return frozenset(position for position, mine in enumerate(used) if grid <= mine and columns.isdisjoint(mine))
+    often = {i: block_passes(consumer, {placed[loop] for loop in mine}, merge.target) for i, mine in enumerate(used)}
+    return {i: times for i, times in often.items() if times == 1.0 or not columns.isdisjoint(used[i])}
+
+
+def _written(view: StructuredOp) -> list[int]:
+    return [loop for loop in loops_of(view.output_maps[0].results) if loop is not None]
 
 
 def _evaluation_ns(
-    view: StructuredOp, through: Through, graph: FusionGraph, costs: MachineCosts, once: Collection[int]
+    view: StructuredOp, through: Through, graph: FusionGraph, costs: MachineCosts, times: Mapping[int, float]
 ) -> float:
     """How much longer elements take in the root than by themselves, and stored ones that are packed more often for
-    them; `once`: the operands that are packed once."""
+    them; `times`: how often operands are packed where that is known."""
     packed = {i: through[i] for i in _evaluated(through)}
     sides = multiply_add_operands(view.op) if is_generic(view.op) and packed else None
     total = 0.0
@@ -161,13 +166,12 @@ def _evaluation_ns(
         elements = assumed_size(product(graph.shapes.dims(view.inputs[position])))
         if position in packed:
             found, chain = packed[position]
-            often = found.recompute if len(packed) == 1 else found.beside_packed
-            often = 1.0 if position in once else often
+            often = times.get(position, found.recompute if len(packed) == 1 else found.beside_packed)
             computing = [op for op in chain if operations(op)]
             share = QUANTISING_SHARE if all(map(quantizes_argument, computing)) else 1.0
             element_ns = share * found.operations * costs.operation_ns + _copying_ns(found, costs)
             total += elements * often * element_ns - share * _alone_ns(chain, graph, costs)
-        elif not graph.is_constant(view.inputs[position]):
+        elif position not in times and not graph.is_constant(view.inputs[position]):
             alone, beside = packings(view, position, graph.shapes, costs.block_uses)
             total += elements * (beside - alone) * costs.packing_ns
     return total
@@ -179,13 +183,17 @@ def _evaluated(through: Through) -> set[int]:
 
 
 def _pairing_ns(
-    view: StructuredOp, position: int, before: Collection[Operation], graph: FusionGraph, costs: MachineCosts
-) -> float:
+    view: StructuredOp, position: int, made: tuple[Collection[Operation], Collection[Operation]], graph: FusionGraph,
+    costs: MachineCosts,
+) -> float:  # fmt: skip
     """What a sum of narrow products takes less over an image that is evaluated: channels that lie apart, as they are
-    stored, come one at a time, and in pairs from the box (two such convolutions: .35 to .62 of the time)."""
-    if not pairs_lie_apart(view, position, graph.shapes, lambda value: is_stored(value, before)):
-        return 0.0
-    return root_ns([assumed_size(extent) for extent in view.loops(graph.shapes)], costs) / 2
+    stored, come one at a time, and in pairs from the box (two such convolutions: .35 to .62 of the time); three of a
+    pixel come as a pair and one (16x16 over 3 channels: .76). `made`: what is not stored before, and afterwards."""
+    before, after = ((lambda value, ops=ops: is_stored(value, ops)) for ops in made)
+    apart = paired_steps(view, position, graph.shapes, before)
+    box = image_box(view, position, graph.shapes, after)
+    less = apart - (0.5 if box is None else in_pairs(box.run))
+    return max(0.0, less) * root_ns([assumed_size(extent) for extent in view.loops(graph.shapes)], costs)
 
 
 def _alone_ns(chain: Sequence[Operation], graph: FusionGraph, costs: MachineCosts) -> float:

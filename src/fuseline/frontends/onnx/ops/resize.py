@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import cast
+from typing import cast as typed
 
 import numpy as np
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.dtypes import is_float
+from fuseline.frontends.onnx.emission import cast
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.resampling import Resampling, coordinates_of, nearest_positions
 from fuseline.frontends.onnx.ops.resize_static import (
@@ -29,6 +30,10 @@ from fuseline.frontends.onnx.ops.symbolic_resampling import SymbolicAxis, scaled
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size
 from fuseline.ir.dim import Dim, floor_div, mul
+
+_IN_F32 = frozenset(map(np.dtype, (np.uint8, np.int8, np.uint16, np.int16, np.int32)))
+"""Integers between which is found in f32 and cut to whole ones, as onnxruntime does for those of its types; it rounds
+antialiased ones by other rules."""
 
 
 @onnx_op("Upsample", since=7, in_f32=True)
@@ -83,7 +88,7 @@ def _resampling(node: OnnxNode, axes: Sequence[int]) -> Resampling:
 
 def _from_sizes(node: OnnxNode, x: Tensor, axes: Sequence[int], wanted: Tensor) -> tuple[list[float | None], list[Dim]]:
     """The scale of each axis, None where only the run tells, and its new size."""
-    sizes, scales = list(x.dims), cast("list[float | None]", [1.0] * x.rank)
+    sizes, scales = list(x.dims), typed("list[float | None]", [1.0] * x.rank)
     policy = node.text("keep_aspect_ratio_policy", "stretch")
     ratios = [_ratio(size, x.dims[axis]) for axis, size in zip(axes, wanted.sizes(), strict=True)]
     if policy == "stretch":
@@ -123,6 +128,16 @@ def _resized(node: OnnxNode, scales: Sequence[float | None], sizes: list[Dim] | 
     if not changed:
         return x
     ends = {axis: sizes[axis] if sizes is not None else _scaled(x.dims[axis], scales[axis]) for axis in changed}
+    if how.mode == "linear" and not how.antialias and x.dtype in _IN_F32:
+        return cast(node, _between(node, cast(node, x, np.dtype(np.float32)), scales, ends, how), x.dtype)
+    return _between(node, x, scales, ends, how)
+
+
+def _between(
+    node: OnnxNode, x: Tensor, scales: Sequence[float | None], ends: dict[int, Dim], how: Resampling
+) -> Tensor:
+    """`x` with the sizes `ends` along some axes."""
+    changed = list(ends)
     if any(not isinstance(size, int) for axis in changed for size in (x.dims[axis], ends[axis])):
         return _resized_symbolic(
             node, x, [SymbolicAxis(node, how, axis, x.dims[axis], ends[axis], scales[axis]) for axis in changed], how

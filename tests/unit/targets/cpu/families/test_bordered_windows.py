@@ -71,8 +71,8 @@ class Window(NamedTuple):
         return len(program.record.dispatches)
 
 
-WINOGRAD = 1e-5
-"""What minimal filtering may be off, in the greatest value."""
+WINOGRAD = 4e-5
+"""What minimal filtering may be off, in the greatest value (docs/numerics.md)."""
 
 AVERAGE = 1e-6
 """What a quotient may be off."""

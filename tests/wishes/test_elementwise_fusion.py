@@ -183,7 +183,7 @@ def test_row_10_the_count_is_that_of_the_ir(name: str):
 def test_row_11_a_folder_of_models_against_a_base(rule: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder = tmp_path / "models"
     folder.mkdir()
-    for name in ("mlp", "diamond", "convolutions"):
+    for name in ("mlp", "diamond", "convolutions", "attention"):
         onnx.save(SMALL_MODELS[name](), folder / f"{name}.onnx")
     tables = dict[str, Path]()
     for which, more in (("base", []), ("change", ["--without-rule", rule])):

@@ -149,7 +149,7 @@ def level_merges(
             rest = [group for group in rest if taken.isdisjoint(group.members)]
             mine += found
         if SHARED_OPERAND in kinds:
-            wanted = {g for g in level if any(depth[reader] == depth[g] + 1 for reader in order.consumers(g))}
+            wanted = {g for g in level if any(depth.get(reader) == depth[g] + 1 for reader in order.consumers(g))}
             mine = _beside_roots(mine, [(group,) for group in rest], wanted, target, takes)
         merges += mine
     return merges

@@ -7,7 +7,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
-from fuseline.passes.fusion.horizontal import HorizontalMerge, Levels, concat_merge
+from fuseline.passes.fusion.horizontal import HorizontalMerge, Levels, concat_merge, level_merges
 from tests.draws import RNG
 
 from .programs import TARGET, Program
@@ -90,6 +90,15 @@ def _order(p: Program) -> tuple[dict[str, list[Group]], GroupOrder]:
     for node, group in group_of.items():
         by_kind.setdefault(node.kind.value, []).append(group)
     return by_kind, GroupOrder(group_of.values(), group_of)
+
+
+def test_readers_that_may_not_be_joined_have_no_depth():
+    """Those that a plan holds: what others make for them is joined all the same."""
+    p = Program((64, 32), *[(32, 16 * i) for i in (1, 2, 3)])
+    made = [p.matmul(p.x[0], w) for w in p.x[1:]]
+    groups, order = _order(p.done(*map(p.unary, made)))
+    (merge,) = level_merges(groups["contraction"], order, replace(TARGET, roots_limit=3), lambda merge: True)
+    assert merge.rule == "shared-operand" and {*merge.groups} == {*groups["contraction"]}
 
 
 def test_a_concat_of_arguments_has_nobody_to_write_it():

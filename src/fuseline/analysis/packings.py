@@ -69,7 +69,7 @@ def groups_of_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis, 
     """In how many groups columns are shared out, at most, beside `blocks` of the rows that input `position` is: what
     balances, and what keeps a group in a cache."""
     others = sum(assumed_size(num_bytes(value, shapes)) for i, value in enumerate(root.inputs) if i != position)
-    return max(-(-blocks_that_balance(threads) // blocks), -(-others // CACHED_COLUMNS))
+    return max(1, -(-blocks_that_balance(threads) // max(1, blocks)), -(-others // CACHED_COLUMNS))
 
 
 def blocks_that_balance(threads: int, outer: int = 1) -> int:

@@ -35,6 +35,7 @@ def batch_normalization(g: Graph, op: str) -> None:
 def instance_normalization(g: Graph, op: str) -> None:
     """Over the pixels of each channel."""
     x = image(g)
+    exclude("instance-norm-of-nothing", any(prod(shape[2:]) == 0 for shape in x.shapes))
     exclude("instance-norm-of-one-element", any(prod(shape[2:]) == 1 for shape in x.shapes))
     g.add(op, x, _positive(g, x, x.shape[1]), g.constant(g.contents(x.dtype, (x.shape[1],))), epsilon=0.01)
 

@@ -48,6 +48,12 @@ def test_columns_are_shared_out_as_far_as_rows_do_not_balance(threads: int):
     assert packings(root, 1, view.shapes, 64, threads)[0] == packings(root, 1, view.shapes, 64)[0]
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(0, 5), (5, 0), (0, 0)])
+def test_nothing_is_packed_once(rows: int, columns: int):
+    root, view = _product(rows, 3, columns)
+    assert packings(root, 0, view.shapes, 64, 2)[0] <= 1 and packings(root, 1, view.shapes, 64, 2)[0] <= 1
+
+
 @pytest.mark.parametrize(("rows", "blocks"), [(64, 1), (65, 2), (640, 10)])
 def test_columns_are_packed_once_per_block_of_rows(rows: int, blocks: int):
     root, view = _product(rows, int(RNG.integers(2, 99)), int(RNG.integers(2, 99)))

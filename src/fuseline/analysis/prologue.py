@@ -34,15 +34,7 @@ from fuseline.analysis.filtered_convolutions import filtered_dims, tile_overlap
 from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.operand_access import Segment, segments
-from fuseline.analysis.packings import (
-    block_of,
-    block_steps,
-    blocks_of_panels,
-    extent_of,
-    groups_of_columns,
-    packings,
-    runs_along_columns,
-)
+from fuseline.analysis.packings import block_of, block_steps, blocks_of_panels, extent_of, packings, runs_along_columns
 from fuseline.analysis.producers import is_stored, producers_of
 from fuseline.analysis.prologue_kind import Prologue
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -98,7 +90,7 @@ def prologue(
         if side is None:
             packs = not all(is_constant(value) for i, value in enumerate(root.inputs) if i != position)
             side = _in_blocks(root, position, chain, shapes, costs, packs=packs, threads=threads)
-        return side or _packed(root, position, chain, shapes, costs.block_uses, threads)
+        return side or _packed(root, position, chain, shapes, costs.block_uses)
     if kind(root.op) in CHANNEL_WINDOWS:
         return of_window_operand(root, position, found or (), chain, shapes, costs)
     return Prologue(None, reason="the root reads each element in a way of its own")
@@ -192,14 +184,13 @@ def _boxed(
     columns = extent_of(root, used_dims(root.output_maps[0]) - used_dims(root.input_maps[position]), shapes)
     lines = max(1, prod(extents[loop] for loop in box.rows[:-1]))
     groups = blocks_of_panels(assumed_size(columns), block_of(root, costs.block_uses))
-    fewer = groups_of_columns(root, position, shapes, threads, lines)
-    groups = min(groups, -(-blocks_of(box, extents) // lines), fewer)
+    groups = min(groups, -(-blocks_of(box, extents) // lines))
     often = max(1.0, block.evaluated * groups / elements)
     return Prologue("boxed", often, often, total)
 
 
 def _packed(
-    root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, block_uses: int, threads: int
+    root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, block_uses: int
 ) -> Prologue:
     if reduces(chain):
         return Prologue(None, reason="a reduction would be repeated for every block")
@@ -210,7 +201,7 @@ def _packed(
             reason=f"a block of rows of {'an unknown number of' if steps is None else steps} steps does not fit the "
             f"scratch",
         )
-    often, total = packings(root, position, shapes, block_uses, threads), sum(operations(op) for op in chain)
+    often, total = packings(root, position, shapes, block_uses), sum(operations(op) for op in chain)
     return Prologue("packed", *often, total, gathered=_reads_across_memory(root, position, shapes))
 
 

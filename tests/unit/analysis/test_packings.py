@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuseline.analysis.packings import (
-    BLOCKS_OF_THREAD,
-    CACHED_COLUMNS,
-    MOST_BLOCKS,
-    PACKED_STEPS,
-    ROWS_OF_TILE,
-    block_steps,
-    extent_of,
-    packings,
-)
+from fuseline.analysis.packings import MOST_BLOCKS, PACKED_STEPS, block_steps, extent_of, packings
 from fuseline.analysis.structured import StructuredOp
 from fuseline.dispatch.view import DispatchView
 from tests.draws import RNG
@@ -34,24 +25,6 @@ def _product(rows: int, steps: int, columns: int) -> tuple[StructuredOp, Dispatc
 def test_rows_are_packed_once_per_block_of_columns(columns: int, blocks: int):
     root, view = _product(int(RNG.integers(1, 99)), int(RNG.integers(2, 99)), columns)
     assert packings(root, 0, view.shapes, 64)[0] == blocks
-
-
-@pytest.mark.parametrize("threads", (1, 2, 8))
-def test_columns_are_shared_out_as_far_as_rows_do_not_balance(threads: int):
-    """Or as they take more than a cache: each group packs the rows anew."""
-    rows, steps = int(RNG.integers(1, 300)), int(RNG.integers(2, 99))
-    wanted = 1 if threads == 1 else BLOCKS_OF_THREAD * threads
-    root, view = _product(rows, steps, 512)
-    assert packings(root, 0, view.shapes, 64, threads)[0] == min(8, -(-wanted // -(-rows // ROWS_OF_TILE)))
-    root, view = _product(14 * wanted, 3000, 512)
-    assert packings(root, 0, view.shapes, 64, threads)[0] == min(8, -(-3000 * 512 * 4 // CACHED_COLUMNS))
-    assert packings(root, 1, view.shapes, 64, threads)[0] == packings(root, 1, view.shapes, 64)[0]
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(0, 5), (5, 0), (0, 0)])
-def test_nothing_is_packed_once(rows: int, columns: int):
-    root, view = _product(rows, 3, columns)
-    assert packings(root, 0, view.shapes, 64, 2)[0] <= 1 and packings(root, 1, view.shapes, 64, 2)[0] <= 1
 
 
 @pytest.mark.parametrize(("rows", "blocks"), [(64, 1), (65, 2), (640, 10)])

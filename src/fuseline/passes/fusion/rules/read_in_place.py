@@ -109,8 +109,8 @@ def _into_root(merge: Merge, graph: FusionGraph) -> Answer:
         if {"staged", "segmented"} <= {found.kind for found, _ in after.values()}:
             return WhyNot("recompute", "panels of a filter would reach over the parts of the image", node.name)
         before, times = _prologues(view, inlined, graph, merge.target), packed_in_blocks(node, view, merge)
-        total += _evaluation_ns(view, after, graph, merge.target, times)
-        total -= _evaluation_ns(view, before, graph, merge.target, times)
+        total += _evaluation_ns(view, after, graph, costs, times)
+        total -= _evaluation_ns(view, before, graph, costs, times)
         boxed = _evaluated(after) - _evaluated(before)
         total -= sum(_pairing_ns(view, position, (inlined, inlined | mine), graph, costs) for position in boxed)
     kinds = {CONVERSION: only_converts(merge.producer, CONVERSIONS), QUANTIZES: all(map(quantizes_argument, mine))}
@@ -155,11 +155,11 @@ def _written(view: StructuredOp) -> list[int]:
 
 
 def _evaluation_ns(
-    view: StructuredOp, through: Through, graph: FusionGraph, target: TargetDescription, times: Mapping[int, float]
+    view: StructuredOp, through: Through, graph: FusionGraph, costs: MachineCosts, times: Mapping[int, float]
 ) -> float:
     """How much longer elements take in the root than by themselves, and stored ones that are packed more often for
     them; `times`: how often operands are packed where that is known."""
-    packed, costs = {i: through[i] for i in _evaluated(through)}, target.costs
+    packed = {i: through[i] for i in _evaluated(through)}
     sides = multiply_add_operands(view.op) if is_generic(view.op) and packed else None
     total = 0.0
     for position in sides or packed:
@@ -172,7 +172,7 @@ def _evaluation_ns(
             element_ns = share * found.operations * costs.operation_ns + _copying_ns(found, costs)
             total += elements * often * element_ns - share * _alone_ns(chain, graph, costs)
         elif position not in times and not graph.is_constant(view.inputs[position]):
-            alone, beside = packings(view, position, graph.shapes, costs.block_uses, target.threads)
+            alone, beside = packings(view, position, graph.shapes, costs.block_uses)
             total += elements * (beside - alone) * costs.packing_ns
     return total
 

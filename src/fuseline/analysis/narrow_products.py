@@ -29,16 +29,16 @@ def multiplies_narrow(op: linalg.ops.GenericOp) -> bool:
 
 def paired_steps(
     root: StructuredOp, position: int, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool]
-) -> float:
+) -> float | None:
     """The share of its steps that a sum of narrow products takes along input `position` as that is stored: a half where
-    it meets neighbours in pairs, none of them in the padding alone, or is no such sum, more where a last one stands
-    alone, and 1 where pairs would have to be laid out first."""
+    it meets neighbours in pairs, none of them in the padding alone, more where a last one stands alone, and 1 where
+    pairs would have to be laid out first. None for another sum, and for an input that is not stored."""
     if not is_generic(root.op) or not multiplies_narrow(root.op):
-        return 0.5
+        return None
     extents = root.loops(shapes)
     found = segments(shapes, root.inputs[position], root.input_maps[position], extents, is_stored)
     if not found:
-        return 0.5
+        return None
     runs = [
         extents[loop]
         for loop in root.reduction

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -83,24 +83,24 @@ class DispatchCaps:
         kinds = {member.kind.value for member in candidate.members}
         if self.roots and len(candidate.members) > 1 and not kinds & {*self.roots}:
             yield self._refusal("root-kind", f"several ops around none of {', '.join(self.roots)}", "roots")
-        yield from self._count_refusals(candidate, "")
-        for kind, caps in self.of_kind:
-            if kind in kinds:
-                yield from caps._count_refusals(candidate, f" with a {kind}")
+        for caps, where in self._holding(kinds):
+            yield from caps._count_refusals(candidate, where)
+
+    def _holding(self, kinds: Collection[str]) -> Iterator[tuple[DispatchCaps, str]]:
+        """The limits that hold where there are ops of `kinds`, and what a refusal says of that."""
+        yield self, ""
+        yield from ((caps, f" with a {kind}") for kind, caps in self.of_kind if kind in kinds)
 
     def _op_refusals(self, op: Operation, kind: Kind) -> Iterator[Refusal]:
         if self.kinds and kind not in _NO_KIND and kind.value not in self.kinds:
             yield self._refusal("op-kind", f"{kind.value} is none of {', '.join(self.kinds)}", "kinds")
-        yield from self._body_refusals(op)
-        for name, caps in self.of_kind:
-            if name == kind.value:
-                yield from caps._body_refusals(op)
+        for caps, _ in self._holding([kind.value]):
+            yield from caps._body_refusals(op)
 
     def _operand_refusals(self, op: Operation, kind: Kind) -> Iterator[Refusal]:
         """What an op reads by itself is read by every dispatch that holds it."""
         count = sum(splat_value(value) is None and not _is_place(value) for value in tensor_operands(op))
-        of_kind = [(caps, f" with a {name}") for name, caps in self.of_kind if name == kind.value]
-        for caps, where in [(self, ""), *of_kind]:
+        for caps, where in self._holding([kind.value]):
             if caps.operands is not None and count > caps.operands:
                 yield caps._beyond("operands", count, where)
 

@@ -102,12 +102,12 @@ def _is_spread(place: Place) -> bool:
 def _places(read: Read) -> Iterator[Place]:
     """Where a body extracts elements of what it reads, from lane to lane along the innermost loop of its result."""
     node = read.consumer
-    view, moving = node.structured, [loop for loop in node.written[0] if loop is not None and node.loops[loop] != 1]
-    if view is None or not moving:
+    view, lanes = node.structured, node.innermost
+    if view is None or lanes is None:
         return
     for op in body_ops(view.op):
         if isinstance(op, tensor.ExtractOp) and op.tensor is read.value:
-            yield tuple(_along(view, index, moving[-1]) for index in op.indices)
+            yield tuple(_along(view, index, lanes) for index in op.indices)
 
 
 def _along(view: StructuredOp, index: SSAValue, lanes: int) -> Along:

@@ -100,6 +100,13 @@ class Node:
         return tuple(i for i, iterator in enumerate(self.iterators) if iterator == "parallel")
 
     @cached
+    def innermost(self) -> int | None:
+        """The loop that the first result is written along element by element, one of several iterations: vectors run
+        along it. None where there is none."""
+        moving = [loop for loop in self.written[0] if loop is not None and self.loops[loop] != 1]
+        return moving[-1] if moving else None
+
+    @cached
     def heavy(self) -> bool:
         """Whether this is an op that a dispatch is built around."""
         return self.kind in HEAVY

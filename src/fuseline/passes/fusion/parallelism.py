@@ -90,9 +90,8 @@ def _least_block(group: Group, target: TargetDescription) -> int:
     the one of a depthwise window's. What is so little work that a program of it would stay on the calling thread is
     taken for any other, and one thread has nobody to share with."""
     root, grid_loops = group.root, group.grid_loop_of.get(group.root, ())
-    written = [loop for loop in root.written[0] if loop is not None and root.loops[loop] != 1]
     moving = [at for at, extent in enumerate(group.grid) if extent != 1]
-    along = bool(written and grid_loops) and [grid_loops[written[-1]]] == moving
+    along = root.innermost is not None and bool(grid_loops) and [grid_loops[root.innermost]] == moving
     if not along or target.threads == 1 or compute_ns(group, target) <= target.costs.serial_below_ns:
         return BLOCK_POINTS
     vectors = 1 if any(node.kind is Kind.DEPTHWISE for node in group.members) else 2

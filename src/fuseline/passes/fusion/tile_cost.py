@@ -90,5 +90,5 @@ def _operand_ns(group: Group, graph: FusionGraph, read: Read, target: TargetDesc
 
 def _along_lanes(read: Read) -> bool:
     """Whether the operand has the loop that the root writes innermost: vectors run along it, so it wants packing."""
-    written = [loop for loop in read.consumer.written[0] if loop is not None and read.consumer.loops[loop] != 1]
-    return not written or written[-1] in read.loops
+    innermost = read.consumer.innermost
+    return innermost is None or innermost in read.loops

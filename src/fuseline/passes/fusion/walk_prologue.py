@@ -55,9 +55,8 @@ def evaluations(merge: Merge, factor: float) -> float:
 def _vector_loop(node: Node) -> int | None:
     """The loop of a scatter along which vectors run, None where there is none."""
     assert isinstance(node.idiom, Scatter) and node.structured is not None
-    moving = [loop for loop in node.written[0] if loop is not None and node.loops[loop] != 1]
     indexed = {node.idiom.scattered, *loops_behind(node.structured, node.idiom.position)}
-    return moving[-1] if moving and moving[-1] not in indexed else None
+    return node.innermost if node.innermost not in indexed else None
 
 
 def only_walked(merge: Merge) -> bool:

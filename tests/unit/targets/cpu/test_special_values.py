@@ -97,6 +97,10 @@ def test_contractions(dtype: str, share: float):
     check("y = MatMul(x, z)", {"x": x}, {"z": z})
 
 
+FILTERED = 3e-5
+"""Convolutions may be made by minimal filtering, whose larger tiles round more."""
+
+
 def _pixels(shape: tuple[int, ...], g: np.random.Generator) -> Array:
     """Sums of large numbers overflow in one order and not in another: none of those."""
     x = edges(shape, "float32", g, 0.003)
@@ -119,7 +123,7 @@ def test_convolutions(name: str, where: str):
         w.reshape(-1)[g.integers(0, w.size, 2)] = np.inf, np.nan
     # sums that cancel differ by more than their size allows: what is added hides it
     nodes = f"c = Conv{attributes_of(attributes)}(x, w)  y = Add(c, far)"
-    check(nodes, {"x": x}, {"w": w, "far": np.array(100, np.float32)})
+    check(nodes, {"x": x}, {"w": w, "far": np.array(100, np.float32)}, relative=FILTERED)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from fuseline.analysis.box_blocks import root_ns
 from fuseline.analysis.cost import operations
 from fuseline.analysis.image_box import image_box
-from fuseline.analysis.indexing_maps import dims_of, loops_of, used_dims
+from fuseline.analysis.indexing_maps import dims_of, used_dims
 from fuseline.analysis.narrow_products import in_pairs, paired_steps
 from fuseline.analysis.packings import packings
 from fuseline.analysis.producers import is_stored
@@ -144,14 +144,9 @@ def packed_in_blocks(node: Node, view: StructuredOp, merge: Merge) -> Mapping[in
     placed = consumer.grid_loop_of.get(node)
     if node.kind is not Kind.CONTRACTION or not consumer.blocked or placed is None:
         return {}
-    columns = set([loop for loop in _written(view) if node.loops[loop] != 1][-1:])
     used = [used_dims(map_) for map_ in view.input_maps]
     often = {i: block_passes(consumer, {placed[loop] for loop in mine}, merge.target) for i, mine in enumerate(used)}
-    return {i: times for i, times in often.items() if times == 1.0 or not columns.isdisjoint(used[i])}
-
-
-def _written(view: StructuredOp) -> list[int]:
-    return [loop for loop in loops_of(view.output_maps[0].results) if loop is not None]
+    return {i: times for i, times in often.items() if times == 1.0 or node.innermost in used[i]}
 
 
 def _evaluation_ns(
@@ -191,6 +186,8 @@ def _pairing_ns(
     pixel come as a pair and one (16x16 over 3 channels: .76). `made`: what is not stored before, and afterwards."""
     before, after = ((lambda value, ops=ops: is_stored(value, ops)) for ops in made)
     apart = paired_steps(view, position, graph.shapes, before)
+    if apart is None:
+        return 0.0
     box = image_box(view, position, graph.shapes, after)
     less = apart - (0.5 if box is None else in_pairs(box.run))
     return max(0.0, less) * root_ns([assumed_size(extent) for extent in view.loops(graph.shapes)], costs)

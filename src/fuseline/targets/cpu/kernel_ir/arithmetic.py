@@ -85,9 +85,17 @@ class Arithmetic(Control):
         if b.depth < a.depth:
             a, b = b, a
         prefix = _prefix(b)
-        if prefix is None or max(a.depth, prefix.depth) >= b.depth or any(map(_is_told_by_run, (a, prefix))):
+        if prefix is None or max(a.depth, prefix.depth) >= b.depth or any(map(self._is_told_by_run, (a, prefix))):
             return self.pure("add", I64, (a, b))
         return self.pure("add", I64, (self._sum(a, prefix), b.args[1]))
+
+    def _is_told_by_run(self, x: Value) -> bool:
+        """Whether a distance is a size, or a product or sum with one."""
+        found = self._told_by_run.get(x)
+        if found is None:
+            terms = [term for term in x.args if isinstance(term, Value)]
+            found = self._told_by_run[x] = x.op == "size" or any(map(self._is_told_by_run, terms))
+        return found
 
     def _plus(self, base: Operand, constant: int) -> Operand:
         if isinstance(base, int):
@@ -293,11 +301,6 @@ def _prefix(x: Value) -> Value | None:
     if x.op != "add" or not all(isinstance(term, Value) for term in x.args):
         return None
     return x.args[0]
-
-
-def _is_told_by_run(x: Value) -> bool:
-    """Whether a distance is a size, or a product or sum with one."""
-    return x.op == "size" or any(_is_told_by_run(term) for term in x.args if isinstance(term, Value))
 
 
 def _plain(x: Value) -> Operand:

@@ -58,6 +58,7 @@ class Emitter:
         self._seen: list[dict[Any, Any]] = [{}]
         self._constants: dict[Any, Value] = {}
         self._numbers: set[Value] = set()
+        self._told_by_run: dict[Value, bool] = {}
         self._count = 0
 
     @property

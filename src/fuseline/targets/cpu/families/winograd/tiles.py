@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from math import prod
 
-from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import Index, point_at
 from fuseline.targets.cpu.emit.folded_address import Folding
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.access import Bound
+from fuseline.targets.cpu.families.winograd.image_end import all_hold, before_end
 from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WindowAxis
-from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
+from fuseline.targets.cpu.families.winograd.plan import WinogradPlan
 from fuseline.targets.cpu.families.winograd.turned_patch import TurnedPatch
 from fuseline.targets.cpu.kernel_ir.types import Address, Operand, Value
 
@@ -162,18 +162,14 @@ class TileReader:
 
     def _exists(self, source: Source, pixel: Sequence[Operand]) -> Value:
         """Whether a pixel lies in the image; where it is evaluated, padding is part of it."""
-        kernel = self.kernel
-        conditions: list[Value] = []
-        for i, (axis, at) in enumerate(zip(self.plan.loops.windows, pixel, strict=True)):
-            if not ends_with_tiles(self.plan, i):
-                conditions.append(kernel.compare("lt", at, self.buffers.operand(d.add(axis.outputs, axis.taps - 1))))
-            for bound in source.segment.bounds[i] if source.segment is not None else ():
-                if bound.border is not None:
-                    continue
-                conditions.append(
-                    kernel.compare("ult", self._coordinate(bound, axis, at), self.buffers.operand(bound.size))
-                )
-        return reduce(kernel.bitand, conditions) if conditions else kernel.const(1, "i1")
+        bounds = source.segment.bounds if source.segment is not None else ()
+        inside = [
+            self.kernel.compare("ult", self._coordinate(bound, axis, at), self.buffers.operand(bound.size))
+            for axis, at, mine in zip(self.plan.loops.windows, pixel, bounds, strict=False)
+            for bound in mine
+            if bound.border is None
+        ]
+        return all_hold(self.buffers, [*before_end(self.plan, self.buffers, enumerate(pixel)), *inside])
 
     def _coordinate(self, bound: Bound, axis: WindowAxis, at: Operand) -> Operand:
         kernel, coordinate = self.kernel, bound.coordinate

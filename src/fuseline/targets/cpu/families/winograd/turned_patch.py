@@ -8,12 +8,11 @@ kernel, most where planes are a multiple of 4 KiB and all lanes meet in one set 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 
-from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.packing import over_axes
 from fuseline.targets.cpu.families.contraction.turned_box import turned
+from fuseline.targets.cpu.families.winograd.image_end import all_hold, before_end, image_end
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 
@@ -98,18 +97,11 @@ class TurnedPatch:
     def _active(self, place: Sequence[Operand], count: int) -> Operand | None:
         """How many of `count` pixels exist; None: as many as there are lanes."""
         if not ends_with_tiles(self.plan, self.axis):
-            return self.kernel.min(self.kernel.sub(self._end(self.axis), place[self.axis]), count)
+            end = image_end(self.plan, self.buffers, self.axis)
+            return self.kernel.min(self.kernel.sub(end, place[self.axis]), count)
         return count if count < self.plan.lanes else None
 
     def _exists(self, axes: Sequence[int], pixel: Sequence[Operand]) -> Value:
         """Whether a line lies in the image."""
-        kernel = self.kernel
-        conditions = [
-            kernel.compare("lt", pixel[axis], self._end(axis)) for axis in axes if not ends_with_tiles(self.plan, axis)
-        ]
-        return reduce(kernel.bitand, conditions) if conditions else kernel.const(1, "i1")
-
-    def _end(self, axis: int) -> Operand:
-        """The pixels of the image, padding included, along a window axis."""
-        window = self.plan.loops.windows[axis]
-        return self.buffers.operand(d.add(window.outputs, window.taps - 1))
+        conditions = before_end(self.plan, self.buffers, ((axis, pixel[axis]) for axis in axes))
+        return all_hold(self.buffers, conditions)

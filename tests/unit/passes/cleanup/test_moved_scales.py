@@ -23,22 +23,29 @@ def moved_product(sizes: tuple[int, int, int], axis: int, *, pad: int, rows: int
     The scales are powers of two: nothing rounds.
     """
     a, b, c = sizes
-    whole, columns = a + pad, b * c
-    stored = RNG.integers(-127, 128, sizes)
+    image, moved, result = f"{rows}x{a + pad}", f"{b * c}x{a + pad}", f"{rows}x{b * c}"
+    scales = f"tensor<{sizes[axis]}xf32>"
     scale = 2.0 ** (RNG.permutation(sizes[axis]) - 4)
-    followed = f"affine_map<(a, b, c) -> ({'abc'[axis]})>"
-    vector = f"tensor<{sizes[axis]}xf32>"
-    shape, padded, turned = f"{a}x{b}x{c}", f"{whole}x{b}x{c}", f"{c}x{b}x{whole}"
-    known = "" if given else f"%s = arith.constant dense<{scale.tolist()}> : {vector}"
-    more = f", %s: {vector}" if given else ""
-    result = f"tensor<{rows}x{columns}xf32>"
-    return f"""func.func @main(%x: tensor<{rows}x{whole}xi8>{more}) -> {result} {{
+    known = "" if given else f"%s = arith.constant dense<{scale.tolist()}> : {scales}"
+    return f"""func.func @main(%x: tensor<{image}xi8>{f", %s: {scales}" if given else ""}) -> tensor<{result}xf32> {{
       {known}
-      %w = arith.constant dense<{stored.tolist()}> : tensor<{shape}xi8>
+      {_filter(sizes, axis)}
+      {_moved(sizes, pad)}
+      {_image(image)}
+      {_product(image, moved, result)}
+      return %y : tensor<{result}xf32>
+    }}"""
+
+
+def _filter(sizes: tuple[int, int, int], axis: int) -> str:
+    """`%wf`: a constant of 8 bits, dequantised with the scales `%s` along `axis`."""
+    shape, scales = "x".join(map(str, sizes)), f"tensor<{sizes[axis]}xf32>"
+    stored = RNG.integers(-127, 128, sizes)
+    return f"""%w = arith.constant dense<{stored.tolist()}> : tensor<{shape}xi8>
       %we = tensor.empty() : tensor<{shape}xf32>
-      %wf = linalg.generic {{indexing_maps = [{POINT}, {followed}, {POINT}],
+      %wf = linalg.generic {{indexing_maps = [{POINT}, affine_map<(a, b, c) -> ({"abc"[axis]})>, {POINT}],
           iterator_types = ["parallel", "parallel", "parallel"]}}
-          ins(%w, %s : tensor<{shape}xi8>, {vector}) outs(%we : tensor<{shape}xf32>) {{
+          ins(%w, %s : tensor<{shape}xi8>, {scales}) outs(%we : tensor<{shape}xf32>) {{
       ^bb0(%q: i8, %f: f32, %o: f32):
         %n = arith.extsi %q : i8 to i32
         %z = arith.constant 1 : i32
@@ -46,12 +53,19 @@ def moved_product(sizes: tuple[int, int, int], axis: int, *, pad: int, rows: int
         %g = arith.sitofp %d : i32 to f32
         %r = arith.mulf %g, %f : f32
         linalg.yield %r : f32
-      }} -> tensor<{shape}xf32>
-      %zero = arith.constant 0.0 : f32
+      }} -> tensor<{shape}xf32>"""
+
+
+def _moved(sizes: tuple[int, int, int], pad: int) -> str:
+    """`%m`: `%wf`, padded by `pad` behind its first dimension, turned, and its last two dimensions joined."""
+    a, b, c = sizes
+    whole = a + pad
+    padded, turned = f"{whole}x{b}x{c}", f"{c}x{b}x{whole}"
+    return f"""%zero = arith.constant 0.0 : f32
       %wp = tensor.pad %wf low[0, 0, 0] high[{pad}, 0, 0] {{
       ^bb0(%i: index, %j: index, %k: index):
         tensor.yield %zero : f32
-      }} : tensor<{shape}xf32> to tensor<{padded}xf32>
+      }} : tensor<{a}x{b}x{c}xf32> to tensor<{padded}xf32>
       %te = tensor.empty() : tensor<{turned}xf32>
       %t = linalg.generic {{indexing_maps = [{POINT}], iterator_types = ["parallel", "parallel", "parallel"]}}
           outs(%te : tensor<{turned}xf32>) {{
@@ -64,30 +78,35 @@ def moved_product(sizes: tuple[int, int, int], axis: int, *, pad: int, rows: int
         %e = tensor.extract %wp[%back, %j, %i] : tensor<{padded}xf32>
         linalg.yield %e : f32
       }} -> tensor<{turned}xf32>
-      %m = tensor.collapse_shape %t [[0, 1], [2]] : tensor<{turned}xf32> into tensor<{columns}x{whole}xf32>
-      %xe = tensor.empty() : tensor<{rows}x{whole}xf32>
+      %m = tensor.collapse_shape %t [[0, 1], [2]] : tensor<{turned}xf32> into tensor<{b * c}x{whole}xf32>"""
+
+
+def _image(shape: str) -> str:
+    """`%xf`: the argument of 8 bits, dequantised."""
+    return f"""%xe = tensor.empty() : tensor<{shape}xf32>
       %xf = linalg.generic {{indexing_maps = [{PLANE}, {PLANE}], iterator_types = ["parallel", "parallel"]}}
-          ins(%x : tensor<{rows}x{whole}xi8>) outs(%xe : tensor<{rows}x{whole}xf32>) {{
+          ins(%x : tensor<{shape}xi8>) outs(%xe : tensor<{shape}xf32>) {{
       ^bb0(%q: i8, %o: f32):
         %n = arith.extsi %q : i8 to i32
         %g = arith.sitofp %n : i32 to f32
         %f = arith.constant 0.5 : f32
         %r = arith.mulf %g, %f : f32
         linalg.yield %r : f32
-      }} -> tensor<{rows}x{whole}xf32>
-      %ye = tensor.empty() : tensor<{rows}x{columns}xf32>
-      %start = linalg.fill ins(%zero : f32) outs(%ye : tensor<{rows}x{columns}xf32>) -> tensor<{rows}x{columns}xf32>
+      }} -> tensor<{shape}xf32>"""
+
+
+def _product(image: str, moved: str, result: str) -> str:
+    """`%y`: each row of `%xf` with each row of `%m`."""
+    return f"""%ye = tensor.empty() : tensor<{result}xf32>
+      %start = linalg.fill ins(%zero : f32) outs(%ye : tensor<{result}xf32>) -> tensor<{result}xf32>
       %y = linalg.generic {{indexing_maps = [affine_map<(n, m, k) -> (n, k)>, affine_map<(n, m, k) -> (m, k)>,
           affine_map<(n, m, k) -> (n, m)>], iterator_types = ["parallel", "parallel", "reduction"]}}
-          ins(%xf, %m : tensor<{rows}x{whole}xf32>, tensor<{columns}x{whole}xf32>)
-          outs(%start : tensor<{rows}x{columns}xf32>) {{
+          ins(%xf, %m : tensor<{image}xf32>, tensor<{moved}xf32>) outs(%start : tensor<{result}xf32>) {{
       ^bb0(%p: f32, %q: f32, %o: f32):
         %r = arith.mulf %p, %q : f32
         %t2 = arith.addf %o, %r : f32
         linalg.yield %t2 : f32
-      }} -> tensor<{rows}x{columns}xf32> loc("product")
-      return %y : tensor<{rows}x{columns}xf32>
-    }}"""
+      }} -> tensor<{result}xf32> loc("product")"""
 
 
 def multiplied(text: str, *more: np.ndarray) -> tuple[str, CompilerContext]:

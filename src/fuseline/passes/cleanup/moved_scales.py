@@ -24,7 +24,7 @@ from fuseline.passes.cleanup.quantized_operands import QuantizedOperand, bind, s
 
 def moved_scale(ctx: CompilerContext, operand: QuantizedOperand) -> Array | None:
     """The scales of `operand` element by element, NaN in pads; None where they, the integers or the moves are not
-    known."""
+    known, or a scale is not finite."""
     stored = operand.stored
     if not operand.is_constant or not isinstance(stored.scale, BlockArgument):
         return None
@@ -40,7 +40,7 @@ def moved_scale(ctx: CompilerContext, operand: QuantizedOperand) -> Array | None
     scope = Scope(Program(ctx.resources))
     bind(source, scope)
     whole = _placed(np.asarray(scope[source]), axes, shape_of(made))
-    if whole is None:
+    if whole is None or not np.isfinite(whole).all():
         return None
     scales, inside = (_moved(ctx, operand, array) for array in (whole, np.ones_like(whole)))
     return np.where(inside != 0, scales, np.nan)

@@ -165,15 +165,18 @@ def _beside_roots(
     """The merges of a level, those with roots grown by what computes elements of something that the roots read: groups
     of `rest`, or merges of such. Some of it must be `wanted` next: made earlier, it would only lie there."""
     found: dict[tuple[Group, ...], str] = {merge.groups: merge.rule for merge in merges}
-    roots = [unit for unit in (*found, *rest) if any(group.heavy for group in unit)]
-    for unit in [unit for unit in (*found, *rest) if not wanted.isdisjoint(unit)]:
+    units = (*found, *rest)
+    roots = {unit: {value for group in unit for value in _operands(group)} for unit in units}
+    for unit in [unit for unit in units if not wanted.isdisjoint(unit)]:
         keys = {key for group in unit for key in _elementwise_operands(group)}
-        for beside in [beside for beside in roots if any(not keys.isdisjoint(_operands(arm)) for arm in beside)]:
-            grown = (*_flat(beside), *_flat(unit))
-            if beside != unit and _fit(grown, target) and takes(HorizontalMerge(SHARED_OPERAND, grown)):
-                found = {groups: rule for groups, rule in found.items() if groups not in (beside, unit)}
-                found[grown] = SHARED_OPERAND
-                roots[roots.index(beside)] = grown
+        sharing = [one for one, read in roots.items() if one != unit and not keys.isdisjoint(read)]
+        grown = [(one, (*_flat(one), *_flat(unit))) for one in sharing if unit in roots]
+        for beside, groups in grown:
+            if _fit(groups, target) and takes(HorizontalMerge(SHARED_OPERAND, groups)):
+                read = roots[beside] | roots[unit]
+                roots = {one: value for one, value in roots.items() if one not in (beside, unit)} | {groups: read}
+                found = {one: rule for one, rule in found.items() if one not in (beside, unit)}
+                found[groups] = SHARED_OPERAND
                 break
     return [HorizontalMerge(rule, groups) for groups, rule in found.items()]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -148,4 +150,14 @@ def test_a_scale_that_only_the_run_has_is_not_moved():
     given = (2.0 ** RNG.integers(-3, 4, sizes[2])).astype(np.float32)
     text, ctx = multiplied(moved_product(sizes, 2, pad=0, rows=2, given=True), given)
     assert "arith.muli" not in text
+    assert "(scale-moved)" in ctx.records.notes[0]
+
+
+@pytest.mark.parametrize("number", ["0x7F800000", "0x7FC00000"])
+def test_a_scale_that_is_infinite_or_no_number_is_not_moved(number: str):
+    """In a pad there is no number either: the two could not be told apart."""
+    text = re.sub(r"(%s = arith.constant dense<\[)[^,\]]+", rf"\g<1>{number}", moved_product(drawn(), 2, pad=1, rows=3))
+    with np.errstate(invalid="ignore"):
+        after, ctx = multiplied(text)
+    assert "arith.muli" not in after
     assert "(scale-moved)" in ctx.records.notes[0]

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
@@ -90,6 +91,22 @@ def _order(p: Program) -> tuple[dict[str, list[Group]], GroupOrder]:
     for node, group in group_of.items():
         by_kind.setdefault(node.kind.value, []).append(group)
     return by_kind, GroupOrder(group_of.values(), group_of)
+
+
+@pytest.mark.parametrize("limit", range(1, 7))
+def test_a_group_is_an_arm_of_one_dispatch(limit: int):
+    """Small groups with a root go beside products of what one of them reads; what reads the operand of that root, and
+    finds no room beside all of them, stays alone."""
+    p = Program((8, 16), (16, 4096), (16, 5000), (4, 4), (4, 4), (6000, 4, 4))
+    roots = [p.matmul(p.x[0], p.x[1]), p.matmul(p.x[0], p.x[2]), p.matmul(p.x[3], p.x[4])]
+    elementwise = [p.unary(p.x[0]), p.binary(p.x[5], p.x[3], dims_map(3, [1, 2]))]
+    groups, order = _order(p.done(*map(p.unary, (*roots, *elementwise))))
+    first = [group for kind in groups.values() for group in kind if not order.producers(group)]
+    every = [group for kind in groups.values() for group in kind]
+    merges = level_merges(every, order, replace(TARGET, arms_limit=limit), lambda merge: True)
+    arms = [arm for merge in merges for arm in merge.groups]
+    assert len(first) == 5 and len(arms) == len(set(arms))
+    assert all(len(merge.groups) <= limit for merge in merges)
 
 
 def test_readers_that_may_not_be_joined_have_no_depth():

@@ -145,12 +145,12 @@ class _Roles:
         """The ways to go over it, the better ones first; `size`: bytes of an element."""
         lying = [loop for loop in self.moved[self.image.lying] if loop not in self.window]
         if lying:
-            yield self._by_channels("channels", lying[0])
+            yield self._by_channels("channels", lying[0], size)
         yield self._by_pixels(size)
         if lying and lying[0] in self._tiled(self.orders[0], self.orders[0][-1])[-1:]:
-            yield self._by_channels("turned", self.orders[0][-1])
+            yield self._by_channels("turned", self.orders[0][-1], size)
 
-    def _by_channels(self, kind: Literal["channels", "turned"], lane: int) -> Strips | None:
+    def _by_channels(self, kind: Literal["channels", "turned"], lane: int, size: int) -> Strips | None:
         """Lanes along a loop that no window slides along, without padding."""
         rest = self._tiled(self.orders[0], lane)
         if lane not in self.orders[0] or not rest or self._step(lane) != 1 or self._tap(lane) is not None:
@@ -158,7 +158,8 @@ class _Roles:
         lines, pixels = self._way(rest[-2:-1]), self._way(rest[-1:])
         if any(lane in loops for loops in self.padded) or not self._slides(rest[-2:]) or pixels.taps == 1:
             return None
-        often = _often(lines, pixels.steps(pixels.points) * 2 * LINE_BYTES, 1, STRIP_BYTES)
+        pixel_bytes = LINE_BYTES * min(2, -(-self.extents[lane] * size // LINE_BYTES))
+        often = _often(lines, pixels.steps(pixels.points) * pixel_bytes, 1, STRIP_BYTES)
         if pixels.taps > UNROLLED_TAPS or often is None or (kind == "turned" and pixels.step != 1):
             return None
         return Strips(kind, lane, often)

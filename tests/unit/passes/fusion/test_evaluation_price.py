@@ -70,7 +70,7 @@ def test_a_window_evaluates_a_line_of_what_it_reads():
 
 
 def test_a_window_does_not_evaluate_a_line_beyond_the_scratch():
-    graph, (exp, window) = graph_of(exp_and_window(1000))
+    graph, (exp, window) = graph_of(exp_and_window(2000))
     answer = ReadInPlace().matches(Merge(exp, window, TARGET), graph)
     assert isinstance(answer, WhyNot)
     assert (answer.code, answer.at, answer.numbers) == ("recompute", window.root.name, {})

@@ -158,7 +158,7 @@ def test_a_pad_with_another_reader_is_stored():
 
 
 def test_arithmetic_before_a_convolution_is_not_recomputed_where_its_lines_are_too_long():
-    p = Program((1000, 16), (3, 16))
+    p = Program((2000, 16), (3, 16))
     decision = p.done(p.depthwise(p.unary(p.x[0]), p.x[1])).decisions()["elementwise", "depthwise"]
     assert (decision.verdict, decision.code) == ("missed", "recompute")
 

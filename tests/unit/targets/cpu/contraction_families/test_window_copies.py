@@ -18,6 +18,7 @@ from fuseline.targets.cpu.families.window.loops import window_loops
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.isa.description import Machine
+from tests.draws import RNG
 from tests.graphs.program import Program
 from tests.kernels import Runner, assert_close, random
 
@@ -125,6 +126,29 @@ def test_what_is_chosen_for_poolings(stride: int, image: str, tile: str):
     assert isinstance(found, WindowPlan)
     assert (found.notes["image"], found.notes["tile"]) == (image, tile)
     case.check_pooling("max")
+
+
+def test_a_copied_pixel_ends_with_its_channels():
+    channels = int(RNG.integers(2, 70))
+    copied = with_copy(narrow(Case((9, 8), (3, 3), channels, pad=(1, 1)).depthwise()), AVX2)
+    assert copied is not None
+    assert copied.pitch == min(32, -(-channels // AVX2.lanes("f32")) * AVX2.lanes("f32"))
+
+
+@pytest.mark.parametrize("kind", ["depthwise", "max"])
+def test_rows_of_padding_that_changes_nothing_are_left_out(kind: str):
+    """Down to images that are mostly padding."""
+    window = (int(RNG.integers(2, 6)), int(RNG.integers(2, 6)))
+    pad = (int(RNG.integers(1, window[0])), int(RNG.integers(1, window[1])))
+    image = (int(RNG.integers(window[0], 9)), int(RNG.integers(window[1], 9)))
+    case = Case(image, window, int(RNG.integers(2, 40)), stride=int(RNG.integers(1, 3)), pad=pad)
+    plan = Copying().accepts(case.depthwise() if kind == "depthwise" else case.pooling("max", 0.0), AVX2)
+    assert isinstance(plan, CopiedWindowPlan)
+    assert len(plan.skipped_rows) == (kind == "depthwise")
+    if kind == "depthwise":
+        case.check_depthwise(family=Copying())
+    else:
+        case.check_pooling("max", 0.0, family=Copying())
 
 
 @pytest.mark.parametrize("stride", [1, 2])

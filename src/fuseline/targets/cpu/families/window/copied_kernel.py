@@ -51,7 +51,7 @@ class CopiedWindowKernel(WindowKernel):
         return (TurnedCopy if plan.turned else ImageCopy)(plan, self.kernel, source)
 
     def _access(self) -> LinearAccess:
-        """Where elements lie in the copy: as in an image without padding."""
+        """Where elements lie in the copy: as in an image with no other padding than rows that are left out."""
         plan, sliding = self.copied_plan, self.loops.sliding
         row = plan.row_columns * plan.pitch
         steps = [(self.loops.channel, 1), (sliding.line, plan.rows.along * row)]
@@ -60,11 +60,13 @@ class CopiedWindowKernel(WindowKernel):
             (sliding.across, plan.columns.window * plan.pitch)
         ]
         return LinearAccess(
-            self.original.access.source, Linear({axis.inner: step for axis, step in steps if axis is not None})
+            self.original.access.source,
+            Linear({axis.inner: step for axis, step in steps if axis is not None}),
+            plan.skipped_rows,
         )
 
     def prepare(self) -> None:
-        """Nothing: the copy holds the padding."""
+        """Nothing: the copy holds the padding that is read."""
 
     def image_memory(self, image: Image) -> MemRef:
         """The copy."""

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from fuseline.analysis.image_strips import STRIP_BYTES
+from fuseline.analysis.source_paths import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
@@ -59,6 +60,15 @@ class CopiedWindowPlan(WindowPlan):
     def staged_panels(self) -> int:
         """Panels of the filter that are in scratch together: those of a bunch."""
         return self.bunch
+
+    @property
+    def skipped_rows(self) -> tuple[Bound, ...]:
+        """The bounds of rows that a window leaves out where they are padding, so that the copy needs none of them."""
+        loops = self.loops
+        if not loops.skips_padding or self.rows.border is not None:
+            return ()
+        down = {axis.inner for axis in loops.down}
+        return tuple(bound for bound in loops.images[0].access.bounds if not down.isdisjoint(bound.coordinate.terms))
 
     @property
     def row_columns(self) -> int:
@@ -153,7 +163,7 @@ def with_copy(plan: WindowPlan, machine: Machine, *, turned: bool = False) -> Co
         return None
     rows, columns = ways
     size = BYTES[loops.dtype]
-    bunch = max(1, 2 * LINE_BYTES // (plan.width * size))
+    bunch = min(known(plan.panel_count), max(1, 2 * LINE_BYTES // (plan.width * size)))
     row_bytes = columns.steps(known(loops.pixel.extent)) * bunch * plan.width * size  # pyright: ignore[reportOptionalMemberAccess]
     lines = known(loops.line.extent) if loops.line is not None else 1
     most = machine.l2_bytes // 4 if loops.computed is None else STRIP_BYTES

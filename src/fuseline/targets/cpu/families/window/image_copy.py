@@ -26,9 +26,9 @@ COPIED_PIXELS = 4
 
 
 class RowsCopy(Generic[Place]):
-    """Rows of `pitch` elements in `memory`, taken from `source`; those outside of the image are the pad value, or rows
-    of it. Vectors may be written too far: into the next row, which is written later, or the slack behind the last
-    one."""
+    """Rows of `pitch` elements in `memory`, taken from `source`; those outside of the image are the pad value, rows of
+    it, or not written where `pads_rows` does not hold. Vectors may be written too far: into the next row, which is
+    written later, or the slack behind the last one."""
 
     def __init__(
         self,
@@ -38,9 +38,11 @@ class RowsCopy(Generic[Place]):
         rows: Direction,
         memory: MemRef,
         shape: tuple[int, int],
+        *,
+        pads_rows: bool = True,
     ) -> None:
         self.kernel, self.source, self.image, self.rows, self.memory = kernel, source, image, rows, memory
-        self.pitch, self.lanes = shape
+        (self.pitch, self.lanes), self.pads_rows = shape, pads_rows
 
     def fill_rows(
         self, outer: Outer, lines: tuple[Operand, Operand], offset: Operand, copy: Callable[[Place, Operand], None]
@@ -66,7 +68,7 @@ class RowsCopy(Generic[Place]):
             if rows.size is None or rows.border is not None:
                 return inside()
             coordinate = kernel.add(kernel.mul(step, rows.scale), rows.first)
-            kernel.when(kernel.compare("ult", coordinate, rows.size), inside, outside)
+            kernel.when(kernel.compare("ult", coordinate, rows.size), inside, outside if self.pads_rows else None)
             return ()
 
         kernel.loop(0, kernel.add(kernel.mul(lines[1], rows.along), rows.steps(0)), 1, row)
@@ -95,7 +97,8 @@ class ImageCopy(RowsCopy[Place]):
         self.plan = plan
         memory = kernel.scratch(plan.loops.dtype, plan.copied)
         shape = (plan.row_columns * plan.pitch, plan.lanes)
-        super().__init__(kernel, source, plan.loops.images[0].access, plan.rows, memory, shape)
+        image, pads_rows = plan.loops.images[0].access, not plan.skipped_rows
+        super().__init__(kernel, source, image, plan.rows, memory, shape, pads_rows=pads_rows)
 
     def fill(self, outer: Outer, lines: tuple[Operand, Operand], bunch: Operand, channels: int) -> None:
         """The image under `lines`, `channels` of it from those of panel bunch `bunch` on."""

@@ -112,24 +112,26 @@ def test_the_factor_of_a_variable() -> None:
     assert len(seen) == 10
 
 
-def test_a_row_of_a_tile_is_loaded_along_the_tile() -> None:
-    """Lanes lie 10 elements apart; rows side by side."""
+@pytest.mark.parametrize("rows", [2, 3, 4])
+def test_a_row_of_a_tile_is_loaded_along_the_tile(rows: int) -> None:
+    """Lanes lie 10 elements apart; rows side by side, as many as there are lanes or fewer."""
     k = KernelBuilder("k", AVX2)
     x, y = k.binding(0, "f32", 200), k.binding(1, "f32", 64, writable=True)
 
     def tile(start: Any) -> tuple[()]:
-        for row in range(4):
-            found = TileRow(k, start, row, 4).load(x, Index(k.add(start, row), 10), 4)
+        for row in range(rows):
+            found = TileRow(k, start, row, 4, rows).load(x, Index(k.add(start, row), 10), 4)
             assert found is not None
             k.store(y, 4 * row, found)
-        assert TileRow(k, start, 0, 4).load(x, Index(k.mul(start, 2), 10), 4) is None
-        assert TileRow(k, start, 0, 4).load(x, Index(start, 10), 8) is None
+        assert TileRow(k, start, 0, 4, rows).load(x, Index(k.mul(start, 2), 10), 4) is None
+        assert TileRow(k, start, 0, 4, rows).load(x, Index(start, 10), 8) is None
         return ()
 
     k.loop(0, k.size(0), 4, tile)
     source, out = np.arange(200, dtype=np.float32), np.zeros(64, np.float32)
     evaluate(k.finish(), [source, out], [4])
-    np.testing.assert_array_equal(out[:16].reshape(4, 4), [[row + 10 * lane for lane in range(4)] for row in range(4)])
+    wanted = [[row + 10 * lane for lane in range(4)] for row in range(rows)]
+    np.testing.assert_array_equal(out[: 4 * rows].reshape(rows, 4), wanted)
 
 
 @pytest.mark.parametrize("masked", [True, False])
@@ -295,13 +297,14 @@ def test_a_transposition_keeps_its_axes_apart() -> None:
     assert tiled_loops(staging, [[columns]], [rows], 8) == []
 
 
-@pytest.mark.parametrize(("shape", "worth"), [((40, 4), False), ((4, 40), False), ((8, 8), True)])
-def test_a_short_run_is_not_tiled(shape: tuple[int, int], worth: bool) -> None:
+@pytest.mark.parametrize(("shape", "worth"), [((40, 4), True), ((4, 40), False), ((8, 8), True)])
+def test_what_is_tiled(shape: tuple[int, int], worth: bool) -> None:
     p = Program(shape)
     value = p.unary(p.x[0], permutation=(1, 0))
     staging = _staged(p, value)
     rows, columns = _axes(staging, value)
     assert bool(tiled_loops(staging, [[rows]], [columns], 8)) == worth
+    assert bool(tiled_loops(staging, [[rows]], [columns], 8, least=5)) == (worth and shape[1] >= 5)
 
 
 @pytest.mark.parametrize(("channels", "found"), [(3, 3), (4, 4), (5, 0), (1, 0)])

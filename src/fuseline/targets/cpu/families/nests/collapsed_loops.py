@@ -17,7 +17,7 @@ from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.result_boxes import ResultBox
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
 from fuseline.targets.cpu.families.nests.stages import Staging
-from fuseline.targets.cpu.families.nests.traffic import is_uninitialised
+from fuseline.targets.cpu.families.nests.traffic import elements, is_uninitialised
 
 
 def collapse_loops(
@@ -43,6 +43,20 @@ def collapse_loops(
     if collapsed[-1][-1] != chunked:
         raise AssertionError("the chunked axis ends the last run")
     return collapsed[:-1], collapsed[-1]
+
+
+def neighbours(staging: Staging, run: Sequence[LoopRef]) -> list[LoopRef]:
+    """The axes that lie right before `run` in what is read along its last one."""
+    orders = (order for order in _orders(staging) if order[-1:] == [run[-1]] and run[0] in order)
+    before = (order[order.index(run[0]) - 1] for order in orders if order.index(run[0]) > 0)
+    return [axis for axis in before if axis is not None]
+
+
+def farthest_step(staging: Staging, run: Sequence[LoopRef]) -> float:
+    """Elements between two steps along `run`, in the tensor where those are most."""
+    orders = (order for order in (*_orders(staging), *_written(staging)) if run[-1] in order)
+    after = ([axis for axis in order[order.index(run[-1]) + 1 :] if axis is not None] for order in orders)
+    return max((elements(staging, axes) for axes in after), default=1.0)
 
 
 def _orders(staging: Staging) -> list[list[LoopRef | None]]:

@@ -11,6 +11,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.structured import StructuredOp
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.targets.cpu.combinators.lanes import LaneLoop, is_masked
+from fuseline.targets.cpu.combinators.unroll import unroll
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.puller import point_key
 from fuseline.targets.cpu.families.combining import combiners
@@ -112,22 +113,28 @@ class GroupEmitter:
         return carried if beside else self.lane_loop.run(lo, hi, body, carried)
 
     def _tiles(self, at: Coordinates, lanes: int, active: Operand | None) -> None:
-        """All rows of the workgroup's tiles at one place of the lane axis: whole tiles, then single rows."""
+        """All rows of the workgroup's tiles at one place of the lane axis: whole tiles (of all rows where those are
+        fewer than lanes), then single rows."""
         kernel, (lo, hi) = self.kernel, self.workgroup.tile_span
 
-        def row(t: Operand) -> None:
+        def row(t: Operand) -> tuple[()]:
             self._points([{**at, **self.workgroup.tile_coordinates(t)}], lanes, active, [])
+            return ()
+
+        if self.workgroup.schedule.moved:
+            unroll(kernel, lo, hi, UNROLL, row)
+            return
 
         def tile(t: Operand) -> None:
-            for number in range(lanes):
-                self.e.buffers.tile = TileRow(kernel, t, number, lanes)
+            for number in range(rows):
+                self.e.buffers.tile = TileRow(kernel, t, number, lanes, rows)
                 row(kernel.add(t, number))
             self.e.buffers.tile = None
 
-        whole = lo
+        whole, rows = lo, min(lanes, self.workgroup.schedule.tile)
         if lanes > 1 and active is None:
-            whole = kernel.add(lo, kernel.mul(kernel.div(kernel.sub(hi, lo), lanes), lanes))
-            kernel.loop(lo, whole, lanes, tile)
+            whole = kernel.add(lo, kernel.mul(kernel.div(kernel.sub(hi, lo), rows), rows))
+            kernel.loop(lo, whole, rows, tile)
         kernel.loop(whole, hi, 1, row)
 
     # stages at a point ------------------------------------------------------------------------------------------------

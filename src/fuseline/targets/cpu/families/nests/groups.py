@@ -90,9 +90,14 @@ def choose_lanes(
 
 def _lanes(staging: Staging, group: Group, machine: Machine) -> int:
     """Lanes that fill a register of the group's common element type."""
-    types = {t for stage in group.stages for t in element_types(staging, stage)} - {"i1"}
-    widths = {BITS[t] for t in types} or {8}
+    widths = widths_of(staging, group)
     for width, dtype in ((32, "f32"), (64, "f64"), (16, "i16")):
         if width in widths:
             return machine.lanes(dtype)
     return machine.lanes("i8")
+
+
+def widths_of(staging: Staging, group: Group) -> set[int]:
+    """Bits of the elements of a group; 8 where all are bits alone."""
+    types = {t for stage in group.stages for t in element_types(staging, stage)} - {"i1"}
+    return {BITS[t] for t in types} or {8}

@@ -8,7 +8,7 @@ grid over axes that every stage has          one workgroup: one point of the gri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
@@ -19,16 +19,18 @@ from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.families.nests.ahead import values_ahead
-from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops
+from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops, farthest_step, neighbours
 from fuseline.targets.cpu.families.nests.evaluations import MOST_OPERATIONS, operations_per_point
 from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
 from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
-from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of
+from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of, widths_of
 from fuseline.targets.cpu.families.nests.recompute_cost import cost
 from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.tiling import (
     TILES_PER_WORKGROUP,
     interleaved_channels,
+    short_run,
+    short_vector,
     tiled_loops,
     transposed_tile_loops,
 )
@@ -38,6 +40,17 @@ from fuseline.targets.cpu.isa.description import Machine
 
 MOST_COLUMNS = 4096
 """Columns that a workgroup takes of groups: values per column lie in scratch."""
+
+MOVED_ROWS, ENOUGH_ROWS = 32, 16
+"""Rows of a tile that are one short vector each, at most: cache lines far apart are to stay until what lies beside is
+used; and from how many on a workgroup is not mostly finding its place."""
+
+MOST_SQUARE = 16
+"""Elements of a side of a square, at most, where a vector has more: those take that many registers."""
+
+LEAST_BITS = 32
+"""Of neighbours that are loaded as one: less are gathered as fast (2 and 3 bytes: .24 and .21 ns each, .34 and .82 in
+tiles; 4 to 7 of all types: .3 to 1 of the time in tiles)."""
 
 WORKGROUP_WORK = 32 * 1024
 """Operations a workgroup should have at the least, so that claiming it costs nothing beside."""
@@ -50,8 +63,9 @@ class Schedule:
     `collapsed_loops` are the grid's axes, outermost first, each a run of adjacent axes that are traversed as one;
     `chunked` is the lane axis when it is cut into chunks of `chunk`, `vector_loops` the axes that it stands for (itself
     last). `tiled_loops` is a run traversed in blocks of `tile` rows; `transposed`: values are made with lanes along it
-    and transposed before they are written. `interleaved`: the extent of a short last axis of `vector_loops` along which
-    vectors made along the axis before are interleaved (0: none).
+    and transposed before they are written; `moved`: each row is a short vector, the whole lane axis. `interleaved`: the
+    extent of a short last axis of `vector_loops` along which vectors made along the axis before are interleaved (0:
+    none).
     `ahead` is made once, before the grid. `grouped`: `vector_loops` are groups and the columns of each; chunks are of
     whole groups.
     """
@@ -65,6 +79,7 @@ class Schedule:
     tiled_loops: list[LoopRef] = field(default_factory=list[LoopRef])
     tile: int = 1
     transposed: bool = False
+    moved: bool = False
     interleaved: int = 0
     ahead: list[Group] = field(default_factory=list[Group])
     grouped: bool = False
@@ -179,16 +194,49 @@ def _choose_tiles(schedule: Schedule) -> None:
     groups = schedule.groups
     if schedule.chunked is None or len(groups) != 1 or any(stage.op is not None for stage in groups[0].stages):
         return
-    if groups[0].lane_axis != schedule.chunked:
+    if groups[0].lane_axis != schedule.chunked or _moves_vectors(schedule):
         return
-    run = transposed_tile_loops(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, groups[0].lanes)
+    lanes = min(groups[0].lanes, MOST_SQUARE)
+    run = transposed_tile_loops(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, lanes)
     schedule.transposed = bool(run)
-    run = run or tiled_loops(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, groups[0].lanes)
+    least = max(2, -(-LEAST_BITS // min(widths_of(schedule.staging, groups[0]))))
+    run = run or tiled_loops(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, lanes, least)
     if run:
-        schedule.collapsed_loops = [other for other in schedule.collapsed_loops if other is not run]
-        schedule.tiled_loops, schedule.tile = run, TILES_PER_WORKGROUP * groups[0].lanes
+        _tile(schedule, run, lanes)
     else:
         schedule.interleaved = interleaved_channels(schedule.staging, schedule.vector_loops, groups[0].lanes)
+
+
+def _tile(schedule: Schedule, run: list[LoopRef], lanes: int) -> None:
+    """Traverse `run` in tiles that are so many lanes wide."""
+    schedule.collapsed_loops = [other for other in schedule.collapsed_loops if other is not run]
+    schedule.groups[0].lanes, short = lanes, short_run(schedule.staging, run, lanes)
+    schedule.tiled_loops, schedule.tile = run, short or TILES_PER_WORKGROUP * lanes
+    if short:
+        _go_along(schedule, neighbours(schedule.staging, run))
+
+
+def _moves_vectors(schedule: Schedule) -> bool:
+    """Have a short lane axis that joined the one before be a vector by itself, where everything lies along it: rows of
+    a tile along a run of the grid that is long enough, and steps as little as may be wherever there are elements."""
+    *before, lane = schedule.vector_loops
+    width = short_vector(schedule.staging, lane, schedule.groups[0].lanes) if before else 0
+    if not width:
+        return False
+    runs = [*schedule.collapsed_loops, before]
+    rows = [min(MOVED_ROWS, int(elements(schedule.staging, one))) for one in runs]
+    steps = [farthest_step(schedule.staging, one) for one in runs]
+    run = runs[max(range(len(runs)), key=lambda i: (min(rows[i], ENOUGH_ROWS), -steps[i], i))]
+    schedule.collapsed_loops = [other for other in runs if other is not run]
+    schedule.vector_loops, schedule.groups[0].lanes = [lane], width
+    schedule.tiled_loops, schedule.tile, schedule.moved = run, MOVED_ROWS, True
+    return True
+
+
+def _go_along(schedule: Schedule, axes: Collection[LoopRef]) -> None:
+    """Have workgroups that follow each other go along one of `axes`: they use what the cache lines have beside it."""
+    beside = [run for run in schedule.collapsed_loops if run[-1] in axes][:1]
+    schedule.collapsed_loops = [run for run in schedule.collapsed_loops if run not in beside] + beside
 
 
 def _turn_stores(schedule: Schedule) -> None:

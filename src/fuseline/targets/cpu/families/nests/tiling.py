@@ -45,21 +45,35 @@ MOST_CHANNELS = 4
 
 
 def tiled_loops(
-    staging: Staging, collapsed: Sequence[list[LoopRef]], vector_loops: Sequence[LoopRef], lanes: int
+    staging: Staging, collapsed: Sequence[list[LoopRef]], vector_loops: Sequence[LoopRef], lanes: int, least: int = 2
 ) -> list[LoopRef]:
-    """The run of grid axes along which some operand is contiguous while the lanes cross it; empty if there is none
-    worth tiling."""
+    """The run of grid axes along which some operand is contiguous while the lanes cross it, one that is a vector long
+    if there is any, or has `least` elements; empty if there is none worth tiling."""
     if lanes not in (4, 8, 16) or not _long_enough(staging, vector_loops, lanes):
         return []
     results = set(staging.destinations)
     if any(cost(op, staging.live, results) > MAX_UNROLLED_OPS for op in staging.live):
         return []
-    for axis, used in (read for op in staging.live for read in reads_of(staging, op)):
-        if vector_loops[-1] in used and axis not in vector_loops:
-            for run in collapsed:
-                if axis == run[-1] and _long_enough(staging, run, lanes):
-                    return run
-    return []
+    reads = [read for op in staging.live for read in reads_of(staging, op)]
+    along = [axis for axis, used in reads if vector_loops[-1] in used and axis not in vector_loops]
+    runs = [run for axis in along for run in collapsed if axis == run[-1]]
+    long = (run for run in runs if _long_enough(staging, run, lanes))
+    return next(long, next((run for run in runs if short_run(staging, run, lanes) >= least), []))
+
+
+def short_run(staging: Staging, run: Sequence[LoopRef], lanes: int) -> int:
+    """How many elements a run has that are known, several and less than a vector; else 0."""
+    total = product(staging.axes.extents[axis] for axis in run)
+    return total if isinstance(total, int) and 1 < total < lanes else 0
+
+
+def short_vector(staging: Staging, lane: LoopRef, lanes: int) -> int:
+    """The extent of an axis that is several elements and less than a vector, where all that is read with it lies along
+    it, and little is done with that; else 0."""
+    width, results = short_run(staging, [lane], lanes), set(staging.destinations)
+    reads = [axis for op in staging.live for axis, used in reads_of(staging, op) if lane in used]
+    along = bool(reads) and all(axis == lane for axis in reads)
+    return width if along and sum(cost(op, staging.live, results) for op in staging.live) <= width else 0
 
 
 def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[LoopRef | None, set[LoopRef | None]]]:
@@ -156,10 +170,11 @@ def _long_enough(staging: Staging, run: Sequence[LoopRef], lanes: int) -> bool:
 
 
 class TileRow:
-    """Row `row` of a tile whose rows start at `start` along the tiled run. Loads across the lanes go through `load`."""
+    """Row `row` of a tile of `rows` rows (`lanes` or fewer) that start at `start` along the tiled run. Loads across the
+    lanes go through `load`."""
 
-    def __init__(self, kernel: KernelBuilder, start: Operand, row: int, lanes: int) -> None:
-        self.kernel, self.start, self.row, self.lanes = kernel, start, row, lanes
+    def __init__(self, kernel: KernelBuilder, start: Operand, row: int, lanes: int, rows: int) -> None:
+        self.kernel, self.start, self.row, self.lanes, self.rows = kernel, start, row, lanes, rows
 
     def load(self, memory: MemRef, flat: Index, lanes: int) -> Value | None:
         """The elements at `flat`, if the tile has them: the operand must be contiguous along the tiled run."""
@@ -170,21 +185,42 @@ class TileRow:
         rows = self.kernel.recall(key)
         if rows is None:
             columns = [
-                self.kernel.load(memory, self.kernel.add(base, flat.stride * lane), lanes) for lane in range(lanes)
+                self.kernel.load(memory, self.kernel.add(base, flat.stride * lane), self.rows) for lane in range(lanes)
             ]
-            rows = transposed(self.kernel, columns)
+            rows = transposed(self.kernel, side_by_side(self.kernel, columns))
             self.kernel.remember(key, rows)
         return rows[self.row]
 
 
+def side_by_side(kernel: KernelBuilder, columns: Sequence[Value]) -> list[Value]:
+    """As many vectors as there are columns of the few elements of each, or the next power of two of them, made of
+    those: vector `i` is columns `i`, `i + n`, `i + 2 n`, and so on.
+
+    a b c d of 2       a0 a1 c0 c1 | b0 b1 d0 d1, and transposed       a0 b0 c0 d0 | a1 b1 c1 d1
+    """
+    elements = columns[0].type.lanes
+    count = 1 << (elements - 1).bit_length()
+    if elements != count:  # what is beyond is never looked at
+        columns = [kernel.shuffle(one, None, [min(i, elements - 1) for i in range(count)]) for one in columns]
+    return [_joined(kernel, columns[i::count]) for i in range(count)]
+
+
+def _joined(kernel: KernelBuilder, pieces: Sequence[Value]) -> Value:
+    """A power of two of vectors as one."""
+    while len(pieces) > 1:
+        pieces = [kernel.concat(*pieces[i : i + 2]) for i in range(0, len(pieces), 2)]
+    return pieces[0]
+
+
 def transposed(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
-    """A square of vectors transposed: Eklundh's exchange of ever smaller blocks, `lanes * log2(lanes)` shuffles."""
-    out, lanes = list(rows), len(rows)
-    block = lanes // 2
+    """Squares of vectors transposed, as many as lie side by side: Eklundh's exchange of ever smaller blocks, one
+    shuffle per row and block."""
+    out, count, lanes = list(rows), len(rows), rows[0].type.lanes
+    block = count // 2
     while block:
         low = [lane if not lane & block else lanes + lane - block for lane in range(lanes)]
         high = [lane + block if not lane & block else lanes + lane for lane in range(lanes)]
-        for i in range(lanes):
+        for i in range(count):
             if not i & block:
                 a, b = out[i], out[i + block]
                 out[i], out[i + block] = kernel.shuffle(a, b, low), kernel.shuffle(a, b, high)

@@ -68,13 +68,16 @@ class Workgroup:
             rest = self._place_chunk(number)
         if schedule.grouped:
             self._place_groups()
-        if schedule.tiled_loops:
+        tiles_first = schedule.tiles == 1  # then rows count from what is not known to be 0, as `TileRow` asks
+        if schedule.tiled_loops and not tiles_first:
             rest = self._place_tiles(rest)
         for i, run in reversed(list(enumerate(schedule.collapsed_loops))):
-            extent = self._run_extent(run)
-            here = rest if i == 0 else kernel.rem(rest, extent)
-            rest = rest if i == 0 else kernel.div(rest, extent)
+            extent, last = self._run_extent(run), i == 0 and not (schedule.tiled_loops and tiles_first)
+            here = rest if last else kernel.rem(rest, extent)
+            rest = rest if last else kernel.div(rest, extent)
             self.grid.update(self._along(run, Index(here)))
+        if schedule.tiled_loops and tiles_first:
+            self._place_tiles(rest)
 
     def _place_chunk(self, number: Operand) -> Operand:
         kernel, schedule = self.kernel, self.schedule
@@ -106,7 +109,7 @@ class Workgroup:
     def _place_tiles(self, number: Operand) -> Operand:
         kernel, schedule = self.kernel, self.schedule
         extent, tiles = self._run_extent(schedule.tiled_loops), self.e.buffers.operand(schedule.tiles)
-        here = kernel.rem(number, tiles) if schedule.collapsed_loops else number
+        here = kernel.rem(number, tiles) if schedule.collapsed_loops and tiles != 1 else number
         lo = kernel.mul(here, schedule.tile)
         self.tile_span = (lo, kernel.min(kernel.add(lo, schedule.tile), extent))
         return kernel.div(number, tiles) if schedule.collapsed_loops else number

@@ -69,6 +69,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "compute-before-repeats",
         "canonicalize",
         "cse",
+        "order-constants-as-results",
         "fold-constants",
         "fold-scale-into-weights",
         "dead-code",

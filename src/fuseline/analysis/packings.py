@@ -7,6 +7,7 @@ from collections.abc import Collection
 from xdsl.dialects.builtin import TensorType, f64, i64
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.cost import num_bytes
 from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.reduction_block import steps_of_block
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -21,6 +22,10 @@ BLOCK_FLOPS = 400_000
 """The least arithmetic of such a block, about 4 us of one core: far above the cost of decoding its place in the
 grid."""
 
+FLOPS_PER_BYTE = 2
+"""Multiply-adds a core does in the time it takes to read a byte from the last-level cache: what a product of one row is
+bound by."""
+
 PANELS_PER_PACKING = 4
 """A workgroup that packs its rows has at least so many panels of columns, each of two vectors, to use each: packing a
 row costs about a fifth of its tile."""
@@ -29,17 +34,63 @@ TILES_PER_PACKING = 12
 """A workgroup that packs its panels has at least so many row tiles to use each: packing one costs about a third of a
 tile."""
 
+BLOCKS_OF_THREAD = 8
+"""Blocks of rows that each of several threads has: with so many they balance, and no columns need be shared out."""
+
+CACHED_COLUMNS = 512 << 10
+"""Bytes of columns that stay in a second-level cache while blocks of rows pass by."""
+
+ROWS_OF_TILE = 14
+"""Rows of a register tile, at most."""
+
 PACKED_STEPS = 28 << 10
 """Elements of a block that is packed beside the other one: rows or columns times reduction steps."""
 
 
-def packings(root: StructuredOp, position: int, shapes: ShapeAnalysis, block_uses: int) -> tuple[float, float]:
+def packings(
+    root: StructuredOp, position: int, shapes: ShapeAnalysis, block_uses: int, threads: int | None = None
+) -> tuple[float, float]:
     """How often an operand is packed: where the other one is stored, and where that is packed, too, so that its blocks
-    are what fits. At the sizes that are assumed; `block_uses` of the machine."""
+    are what fits. At the sizes that are assumed; `block_uses` of the machine, whose `threads` (None: any number) share
+    the blocks."""
     uses, steps = block_of(root, block_uses), _packed_steps(root, shapes)
-    alone = _evaluations(root, position, shapes, uses, MOST_BLOCKS)
+    alone = _evaluations(root, position, shapes, uses, _most_groups(root, position, shapes, threads))
     beside = _evaluations(root, position, shapes, min(uses, max(1, PACKED_STEPS // max(steps, 1))), None)
     return alone, max(alone, beside)
+
+
+def _most_groups(root: StructuredOp, position: int, shapes: ShapeAnalysis, threads: int | None) -> int:
+    """Groups of what an operand is reused over, at most: for rows, as many of columns as blocks of rows lack to
+    balance, and as stay in a cache."""
+    if threads is None or runs_along_columns(root, position, shapes):
+        return MOST_BLOCKS
+    mine = used_dims(root.input_maps[position])
+    rows = assumed_size(extent_of(root, mine & used_dims(root.output_maps[0]), shapes))
+    return _groups_of_columns(root, position, shapes, threads, -(-rows // ROWS_OF_TILE))
+
+
+def _groups_of_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis, threads: int, blocks: int) -> int:
+    """In how many groups columns are shared out, at most, beside `blocks` of the rows that input `position` is: what
+    balances, or keeps a group in a cache, as far as each has work enough."""
+    others = sum(assumed_size(num_bytes(value, shapes)) for i, value in enumerate(root.inputs) if i != position)
+    balanced, with_work = (
+        max(1, -(-wanted // max(1, blocks)))
+        for wanted in (blocks_that_balance(threads), _blocks_with_work(root, shapes))
+    )
+    return min(with_work, max(balanced, -(-others // CACHED_COLUMNS)))
+
+
+def _blocks_with_work(root: StructuredOp, shapes: ShapeAnalysis) -> int:
+    """In how many blocks a root is divided, so that each is worth its place in the grid: by arithmetic, or by what is
+    read."""
+    read = sum(assumed_size(num_bytes(value, shapes)) for value in root.inputs)
+    work = max(2 * assumed_size(product(root.loops(shapes))), FLOPS_PER_BYTE * read)
+    return min(MOST_BLOCKS, max(1, work // BLOCK_FLOPS))
+
+
+def blocks_that_balance(threads: int, outer: int = 1) -> int:
+    """Blocks of each of `outer` points that `threads` share evenly enough."""
+    return 1 if threads == 1 else -(-min(MOST_BLOCKS, BLOCKS_OF_THREAD * threads) // outer)
 
 
 def block_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int | None:

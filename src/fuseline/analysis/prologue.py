@@ -77,7 +77,7 @@ def prologue(
         shapes: of the function that holds them.
         costs: of the machine.
         is_constant: of a value, at compile time.
-        threads: that share the blocks of a box.
+        threads: that share the blocks.
     """
     chain = list(producers_of(root.inputs[position], members))
     operand, map_ = root.inputs[position], root.input_maps[position]
@@ -87,10 +87,10 @@ def prologue(
         if sides is None or position not in sides:
             return Prologue(None, reason="the operand is no side of the product")
         side = _of_product(root, position, found or (), shapes)
+        packs = not all(is_constant(value) for i, value in enumerate(root.inputs) if i != position)
         if side is None:
-            packs = not all(is_constant(value) for i, value in enumerate(root.inputs) if i != position)
             side = _in_blocks(root, position, chain, shapes, costs, packs=packs, threads=threads)
-        return side or _packed(root, position, chain, shapes, costs.block_uses)
+        return side or _packed(root, position, chain, shapes, costs.block_uses, None if packs else threads)
     if kind(root.op) in CHANNEL_WINDOWS:
         return of_window_operand(root, position, found or (), chain, shapes, costs)
     return Prologue(None, reason="the root reads each element in a way of its own")
@@ -190,8 +190,11 @@ def _boxed(
 
 
 def _packed(
-    root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, block_uses: int
-) -> Prologue:
+    root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, block_uses: int,
+    threads: int | None,
+) -> Prologue:  # fmt: skip
+    """`threads` share the blocks beside a constant; None: beside what may be packed, too, in as many blocks as there
+    are."""
     if reduces(chain):
         return Prologue(None, reason="a reduction would be repeated for every block")
     steps = upper_bound(extent_of(root, set(root.reduction), shapes))
@@ -201,8 +204,9 @@ def _packed(
             reason=f"a block of rows of {'an unknown number of' if steps is None else steps} steps does not fit the "
             f"scratch",
         )
-    often, total = packings(root, position, shapes, block_uses), sum(operations(op) for op in chain)
-    return Prologue("packed", *often, total, gathered=_reads_across_memory(root, position, shapes))
+    gathered = _reads_across_memory(root, position, shapes)
+    often = packings(root, position, shapes, block_uses, None if gathered else threads)
+    return Prologue("packed", *often, sum(operations(op) for op in chain), gathered=gathered)
 
 
 def _reads_across_memory(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:

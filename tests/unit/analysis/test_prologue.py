@@ -18,8 +18,9 @@ HEAVY = (Kind.CONTRACTION, Kind.CONVOLUTION, Kind.DEPTHWISE, Kind.POOLING, Kind.
 
 
 def judged(
-    body: str, result: str, *arguments: str, operand: int = 0, stored: tuple[str, ...] = (), block_uses: int = 64
-) -> Prologue:
+    body: str, result: str, *arguments: str, operand: int = 0, stored: tuple[str, ...] = (), block_uses: int = 64,
+    threads: int = 1,
+) -> Prologue:  # fmt: skip
     """The prologue of `operand` of the only heavy op of `body`; ops that carry an attribute in `stored` stay
     outside."""
     text = (
@@ -33,7 +34,8 @@ def judged(
     assert is_generic(root)
     tensors = [op for op in ops if op.results and isinstance(op.results[0].type, TensorType) and op is not root]
     members = {op for op in tensors if not any(name in op.attributes for name in stored)}
-    return prologue(StructuredOp(root), operand, members, ShapeAnalysis(), MachineCosts(block_uses=block_uses))
+    costs = MachineCosts(block_uses=block_uses)
+    return prologue(StructuredOp(root), operand, members, ShapeAnalysis(), costs, threads=threads)
 
 
 def matmul(a: str, b: str, m: int, k: int, n: int) -> str:
@@ -213,6 +215,21 @@ def test_blocks_are_what_a_launch_has_and_what_fits(columns: int, steps: int, al
     body = unary("%n", "%a", f"8x{steps}", NEGATE) + matmul("%n", "%b", 8, steps, columns)
     found = judged(body, f"tensor<8x{columns}xf32>", f"a: tensor<8x{steps}xf32>", f"b: tensor<{steps}x{columns}xf32>")
     assert (found.kind, found.recompute, found.beside_packed) == ("packed", alone, beside)
+
+
+@pytest.mark.parametrize(("rows", "threads", "times"), [(28, 1, 1.0), (28, 2, 8.0), (30, 2, 6.0), (3000, 2, 1.0)])
+def test_columns_of_a_constant_are_shared_out_as_far_as_threads_lack_blocks_of_rows(
+    rows: int, threads: int, times: float
+):
+    """Of which each thread has eight, of 14 rows. Columns of an argument may be packed as well, in as many blocks as
+    there are."""
+    arguments = f"tensor<{rows}x512xf32>", f"a: tensor<{rows}x256xf32>"
+    exponentials = unary("%q", "%a", f"{rows}x256", EXP)
+    weights = "%weights = arith.constant dense<1.0> : tensor<256x512xf32>\n"
+    product = matmul("%q", "%weights", rows, 256, 512)
+    assert judged(weights + exponentials + product, *arguments, threads=threads).recompute == times
+    found = judged(exponentials + product, *arguments, "weights: tensor<256x512xf32>", threads=threads)
+    assert found.recompute == 8.0
 
 
 def test_what_is_stored_on_the_way_is_not_evaluated():

@@ -10,7 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 
-from fuseline.analysis.packings import BLOCK_FLOPS, MOST_BLOCKS, PANELS_PER_PACKING, TILES_PER_PACKING
+from fuseline.analysis.packings import (
+    BLOCK_FLOPS,
+    FLOPS_PER_BYTE,
+    MOST_BLOCKS,
+    PANELS_PER_PACKING,
+    TILES_PER_PACKING,
+    blocks_that_balance,
+)
 from fuseline.ir.costs import ASSUMED_SIZE, LINE_BYTES
 from fuseline.targets.cpu.isa.core_rates import (
     FMA_LATENCY,
@@ -21,10 +28,6 @@ from fuseline.targets.cpu.isa.core_rates import (
     SHARED_CACHE_BYTES,
 )
 from fuseline.targets.cpu.isa.description import Machine
-
-FLOPS_PER_BYTE = 2
-"""Multiply-adds a core does in the time it takes to read a byte from the last-level cache: what a product of one row is
-bound by."""
 
 MAX_VECTORS = 8
 """Wider tiles gain nothing (8 accumulators hide the latency) and leave a product of one row too few panels to share
@@ -226,7 +229,8 @@ class BlockedWork:
     bytes of operands.
 
     `serial`: one thread runs them all, so that only caches ask for more than one. `tiles_per_packing`: how many of
-    lines times tiles use a panel that a workgroup packs, at least.
+    lines times tiles use a panel that a workgroup packs, at least. `threads`: between which blocks have to balance,
+    None where that is not known.
     """
 
     outer: int
@@ -240,6 +244,7 @@ class BlockedWork:
     serial: bool = False
     repacks_lhs: bool = False
     tiles_per_packing: int = TILES_PER_PACKING
+    threads: int | None = None
 
 
 def choose_blocks(work: BlockedWork, machine: Machine) -> Blocks:
@@ -258,10 +263,19 @@ def choose_blocks(work: BlockedWork, machine: Machine) -> Blocks:
         row_groups = min(most, max(-(-wanted // column_groups), cache_groups))
     else:
         row_groups = min(most, max(wanted, cache_groups))
-        column_groups = min(most_columns, -(-wanted // row_groups))
+        column_groups = min(most_columns, -(-wanted // row_groups), _column_groups(p, row_groups, machine))
     line_groups = min(p.lines, row_groups)
     tile_groups = min(p.tiles, -(-row_groups // line_groups))
     return Blocks(-(-p.lines // line_groups), -(-p.tiles // tile_groups), -(-p.panels // column_groups), columns_outer)
+
+
+def _column_groups(work: BlockedWork, row_groups: int, machine: Machine) -> int:
+    """In how many groups columns are shared out, at most, where each packs its rows anew: what balances, and what keeps
+    a group in the second-level cache while blocks of rows pass by."""
+    if work.threads is None or not work.repacks_lhs:
+        return MOST_BLOCKS
+    balanced = -(-blocks_that_balance(work.threads, work.outer) // row_groups)
+    return max(balanced, -(-work.rhs_bytes // machine.l2_bytes))
 
 
 def _cache_groups(work: BlockedWork, line_tiles: int, machine: Machine) -> int:

@@ -53,8 +53,8 @@ def _weights(channels: tuple[int, ...], size: tuple[int, int]) -> dict[str, NDAr
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_quantized_concat(name: str):
-    """To a step of the last scale, as onnxruntime has it; read where it lies, unless pairs of integers would lie in two
-    parts."""
+    """To a step of the last scale, as onnxruntime has it; read where it lies, or packed where pairs of integers would
+    lie in two parts."""
     size = int(RNG.integers(12, 20)), int(RNG.integers(12, 20))
     middle, channels = PARTS[name]
     weights = _weights(channels, size)
@@ -66,7 +66,7 @@ def test_a_quantized_concat(name: str):
     wanted = np.asarray(onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0])
     assert (np.abs(found - wanted) > 0.001).mean() < 0.02 and np.abs(found - wanted).max() <= 0.1001
     joined = [d for d in program.record.dispatches if any(member.kind == "concat" for member in d.members)]
-    assert [d.family == "elementwise" for d in joined] == [name == "odd"]
+    assert [d.family for d in joined if d.family == "elementwise"] == [] and len(joined) == 1
 
 
 def test_outputs_are_those_without_the_pass():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,6 +82,18 @@ def test_tiles_are_as_tall_as_steps_that_they_leave_out():
 def test_no_wider_than_asked(rows: int, columns: int, most: int):
     target = machine("avx512")
     assert choose_tile(rows, columns, target.lanes("f32"), target, most_vectors=most).vectors <= most
+
+
+@given(st.integers(1, 99), st.integers(4, 99), st.integers(1, 10**7), st.integers(1, 16))
+def test_columns_beside_rows_that_are_packed_are_shared_out_to_balance(tiles: int, panels: int, rhs: int, threads: int):
+    """Or so that a group stays in the second-level cache."""
+    work = BlockedWork(1, 1, tiles, panels, 10**6, 10**4, rhs, repacks_lhs=True)
+    target = machine("avx2")
+    any_number, few = choose_blocks(work, target), choose_blocks(replace(work, threads=threads), target)
+    assert few.tiles == any_number.tiles and few.panels >= any_number.panels
+    wanted = 1 if threads == 1 else 8 * threads
+    needed = max(-(-wanted // -(-tiles // few.tiles)), -(-rhs // target.l2_bytes))
+    assert few.panels == any_number.panels or -(-panels // few.panels) <= needed
 
 
 def test_small_work_is_one_workgroup():

@@ -50,6 +50,7 @@ def choose_contraction_blocks(
             lhs_bytes=lhs_elements(loops, lines * row_extent, steps, modes[0]) * lhs_size,
             rhs_bytes=columns * steps * rhs_size,
             repacks_rhs=modes[1] == "packed", repacks_lhs=modes[0] != "linear", serial=loops.view.serial,
+            threads=loops.threads,
         ),
         machine,
     )  # fmt: skip

@@ -118,6 +118,8 @@ class Family(ABC):
     """Made of a plan and a kernel builder; its `emit` builds the kernel."""
     reads_shared_layouts: ClassVar[bool] = False
     """Whether its kernels ask for every element by its coordinates, so that arguments may lie in other orders."""
+    computes_rows_alike: ClassVar[bool] = True
+    """Whether what its kernels make of a row is the same to the bit whichever rows are made with it."""
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 from xdsl.ir import BlockArgument, SSAValue
@@ -111,16 +112,19 @@ def choose_tiles(
     machine: Machine,
     policy: Policy,
     streamed: LoopRef | None = None,
+    given: Mapping[LoopRef, int] = MappingProxyType({}),
 ) -> TileSizes | Refusal:
     """The best tiles. `live` are the values between sub-kernels, `streamed` is a loop that runs inside, block by
-    block."""
+    block; `given` are sizes that are no choice."""
     axes = (*dispatch.grid, streamed) if streamed is not None else dispatch.grid
     extents = {axis: dispatch.axes.extents[axis] for axis in axes}
     if any(extent == 0 for extent in extents.values()):
         return Refusal("empty", "a loop never runs")
     model = _Model(dispatch, axes, live, machine, policy, streamed)
     choices = [
-        block_sizes(extents[axis], model.contiguous.get(axis, 0), machine, whole=model.has_window)
+        [given[axis]]
+        if axis in given
+        else block_sizes(extents[axis], model.contiguous.get(axis, 0), machine, whole=model.has_window)
         if axis != streamed
         else _streamed(extents[axis])
         for axis in axes

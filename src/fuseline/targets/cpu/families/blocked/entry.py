@@ -28,18 +28,23 @@ from fuseline.ir.build import element_of, tensor_type
 from fuseline.ir.dim import Dim, Symbol
 from fuseline.ir.dim_json import to_name
 from fuseline.targets.cpu.families.blocked.dispatch import starts_empty
-from fuseline.targets.cpu.families.blocked.tiles import Box, Tile, Tiling
+from fuseline.targets.cpu.families.blocked.tiles import Box, Part, Tile, Tiling
 
 
 @dataclass(frozen=True, slots=True)
 class ResultTarget:
     """Where a sub-kernel writes a value: result `position` of the dispatch, from `offsets` on in a tensor of `dims`;
-    None: a buffer in scratch."""
+    None: a buffer in scratch, that of a block unless it has `dims`."""
 
     value: SSAValue
     position: int | None = None
     dims: tuple[Dim, ...] = ()
     offsets: tuple[Dim, ...] = ()
+
+    @property
+    def is_boxed(self) -> bool:
+        """Whether it is a box of what is written to."""
+        return self.position is not None or bool(self.dims)
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class SubKernelWriter(EntryWriter):
             box = self.tiling.box_read(loops, extents, map_.results, self.view.shapes.dims(value))
             operands.append(self._operand(value, box))
         inputs, outputs = operands[: len(structured.inputs)], operands[len(structured.inputs) :]
-        tiles = [self.tiling.tiles.get(axis) if axis is not None else None for axis in loops]
+        tiles = [self.tiling.cuts.get(axis) if axis is not None else None for axis in loops]
         new = linalg.ops.GenericOp(
             inputs,
             outputs,
@@ -123,7 +128,7 @@ class SubKernelWriter(EntryWriter):
         op = tensor.ExtractSliceOp(value, offsets, sizes, [1] * len(sizes), tensor_type(element_of(value), box.sizes))
         return self.emitter().add(op).result
 
-    def _body(self, op: linalg.ops.GenericOp, tiles: Sequence[Tile | None]) -> Region:
+    def _body(self, op: linalg.ops.GenericOp, tiles: Sequence[Tile | Part | None]) -> Region:
         """The scalar computation, with the numbers of the loops as they are outside of the block."""
         mapper: dict[SSAValue, SSAValue] = {value: self._captured(value) for value in captured(op)}
         region = Region()
@@ -212,7 +217,7 @@ class SubKernelWriter(EntryWriter):
 
     def _returned(self, target: ResultTarget) -> SSAValue:
         value = self._inside(target.value)
-        if target.position is None:
+        if not target.is_boxed:
             return value
         return self.boxed(value, target.dims, self.tiling.box_of(target.value).sizes, target.offsets)
 

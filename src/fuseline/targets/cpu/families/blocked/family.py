@@ -29,12 +29,19 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.asked import Answer, built_as_asked
 from fuseline.targets.cpu.families.blocked.block import MOST_SCRATCH_BYTES, choose_tiles
+from fuseline.targets.cpu.families.blocked.carried_rows import (
+    CarriedRows,
+    CarriedSubKernels,
+    carried_rows,
+    in_bands_of_one,
+)
 from fuseline.targets.cpu.families.blocked.dispatch import blocked_dispatch
 from fuseline.targets.cpu.families.blocked.kernel import BlockedKernel
 from fuseline.targets.cpu.families.blocked.phases import streamed_phases
 from fuseline.targets.cpu.families.blocked.plan import (
     BlockedPlan,
     Candidate,
+    apart,
     plan_sub_kernels,
     result_targets,
     scratch_bytes,
@@ -63,18 +70,31 @@ class BlockedFamily(Family):
         if not found:
             assert isinstance(candidates[0], Refusal)
             return candidates[0]
-        return self._plan(min(found, key=lambda candidate: candidate.tile_sizes.price), machine)
+        best = min(found, key=lambda candidate: candidate.tile_sizes.price)
+        plan = self._plan(best, machine)
+        why = apart(plan) if isinstance(plan, BlockedPlan) else None
+        return plan if why is None else self._keeping_nothing(view, machine, why)
 
-    def _whole(self, view: DispatchView, machine: Machine) -> Candidate | Refusal:
-        """Loops outside of the grid run in full inside each block."""
+    def _keeping_nothing(self, view: DispatchView, machine: Machine, why: Refusal) -> Plan | Refusal:
+        """A plan that keeps no rows from band to band, because of `why`."""
+        candidate = self._whole(view, machine, keeps=False)
+        plan = self._plan(candidate, machine) if isinstance(candidate, Candidate) else candidate
+        said = f"none ({why.code}: {why.detail})"
+        return replace(plan, notes={**plan.notes, "carried": said}) if isinstance(plan, Plan) else plan
+
+    def _whole(self, view: DispatchView, machine: Machine, *, keeps: bool = True) -> Candidate | Refusal:
+        """Loops outside of the grid run in full inside each block. `keeps`: whether rows may go from band to band."""
         dispatch = blocked_dispatch(view)
         if not any(dispatch.heavy(op) for op in dispatch.placed):
             return Refusal("no-root", "no contraction, convolution or pooling")
         sub_kernels = sub_kernels_of(dispatch)
         if len(sub_kernels) < 2:
             return Refusal("one-unit", "everything follows one root point by point")
+        rows = carried_rows(dispatch, sub_kernels) if keeps else None
         live = live_ranges(dispatch, sub_kernels)
-        tile_sizes = choose_tiles(dispatch, live, machine, self.policy)
+        if isinstance(rows, CarriedRows):
+            live = [replace(one, last=len(sub_kernels) - 1) if one.value is rows.value else one for one in live]
+        tile_sizes = choose_tiles(dispatch, live, machine, self.policy, given=in_bands_of_one(rows))
         if isinstance(tile_sizes, Refusal):
             return tile_sizes
         size = scratch_bytes(Tiling(dispatch, tile_sizes.tiles), live)
@@ -82,7 +102,8 @@ class BlockedFamily(Family):
             return Refusal(
                 "scratch", f"a block keeps {size if size is not None else 'an unbounded number of'} bytes between units"
             )
-        return Candidate(dispatch, tuple(sub_kernels), tuple(live), tile_sizes)
+        kept = rows if isinstance(rows, CarriedRows) else None
+        return Candidate(dispatch, tuple(sub_kernels), tuple(live), tile_sizes, rows=kept)
 
     def _streamed(self, rewritten: Streamed, machine: Machine) -> Candidate | Refusal:
         """A softmax and the product behind it meet their common loop block by block."""
@@ -122,11 +143,14 @@ class BlockedFamily(Family):
         }
         if candidate.streamed is not None:
             notes["streamed"] = str(candidate.streamed.tile.size)
+        if candidate.rows is not None:
+            notes["carried"] = f"{candidate.rows.kept} of {candidate.rows.rows} rows"
         return BlockedPlan(
             view=view, workgroups=d.product(tile.count for tile in tiles), constant_layouts=layouts,
             extra_constants=tuple(extras), notes=notes,
             sub_kernels=tuple(planned), tiles=tiles, buffers=buffers, last_reader=candidate.last_readers(planned),
             streamed=candidate.streamed,
+            carried=CarriedSubKernels(candidate.rows, 0) if candidate.rows is not None else None,
         )  # fmt: skip
 
     def _choose(self, view: DispatchView, machine: Machine, refused: dict[str, str]) -> tuple[Family, Plan]:

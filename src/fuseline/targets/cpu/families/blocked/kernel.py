@@ -6,7 +6,8 @@ from __future__ import annotations
 from xdsl.ir import BlockArgument, SSAValue
 
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
-from fuseline.targets.cpu.families.blocked.buffers import Buffers, States
+from fuseline.targets.cpu.families.blocked.buffers import Buffers, States, move_rows
+from fuseline.targets.cpu.families.blocked.carried_rows import CarriedSubKernels
 from fuseline.targets.cpu.families.blocked.entry import ResultTarget
 from fuseline.targets.cpu.families.blocked.plan import BlockedPlan, PlannedSubKernel
 from fuseline.targets.cpu.families.blocked.tiles import Tile
@@ -51,6 +52,8 @@ class BlockedKernel:
     def _target(self, target: ResultTarget, buffers: Buffers) -> int | MemRef:
         if target.position is None and (state := self.states.place_of(target.value)) is not None:
             return state
+        if target.position is None and (held := buffers.held.get(target.value)) is not None:
+            return held
         if target.position is None:
             return buffers.take(target.value, self.plan.buffers[target.value])
         return len(self.plan.view.tensors) + target.position
@@ -78,6 +81,10 @@ class BlockedKernel:
         ]
         rests = [self._extent(tile, here) for tile, here in zip(tiles, at, strict=True) if tile.rest is not None]
         streamed, count = self.streamed, len(self.plan.sub_kernels)
+        if self.plan.carried is not None:
+            self._kept(number, self.plan.carried, [*sizes, *at, *rests])
+            self._sub_kernels(range(self.plan.carried.first + 1, count), [*sizes, *at, *rests])
+            return
         if streamed is None:
             self._sub_kernels(range(count), [*sizes, *at, *rests])
             return
@@ -92,6 +99,17 @@ class BlockedKernel:
 
         self.kernel.loop(0, self.buffers.operand(streamed.tile.count), 1, step)
         self._sub_kernels(range(streamed.end, count), outside)
+
+    def _kept(self, number: Operand, carried: CarriedSubKernels, sizes: list[Operand]) -> None:
+        """The rows that a block has in common with the one before it: moved, or made, where there is none."""
+        kernel, bindings = self.kernel, self.bindings[carried.first]
+        image = bindings[len(self.plan.sub_kernels[carried.first].arguments)]
+        assert isinstance(image, MemRef)
+        kernel.when(
+            kernel.compare("eq", number, kernel.begin),
+            lambda: self._sub_kernels(range(carried.first, carried.first + 1), sizes),
+            lambda: move_rows(kernel, image, carried.rows),
+        )
 
     def _sub_kernels(self, numbers: range, sizes: list[Operand]) -> None:
         for number in numbers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -18,6 +18,7 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.blocked.block import TileSizes
+from fuseline.targets.cpu.families.blocked.carried_rows import CarriedRows, CarriedSubKernels
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch
 from fuseline.targets.cpu.families.blocked.entry import ResultTarget, SubKernelEntry, SubKernelWriter
 from fuseline.targets.cpu.families.blocked.phases import StreamedPhases
@@ -64,6 +65,7 @@ class BlockedPlan(Plan):
     buffers: Mapping[SSAValue, int]
     last_reader: Mapping[SSAValue, int]
     streamed: StreamedSubKernels | None = None
+    carried: CarriedSubKernels | None = None
 
     @property
     def kernel_plans(self) -> Sequence[Plan]:
@@ -82,6 +84,8 @@ class BlockedPlan(Plan):
 
     def _times_in_block(self, number: int) -> float:
         streamed = self.streamed
+        if self.carried is not None and number == self.carried.first:
+            return 0.0  # a thread does it once
         if streamed is None or not streamed.first <= number < streamed.end:
             return 1.0
         return assumed_size(streamed.tile.full) / streamed.tile.size
@@ -97,6 +101,7 @@ class Candidate:
     live: tuple[LiveRange, ...]
     tile_sizes: TileSizes
     phases: StreamedPhases | None = None
+    rows: CarriedRows | None = None
 
     @property
     def tiling(self) -> Tiling:
@@ -123,6 +128,8 @@ class Candidate:
         """The last sub-kernel that needs each argument of a sub-kernel: what is read in the blocks of a streamed loop
         lives until the last sub-kernel there."""
         found = {value: i for i, sub_kernel in enumerate(planned) for value in sub_kernel.arguments}
+        if self.rows is not None:
+            found[self.rows.value] = len(planned) - 1
         if self.phases is None:
             return found
         first, last = self.phases.first, self.phases.end - 1
@@ -189,9 +196,22 @@ def write_sub_kernels(candidate: Candidate, targets: Mapping[SSAValue, Sequence[
             for value in op.results
             for target in _outputs(dispatch, sub_kernels, value, targets, read_back, handed_on)
         ]
+        name = f"{dispatch.view.entry.sym_name.data}_unit_{number}"
+        if candidate.rows is not None and number == 0:
+            out += _in_parts(candidate, candidate.rows, packable, name)
+            continue
         writer = SubKernelWriter(tiling, sub_kernel.members, read_back, packable)
-        out.append(writer.write(f"{dispatch.view.entry.sym_name.data}_unit_{number}", sub_kernel.members, mine))
+        out.append(writer.write(name, sub_kernel.members, mine))
     return out
+
+
+def _in_parts(candidate: Candidate, rows: CarriedRows, packable: set[SSAValue], name: str) -> Iterator[SubKernelEntry]:
+    """The entry functions of the first sub-kernel, whose rows are made in two parts."""
+    members = candidate.sub_kernels[0].members
+    for number, part in enumerate(rows.parts):
+        tiling = Tiling(candidate.dispatch, candidate.tile_sizes.tiles, {rows.row: part})
+        target = ResultTarget(rows.value, dims=rows.shape, offsets=rows.offsets(part))
+        yield SubKernelWriter(tiling, members, set(), packable).write(f"{name}_{number}", members, [target])
 
 
 def _whole(dispatch: BlockedDispatch, value: SSAValue, places: Sequence[ResultTarget]) -> bool:
@@ -269,3 +289,17 @@ def plan_sub_kernels(
             assert isinstance(argument, BlockArgument)
             layouts[view.tensors.index(argument)] = layout
     return planned, layouts, extras
+
+
+def apart(plan: BlockedPlan) -> Refusal | None:
+    """Why the two kernels that make the rows of an image cannot: they ask for other layouts of a constant, or what they
+    make of a row depends on those beside it."""
+    if plan.carried is None:
+        return None
+    kernels = plan.sub_kernels[plan.carried.first : plan.carried.first + 2]
+    if not all(one.family.computes_rows_alike for one in kernels):
+        return Refusal("filtered", "rows are made several at a time")
+    one, other = (
+        {kernel.arguments[i]: layout for i, layout in kernel.plan.constant_layouts.items()} for kernel in kernels
+    )
+    return Refusal("layouts", "few rows ask for constants in another order") if one != other else None

@@ -45,7 +45,7 @@ class _Group:
 def shared_blocked_plans(plans: Sequence[BlockedPlan], machine: Machine) -> list[Shared]:
     """Groups of two or more of the plans with a form for each sub-kernel that can have one."""
     found: list[Shared] = []
-    left = {number: plan for number, plan in enumerate(plans) if plan.streamed is None}
+    left = {number: plan for number, plan in enumerate(plans) if plan.streamed is plan.carried is None}
     for _ in rounds("forms of blocked dispatches", most=len(plans)):
         group = _group(left, machine)
         if len(group.lost) < 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
@@ -45,6 +46,14 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a loop that each block meets in full: `extent` points from `offset` on."""
+
+    offset: int
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
     """A part of a tensor: where it begins and how large it is, per dimension."""
 
@@ -58,15 +67,22 @@ class Box:
 
 
 class Tiling:
-    """The tiles of a dispatch's grid; a loop without one runs in full inside each block."""
+    """The tiles of a dispatch's grid; a loop without one runs in full inside each block, or as much of it as `parts`
+    says. `cuts` are both."""
 
-    def __init__(self, dispatch: BlockedDispatch, tiles: Mapping[LoopRef, Tile]) -> None:
+    def __init__(
+        self,
+        dispatch: BlockedDispatch,
+        tiles: Mapping[LoopRef, Tile],
+        parts: Mapping[LoopRef, Part] = MappingProxyType({}),
+    ) -> None:
         self.dispatch, self.tiles = dispatch, dict(tiles)
+        self.cuts: dict[LoopRef, Tile | Part] = {**tiles, **parts}
 
     def box_of(self, value: SSAValue) -> Box:
         """The part of a value that a block makes."""
         dims = self.dispatch.view.shapes.dims(value)
-        found = [self.tiles.get(axis) if axis is not None else None for axis in self.dispatch.axes.of_value(value)]
+        found = [self.cuts.get(axis) if axis is not None else None for axis in self.dispatch.axes.of_value(value)]
         offsets = tuple(tile.offset if tile is not None else 0 for tile in found)
         return Box(
             offsets, tuple(tile.extent if tile is not None else size for tile, size in zip(found, dims, strict=True))
@@ -88,7 +104,7 @@ class Tiling:
         tiles = {
             loop: tile
             for loop in terms
-            if (axis := loops[loop]) is not None and (tile := self.tiles.get(axis)) is not None
+            if (axis := loops[loop]) is not None and (tile := self.cuts.get(axis)) is not None
         }
         if found is None or not tiles:
             return 0, size

@@ -27,6 +27,7 @@ class WinogradFamily(Family):
 
     name = "winograd"
     kernel_type = WinogradKernel
+    computes_rows_alike = False
 
     def accepts(self, view: DispatchView, machine: Machine) -> Plan | Refusal:
         """A plan where minimal filtering applies, errs little enough and pays."""

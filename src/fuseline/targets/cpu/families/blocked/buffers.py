@@ -10,7 +10,6 @@ from xdsl.ir import SSAValue
 
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.blocked.carried_rows import CarriedRows
 from fuseline.targets.cpu.families.blocked.plan import StreamedSubKernels
 from fuseline.targets.cpu.families.blocked.streaming import Carried
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -46,26 +45,6 @@ class Buffers:
         memory = self.held.pop(value, None)
         if memory is not None:
             self.free.append(memory)
-
-
-def move_rows(kernel: KernelBuilder, image: MemRef, rows: CarriedRows) -> None:
-    """Put the last rows of a band where the first ones of the next are. They may overlap: what is read lies behind what
-    is written."""
-    outer, count, row = rows.lines
-    lanes = kernel.lanes_of(image.dtype)
-    whole = count // lanes * lanes
-
-    def move(line: Operand) -> None:
-        first = kernel.mul(line, rows.rows * row)
-
-        def piece(at: Operand, lanes: int) -> None:
-            to = kernel.add(first, at)
-            kernel.store(image, to, kernel.load(image, kernel.add(to, rows.step * row), lanes))
-
-        kernel.loop(0, whole, lanes, lambda at: piece(at, lanes))
-        kernel.loop(whole, count, 1, lambda at: piece(at, 1))
-
-    kernel.loop(0, outer, 1, move)
 
 
 def _extent(memory: MemRef) -> int:

@@ -27,6 +27,7 @@ from fuseline.dispatch.view import BOUNDS_ATTRIBUTE, SCALAR_ATTRIBUTE
 from fuseline.ir.build import element_of, tensor_type
 from fuseline.ir.dim import Dim, Symbol
 from fuseline.ir.dim_json import to_name
+from fuseline.targets.cpu.families.blocked.band_edges import Edge, without_edge
 from fuseline.targets.cpu.families.blocked.dispatch import starts_empty
 from fuseline.targets.cpu.families.blocked.tiles import Box, Part, Tile, Tiling
 
@@ -65,14 +66,20 @@ class SubKernelWriter(EntryWriter):
     Args:
         stored: values that an earlier sub-kernel wrote into a result, from where they are read back.
         packable: constant arguments that no other sub-kernel reads.
+        edge: rows that one of the ops is to leave as they come.
     """
 
     def __init__(
-        self, tiling: Tiling, members: Iterable[Operation], stored: set[SSAValue], packable: set[SSAValue]
+        self,
+        tiling: Tiling,
+        members: Iterable[Operation],
+        stored: set[SSAValue],
+        packable: set[SSAValue],
+        edge: Edge | None = None,
     ) -> None:
         super().__init__(tiling.dispatch.view)
         self.tiling, self.dispatch, self.members = tiling, tiling.dispatch, set(members)
-        self.stored, self.packable = stored, packable
+        self.stored, self.packable, self.edge = stored, packable, edge
         self.inside: dict[SSAValue, SSAValue] = {}
         self.sizes = {name: self.block.insert_arg(IndexType(), len(self.block.args)) for name in self._size_names()}
 
@@ -133,6 +140,8 @@ class SubKernelWriter(EntryWriter):
         mapper: dict[SSAValue, SSAValue] = {value: self._captured(value) for value in captured(op)}
         region = Region()
         op.body.clone_into(region, value_mapper=mapper)
+        if self.edge is not None and op is self.edge.op:
+            without_edge(region, self.edge)
         for inner in list(region.block.ops):
             if isinstance(inner, linalg.ops.IndexOp) and (tile := tiles[inner.dim.value.data]) is not None:
                 moved = arith.AddiOp(inner.result, self.size(tile.offset))

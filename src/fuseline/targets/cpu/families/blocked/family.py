@@ -28,20 +28,20 @@ from fuseline.analysis.structured import HEAVY, kind
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.asked import Answer, built_as_asked
-from fuseline.targets.cpu.families.blocked.block import MOST_SCRATCH_BYTES, choose_tiles
-from fuseline.targets.cpu.families.blocked.carried_rows import (
-    CarriedRows,
-    CarriedSubKernels,
-    carried_rows,
+from fuseline.targets.cpu.families.blocked.band_image import (
+    BandSubKernels,
+    band_image,
     in_bands_of_one,
+    is_one_band,
 )
+from fuseline.targets.cpu.families.blocked.block import MOST_SCRATCH_BYTES, choose_tiles
 from fuseline.targets.cpu.families.blocked.dispatch import blocked_dispatch
+from fuseline.targets.cpu.families.blocked.kept_rows import apart
 from fuseline.targets.cpu.families.blocked.kernel import BlockedKernel
 from fuseline.targets.cpu.families.blocked.phases import streamed_phases
 from fuseline.targets.cpu.families.blocked.plan import (
     BlockedPlan,
     Candidate,
-    apart,
     plan_sub_kernels,
     result_targets,
     scratch_bytes,
@@ -80,7 +80,7 @@ class BlockedFamily(Family):
         candidate = self._whole(view, machine, keeps=False)
         plan = self._plan(candidate, machine) if isinstance(candidate, Candidate) else candidate
         said = f"none ({why.code}: {why.detail})"
-        return replace(plan, notes={**plan.notes, "carried": said}) if isinstance(plan, Plan) else plan
+        return replace(plan, notes={**plan.notes, "kept": said}) if isinstance(plan, Plan) else plan
 
     def _whole(self, view: DispatchView, machine: Machine, *, keeps: bool = True) -> Candidate | Refusal:
         """Loops outside of the grid run in full inside each block. `keeps`: whether rows may go from band to band."""
@@ -90,11 +90,11 @@ class BlockedFamily(Family):
         sub_kernels = sub_kernels_of(dispatch)
         if len(sub_kernels) < 2:
             return Refusal("one-unit", "everything follows one root point by point")
-        rows = carried_rows(dispatch, sub_kernels) if keeps else None
+        image = band_image(dispatch, sub_kernels, keeps=keeps)
         live = live_ranges(dispatch, sub_kernels)
-        if isinstance(rows, CarriedRows):
-            live = [replace(one, last=len(sub_kernels) - 1) if one.value is rows.value else one for one in live]
-        tile_sizes = choose_tiles(dispatch, live, machine, self.policy, given=in_bands_of_one(rows))
+        if image is not None and image.kept:
+            live = [replace(one, last=len(sub_kernels) - 1) if one.value is image.value else one for one in live]
+        tile_sizes = choose_tiles(dispatch, live, machine, self.policy, given=in_bands_of_one(image))
         if isinstance(tile_sizes, Refusal):
             return tile_sizes
         size = scratch_bytes(Tiling(dispatch, tile_sizes.tiles), live)
@@ -102,8 +102,9 @@ class BlockedFamily(Family):
             return Refusal(
                 "scratch", f"a block keeps {size if size is not None else 'an unbounded number of'} bytes between units"
             )
-        kept = rows if isinstance(rows, CarriedRows) else None
-        return Candidate(dispatch, tuple(sub_kernels), tuple(live), tile_sizes, rows=kept)
+        if image is not None and not is_one_band(image, tile_sizes.tiles):
+            image = None
+        return Candidate(dispatch, tuple(sub_kernels), tuple(live), tile_sizes, image=image)
 
     def _streamed(self, rewritten: Streamed, machine: Machine) -> Candidate | Refusal:
         """A softmax and the product behind it meet their common loop block by block."""
@@ -143,14 +144,14 @@ class BlockedFamily(Family):
         }
         if candidate.streamed is not None:
             notes["streamed"] = str(candidate.streamed.tile.size)
-        if candidate.rows is not None:
-            notes["carried"] = f"{candidate.rows.kept} of {candidate.rows.rows} rows"
+        if candidate.image is not None and candidate.image.kept:
+            notes["kept"] = f"{candidate.image.kept} of {candidate.image.rows} rows"
         return BlockedPlan(
             view=view, workgroups=d.product(tile.count for tile in tiles), constant_layouts=layouts,
             extra_constants=tuple(extras), notes=notes,
             sub_kernels=tuple(planned), tiles=tiles, buffers=buffers, last_reader=candidate.last_readers(planned),
             streamed=candidate.streamed,
-            carried=CarriedSubKernels(candidate.rows, 0) if candidate.rows is not None else None,
+            bands=BandSubKernels(candidate.image, 0) if candidate.image is not None else None,
         )  # fmt: skip
 
     def _choose(self, view: DispatchView, machine: Machine, refused: dict[str, str]) -> tuple[Family, Plan]:

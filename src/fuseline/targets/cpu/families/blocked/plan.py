@@ -17,8 +17,8 @@ from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.families.blocked.band_image import BandImage, BandSubKernels
 from fuseline.targets.cpu.families.blocked.block import TileSizes
-from fuseline.targets.cpu.families.blocked.carried_rows import CarriedRows, CarriedSubKernels
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch
 from fuseline.targets.cpu.families.blocked.entry import ResultTarget, SubKernelEntry, SubKernelWriter
 from fuseline.targets.cpu.families.blocked.phases import StreamedPhases
@@ -65,7 +65,7 @@ class BlockedPlan(Plan):
     buffers: Mapping[SSAValue, int]
     last_reader: Mapping[SSAValue, int]
     streamed: StreamedSubKernels | None = None
-    carried: CarriedSubKernels | None = None
+    bands: BandSubKernels | None = None
 
     @property
     def kernel_plans(self) -> Sequence[Plan]:
@@ -84,7 +84,7 @@ class BlockedPlan(Plan):
 
     def _times_in_block(self, number: int) -> float:
         streamed = self.streamed
-        if self.carried is not None and number == self.carried.first:
+        if self.bands is not None and self.bands.first <= number < self.bands.end - 1:
             return 0.0  # a thread does it once
         if streamed is None or not streamed.first <= number < streamed.end:
             return 1.0
@@ -101,7 +101,7 @@ class Candidate:
     live: tuple[LiveRange, ...]
     tile_sizes: TileSizes
     phases: StreamedPhases | None = None
-    rows: CarriedRows | None = None
+    image: BandImage | None = None
 
     @property
     def tiling(self) -> Tiling:
@@ -128,8 +128,8 @@ class Candidate:
         """The last sub-kernel that needs each argument of a sub-kernel: what is read in the blocks of a streamed loop
         lives until the last sub-kernel there."""
         found = {value: i for i, sub_kernel in enumerate(planned) for value in sub_kernel.arguments}
-        if self.rows is not None:
-            found[self.rows.value] = len(planned) - 1
+        if self.image is not None and self.image.kept:
+            found[self.image.value] = len(planned) - 1
         if self.phases is None:
             return found
         first, last = self.phases.first, self.phases.end - 1
@@ -197,21 +197,23 @@ def write_sub_kernels(candidate: Candidate, targets: Mapping[SSAValue, Sequence[
             for target in _outputs(dispatch, sub_kernels, value, targets, read_back, handed_on)
         ]
         name = f"{dispatch.view.entry.sym_name.data}_unit_{number}"
-        if candidate.rows is not None and number == 0:
-            out += _in_parts(candidate, candidate.rows, packable, name)
+        if candidate.image is not None and number == 0:
+            out += _in_parts(candidate, candidate.image, packable, name)
             continue
         writer = SubKernelWriter(tiling, sub_kernel.members, read_back, packable)
         out.append(writer.write(name, sub_kernel.members, mine))
     return out
 
 
-def _in_parts(candidate: Candidate, rows: CarriedRows, packable: set[SSAValue], name: str) -> Iterator[SubKernelEntry]:
-    """The entry functions of the first sub-kernel, whose rows are made in two parts."""
-    members = candidate.sub_kernels[0].members
-    for number, part in enumerate(rows.parts):
-        tiling = Tiling(candidate.dispatch, candidate.tile_sizes.tiles, {rows.row: part})
-        target = ResultTarget(rows.value, dims=rows.shape, offsets=rows.offsets(part))
-        yield SubKernelWriter(tiling, members, set(), packable).write(f"{name}_{number}", members, [target])
+def _in_parts(candidate: Candidate, image: BandImage, packable: set[SSAValue], name: str) -> Iterator[SubKernelEntry]:
+    """The entry functions of the first sub-kernel, one for each part of the image's rows."""
+    members, parts = candidate.sub_kernels[0].members, image.parts
+    for number, part in enumerate(parts):
+        cut = {image.row: part} if len(parts) > 1 else {}
+        tiling = Tiling(candidate.dispatch, candidate.tile_sizes.tiles, cut)
+        box = (image.shape, image.offsets(part)) if cut else ((), ())
+        writer = SubKernelWriter(tiling, members, set(), packable, image.edge)
+        yield writer.write(f"{name}_{number}" if cut else name, members, [ResultTarget(image.value, None, *box)])
 
 
 def _whole(dispatch: BlockedDispatch, value: SSAValue, places: Sequence[ResultTarget]) -> bool:
@@ -289,17 +291,3 @@ def plan_sub_kernels(
             assert isinstance(argument, BlockArgument)
             layouts[view.tensors.index(argument)] = layout
     return planned, layouts, extras
-
-
-def apart(plan: BlockedPlan) -> Refusal | None:
-    """Why the two kernels that make the rows of an image cannot: they ask for other layouts of a constant, or what they
-    make of a row depends on those beside it."""
-    if plan.carried is None:
-        return None
-    kernels = plan.sub_kernels[plan.carried.first : plan.carried.first + 2]
-    if not all(one.family.computes_rows_alike for one in kernels):
-        return Refusal("filtered", "rows are made several at a time")
-    one, other = (
-        {kernel.arguments[i]: layout for i, layout in kernel.plan.constant_layouts.items()} for kernel in kernels
-    )
-    return Refusal("layouts", "few rows ask for constants in another order") if one != other else None

@@ -45,7 +45,7 @@ class _Group:
 def shared_blocked_plans(plans: Sequence[BlockedPlan], machine: Machine) -> list[Shared]:
     """Groups of two or more of the plans with a form for each sub-kernel that can have one."""
     found: list[Shared] = []
-    left = {number: plan for number, plan in enumerate(plans) if plan.streamed is plan.carried is None}
+    left = {number: plan for number, plan in enumerate(plans) if plan.streamed is None and not _keeps_rows(plan)}
     for _ in rounds("forms of blocked dispatches", most=len(plans)):
         group = _group(left, machine)
         if len(group.lost) < 2:
@@ -58,6 +58,11 @@ def shared_blocked_plans(plans: Sequence[BlockedPlan], machine: Machine) -> list
         ))  # fmt: skip
         left = {number: plan for number, plan in left.items() if number not in members}
     return found
+
+
+def _keeps_rows(plan: BlockedPlan) -> bool:
+    """Whether two of its kernels read the same constants, which must lie as both ask."""
+    return plan.bands is not None and plan.bands.image.kept > 0
 
 
 def _group(plans: Mapping[int, BlockedPlan], machine: Machine) -> _Group:

@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
 from fuseline.analysis.indexing_maps import dims_of
-from fuseline.analysis.moves import MOVES, affine_sources
+from fuseline.analysis.moves import MOVES, Coordinate, affine_sources
 from fuseline.analysis.operand_reads import Coordinates, operand_reads
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.dispatch.loop_ref import LoopRef
@@ -67,13 +67,13 @@ class _Reads:
         if at is None or not isinstance(value, OpResult) or value.op not in self.members:
             raise _NotShiftedError
         known = {axes[0]: self.band, axes[1]: self.row}
-        for axis, expr in zip(self.dispatch.axes.of_value(value), at, strict=True):
+        for axis, expr in zip(self.dispatch.axes.of_value(value), _known(at), strict=True):
             loop = known.get(axis) if axis is not None else None
             alone = isinstance(expr, AffineDimExpr) and expr.position == loop
             if not alone and (loop is not None or dims_of(expr) & {self.band, self.row}):
                 raise _NotShiftedError
 
-    def _behind(self, value: SSAValue, at: Sequence[AffineExpr]) -> None:
+    def _behind(self, value: SSAValue, at: Sequence[Coordinate]) -> None:
         """A tensor from outside, through what is read in place."""
         if isinstance(value, BlockArgument) or splat_value(value) is not None:
             self._coordinates(at)
@@ -84,7 +84,7 @@ class _Reads:
         else:
             self._coordinates(at)
 
-    def _moved(self, op: Operation, at: Sequence[AffineExpr]) -> None:
+    def _moved(self, op: Operation, at: Sequence[Coordinate]) -> None:
         found = affine_sources(op, self.dispatch.view.shapes)
         if found is None:
             raise _NotShiftedError
@@ -92,7 +92,7 @@ class _Reads:
             self._coordinates(_composed([guard.coordinate for guard in one.guards], at))
             self._behind(one.value, _composed(one.at, at))
 
-    def _computed(self, op: linalg.ops.GenericOp, result: int, at: Sequence[AffineExpr]) -> None:
+    def _computed(self, op: linalg.ops.GenericOp, result: int, at: Sequence[Coordinate]) -> None:
         """What an op that is computed where it is read makes of each element."""
         view = StructuredOp(op)
         steps = view.output_maps[result].results
@@ -104,8 +104,8 @@ class _Reads:
             if read is not None and not starts_empty(value):
                 self._behind(value, _composed(read, places))
 
-    def _coordinates(self, at: Iterable[AffineExpr]) -> None:
-        for expr in at:
+    def _coordinates(self, at: Sequence[Coordinate]) -> None:
+        for expr in _known(at):
             found = linear_terms(expr)
             if found is not None:
                 self._step(found[0].get(self.band, 0), found[0].get(self.row, 0))
@@ -144,5 +144,12 @@ class _Reads:
                 yield product
 
 
-def _composed(exprs: Iterable[AffineExpr], at: Sequence[AffineExpr]) -> list[AffineExpr]:
-    return [expr.replace_dims_and_symbols(list(at), []) for expr in exprs]
+def _composed(exprs: Sequence[Coordinate], at: Sequence[Coordinate]) -> list[AffineExpr]:
+    return [expr.replace_dims_and_symbols(_known(at), []) for expr in _known(exprs)]
+
+
+def _known(at: Sequence[Coordinate]) -> list[AffineExpr]:
+    known = [expr for expr in at if expr is not None]
+    if len(known) != len(list(at)):
+        raise _NotShiftedError
+    return known

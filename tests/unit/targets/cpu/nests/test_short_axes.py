@@ -89,3 +89,10 @@ def test_a_short_axis_that_stays_last_is_a_vector(width: int) -> None:
 @pytest.mark.parametrize("width", [8, 9, 16])
 def test_a_vector_of_them_joins_nothing(width: int) -> None:
     assert not _schedule((20, 30, 40, width), (2, 0, 1, 3)).moved
+
+
+@pytest.mark.parametrize("width", [2, 3, 5, 7])
+def test_rows_that_follow_each_other_are_one_run(width: int) -> None:
+    """Vectors go over the ends of short rows where nothing is moved."""
+    found = _schedule((20, 30, width), (0, 1, 2))
+    assert (found.moved, found.groups[0].lanes, found.tiled_loops) == (False, 8, [])

@@ -221,8 +221,8 @@ def _moves_vectors(schedule: Schedule) -> bool:
     a tile along a run of the grid that is long enough, and steps as little as may be wherever there are elements."""
     *before, lane = schedule.vector_loops
     width = short_vector(schedule.staging, lane, schedule.groups[0].lanes) if before else 0
-    if not width:
-        return False
+    if not width or all(axis == before[-1] for axis in neighbours(schedule.staging, [lane])):
+        return False  # there is none, or all that is read goes on along it from row to row
     runs = [*schedule.collapsed_loops, before]
     rows = [min(MOVED_ROWS, int(elements(schedule.staging, one))) for one in runs]
     steps = [farthest_step(schedule.staging, one) for one in runs]

@@ -207,9 +207,9 @@ def side_by_side(kernel: KernelBuilder, columns: Sequence[Value]) -> list[Value]
 
 def _joined(kernel: KernelBuilder, pieces: Sequence[Value]) -> Value:
     """A power of two of vectors as one."""
-    while len(pieces) > 1:
-        pieces = [kernel.concat(*pieces[i : i + 2]) for i in range(0, len(pieces), 2)]
-    return pieces[0]
+    if len(pieces) == 1:
+        return pieces[0]
+    return _joined(kernel, [kernel.concat(*pieces[i : i + 2]) for i in range(0, len(pieces), 2)])
 
 
 def transposed(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:

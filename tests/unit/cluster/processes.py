@@ -70,6 +70,10 @@ class Cluster:
                 stderr=log,
             )
 
+    def join(self, *preloads: str) -> None:
+        """Start more workers."""
+        self.workers += [self._worker(len(self.workers) + number, text) for number, text in enumerate(preloads)]
+
     def end(self) -> None:
         for process in (*self.workers, self.scheduler):
             process.kill()

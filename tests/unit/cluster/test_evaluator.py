@@ -58,9 +58,10 @@ def test_a_killed_worker_others_and_the_scheduler(tmp_path: Path):
     trial; at last the scheduler is killed."""
     notices: list[str] = []
     with (
-        dask_cluster(tmp_path, "", "", OTHER_VERSION, OTHER_KIND) as cluster,
+        dask_cluster(tmp_path, "", "") as cluster,
         _evaluator(tmp_path, cluster.address, notices) as evaluator,
     ):
+        cluster.join(OTHER_VERSION, OTHER_KIND)  # behind the others: a kind must be there to be asked for
         fitting = {process.pid for process in cluster.workers[:2]}
         for trial in _trials(4):
             evaluator.submit(trial)

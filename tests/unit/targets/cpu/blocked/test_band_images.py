@@ -89,7 +89,7 @@ def test_rows_are_kept_that_the_next_band_needs(
     assert compiled.stats["dispatches"] == 1
     reach = (given.get("window", 3) - 1) * given.get("dilations", [1])[0] + 1
     kept = max(0, reach - given.get("strides", [1])[0])
-    assert {image.kept for image in images} <= {kept}
+    assert {image.kept for image in images} <= {kept, 0}  # none where the maker filters
     assert given.get("pads") != [0, 0, 0, 0] or all(image.edge is None for image in images)
     assert all(image.edge is None or image.edge.number == 0 for image in images)
     _require_equal(model, compiled)

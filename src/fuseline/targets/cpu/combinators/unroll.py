@@ -17,14 +17,14 @@ def unroll(
     lo: Operand,
     hi: Operand,
     count: int,
-    body: Callable[..., Sequence[Operand]],
+    body: Callable[..., Sequence[Operand] | None],
     carried: Sequence[Operand] = (),
 ) -> tuple[Any, ...]:
     """`kernel.loop(lo, hi, 1, body, carried)` for `lo <= hi`, `count` iterations in each round."""
 
     def some(i: Operand, *values: Operand) -> Sequence[Operand]:
         for n in range(count):
-            values = tuple(body(kernel.add(i, n), *values))
+            values = tuple(body(kernel.add(i, n), *values) or ())
         return values
 
     whole = kernel.add(lo, kernel.mul(kernel.div(kernel.sub(hi, lo), count), count))

@@ -117,9 +117,8 @@ class GroupEmitter:
         fewer than lanes), then single rows."""
         kernel, (lo, hi) = self.kernel, self.workgroup.tile_span
 
-        def row(t: Operand) -> tuple[()]:
+        def row(t: Operand) -> None:
             self._points([{**at, **self.workgroup.tile_coordinates(t)}], lanes, active, [])
-            return ()
 
         if self.workgroup.schedule.moved:
             unroll(kernel, lo, hi, UNROLL, row)

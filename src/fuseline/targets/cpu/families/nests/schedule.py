@@ -8,7 +8,7 @@ grid over axes that every stage has          one workgroup: one point of the gri
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
@@ -19,18 +19,18 @@ from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.families.nests.ahead import values_ahead
-from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops, farthest_step, neighbours
+from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops
 from fuseline.targets.cpu.families.nests.evaluations import MOST_OPERATIONS, operations_per_point
 from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
 from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of, widths_of
+from fuseline.targets.cpu.families.nests.moved_vectors import MOVED_ROWS, moved_vectors
 from fuseline.targets.cpu.families.nests.recompute_cost import cost
 from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.tiling import (
-    TILES_PER_WORKGROUP,
     interleaved_channels,
-    short_run,
-    short_vector,
+    rest_of_grid,
+    tile_rows,
     tiled_loops,
     transposed_tile_loops,
 )
@@ -40,10 +40,6 @@ from fuseline.targets.cpu.isa.description import Machine
 
 MOST_COLUMNS = 4096
 """Columns that a workgroup takes of groups: values per column lie in scratch."""
-
-MOVED_ROWS, ENOUGH_ROWS = 32, 16
-"""Rows of a tile that are one short vector each, at most: cache lines far apart are to stay until what lies beside is
-used; and from how many on a workgroup is not mostly finding its place."""
 
 MOST_SQUARE = 16
 """Elements of a side of a square, at most, where a vector has more: those take that many registers."""
@@ -202,41 +198,21 @@ def _choose_tiles(schedule: Schedule) -> None:
     least = max(2, -(-LEAST_BITS // min(widths_of(schedule.staging, groups[0]))))
     run = run or tiled_loops(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, lanes, least)
     if run:
-        _tile(schedule, run, lanes)
+        schedule.tiled_loops, schedule.tile, groups[0].lanes = run, tile_rows(schedule.staging, run, lanes), lanes
+        schedule.collapsed_loops = rest_of_grid(schedule.staging, schedule.collapsed_loops, run, lanes)
     else:
         schedule.interleaved = interleaved_channels(schedule.staging, schedule.vector_loops, groups[0].lanes)
 
 
-def _tile(schedule: Schedule, run: list[LoopRef], lanes: int) -> None:
-    """Traverse `run` in tiles that are so many lanes wide."""
-    schedule.collapsed_loops = [other for other in schedule.collapsed_loops if other is not run]
-    schedule.groups[0].lanes, short = lanes, short_run(schedule.staging, run, lanes)
-    schedule.tiled_loops, schedule.tile = run, short or TILES_PER_WORKGROUP * lanes
-    if short:
-        _go_along(schedule, neighbours(schedule.staging, run))
-
-
 def _moves_vectors(schedule: Schedule) -> bool:
-    """Have a short lane axis that joined the one before be a vector by itself, where everything lies along it: rows of
-    a tile along a run of the grid that is long enough, and steps as little as may be wherever there are elements."""
-    *before, lane = schedule.vector_loops
-    width = short_vector(schedule.staging, lane, schedule.groups[0].lanes) if before else 0
-    if not width or all(axis == before[-1] for axis in neighbours(schedule.staging, [lane])):
-        return False  # there is none, or all that is read goes on along it from row to row
-    runs = [*schedule.collapsed_loops, before]
-    rows = [min(MOVED_ROWS, int(elements(schedule.staging, one))) for one in runs]
-    steps = [farthest_step(schedule.staging, one) for one in runs]
-    run = runs[max(range(len(runs)), key=lambda i: (min(rows[i], ENOUGH_ROWS), -steps[i], i))]
-    schedule.collapsed_loops = [other for other in runs if other is not run]
-    schedule.vector_loops, schedule.groups[0].lanes = [lane], width
-    schedule.tiled_loops, schedule.tile, schedule.moved = run, MOVED_ROWS, True
+    """Have a short lane axis be a vector by itself, where that is worth it."""
+    group = schedule.groups[0]
+    moved = moved_vectors(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, group.lanes)
+    if moved is None:
+        return False
+    schedule.collapsed_loops, schedule.tiled_loops, schedule.tile = moved.rest, moved.run, MOVED_ROWS
+    schedule.vector_loops, group.lanes, schedule.moved = schedule.vector_loops[-1:], moved.width, True
     return True
-
-
-def _go_along(schedule: Schedule, axes: Collection[LoopRef]) -> None:
-    """Have workgroups that follow each other go along one of `axes`: they use what the cache lines have beside it."""
-    beside = [run for run in schedule.collapsed_loops if run[-1] in axes][:1]
-    schedule.collapsed_loops = [run for run in schedule.collapsed_loops if run not in beside] + beside
 
 
 def _turn_stores(schedule: Schedule) -> None:

@@ -27,6 +27,7 @@ from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.targets.cpu.emit.coordinates import Index
+from fuseline.targets.cpu.families.nests.collapsed_loops import neighbours
 from fuseline.targets.cpu.families.nests.contiguous_axis import contiguous_axis
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
 from fuseline.targets.cpu.families.nests.recompute_cost import cost
@@ -67,13 +68,20 @@ def short_run(staging: Staging, run: Sequence[LoopRef], lanes: int) -> int:
     return total if isinstance(total, int) and 1 < total < lanes else 0
 
 
-def short_vector(staging: Staging, lane: LoopRef, lanes: int) -> int:
-    """The extent of an axis that is several elements and less than a vector, where all that is read with it lies along
-    it, and little is done with that; else 0."""
-    width, results = short_run(staging, [lane], lanes), set(staging.destinations)
-    reads = [axis for op in staging.live for axis, used in reads_of(staging, op) if lane in used]
-    along = bool(reads) and all(axis == lane for axis in reads)
-    return width if along and sum(cost(op, staging.live, results) for op in staging.live) <= width else 0
+def tile_rows(staging: Staging, run: Sequence[LoopRef], lanes: int) -> int:
+    """Rows of a tile along a run: all of one that is less than a vector."""
+    return short_run(staging, run, lanes) or TILES_PER_WORKGROUP * lanes
+
+
+def rest_of_grid(
+    staging: Staging, collapsed: Sequence[list[LoopRef]], run: list[LoopRef], lanes: int
+) -> list[list[LoopRef]]:
+    """The grid without the run that is tiled. Where that is short, workgroups that follow each other go along what lies
+    beside it: they use what the cache lines have."""
+    rest = [other for other in collapsed if other is not run]
+    axes = neighbours(staging, run) if short_run(staging, run, lanes) else []
+    beside = [other for other in rest if other[-1] in axes][:1]
+    return [other for other in rest if other not in beside] + beside
 
 
 def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[LoopRef | None, set[LoopRef | None]]]:

@@ -123,14 +123,13 @@ class ImageCopy(RowsCopy[Place]):
         """The pixels of a row that lie in the image."""
         unroll(self.kernel, *columns, COPIED_PIXELS, partial(self._pixel, source, to, channels, inside=True))
 
-    def _pixel(self, source: Place, to: Operand, channels: int, i: Operand, *, inside: bool = False) -> tuple[()]:
+    def _pixel(self, source: Place, to: Operand, channels: int, i: Operand, *, inside: bool = False) -> None:
         kernel = self.kernel
         place = self.source.column(source, i, inside=inside)
         target = kernel.add(to, kernel.mul(i, self.plan.pitch))
         for c in range(0, channels, self.lanes):
             active = None if c + self.lanes <= channels else channels - c
             self.move(self.source.along(place, c), kernel.add(target, c), active)
-        return ()
 
 
 class TurnedCopy(ImageCopy[EvaluatedPlace]):

@@ -20,7 +20,7 @@ from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.targets.cpu.families.blocked.band_edges import Edge, edge_of
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch
 from fuseline.targets.cpu.families.blocked.shifted_rows import shift_of
-from fuseline.targets.cpu.families.blocked.sub_kernels import SubKernel, readers
+from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange, SubKernel, readers
 from fuseline.targets.cpu.families.blocked.tiles import Part, Tile
 
 
@@ -108,9 +108,21 @@ class BandSubKernels:
         return self.first + len(self.image.parts)
 
 
+def keeps_rows(image: BandImage | None) -> bool:
+    """Whether rows of an image go from band to band."""
+    return image is not None and image.kept > 0
+
+
 def in_bands_of_one(image: BandImage | None) -> Mapping[LoopRef, int]:
     """The size of a block along the loop over bands, where rows are kept."""
-    return {image.band: 1} if image is not None and image.kept else {}
+    return {image.band: 1} if image is not None and keeps_rows(image) else {}
+
+
+def live_throughout(image: BandImage | None, live: Sequence[LiveRange], last: int) -> list[LiveRange]:
+    """`live`, where a kept image is there until sub-kernel `last`: the next band finds it."""
+    if image is None or not keeps_rows(image):
+        return list(live)
+    return [replace(one, last=last) if one.value is image.value else one for one in live]
 
 
 def is_one_band(image: BandImage, tiles: Mapping[LoopRef, Tile]) -> bool:

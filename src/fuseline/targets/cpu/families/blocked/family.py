@@ -33,20 +33,26 @@ from fuseline.targets.cpu.families.blocked.band_image import (
     band_image,
     in_bands_of_one,
     is_one_band,
+    live_throughout,
 )
 from fuseline.targets.cpu.families.blocked.block import MOST_SCRATCH_BYTES, choose_tiles
 from fuseline.targets.cpu.families.blocked.dispatch import blocked_dispatch
+from fuseline.targets.cpu.families.blocked.entry import SubKernelEntry
 from fuseline.targets.cpu.families.blocked.kept_rows import apart
 from fuseline.targets.cpu.families.blocked.kernel import BlockedKernel
 from fuseline.targets.cpu.families.blocked.phases import streamed_phases
 from fuseline.targets.cpu.families.blocked.plan import (
     BlockedPlan,
     Candidate,
-    plan_sub_kernels,
     result_targets,
     scratch_bytes,
     scratch_elements,
     write_sub_kernels,
+)
+from fuseline.targets.cpu.families.blocked.planned_sub_kernels import (
+    PlannedSubKernel,
+    asked_layouts,
+    planned_sub_kernels,
 )
 from fuseline.targets.cpu.families.blocked.shared_plan import shared_blocked_plans
 from fuseline.targets.cpu.families.blocked.streaming import Streamed, streamed
@@ -72,8 +78,7 @@ class BlockedFamily(Family):
             return candidates[0]
         best = min(found, key=lambda candidate: candidate.tile_sizes.price)
         plan = self._plan(best, machine)
-        why = apart(plan) if isinstance(plan, BlockedPlan) else None
-        return plan if why is None else self._keeping_nothing(view, machine, why)
+        return self._keeping_nothing(view, machine, plan) if best.keeps_rows and isinstance(plan, Refusal) else plan
 
     def _keeping_nothing(self, view: DispatchView, machine: Machine, why: Refusal) -> Plan | Refusal:
         """A plan that keeps no rows from band to band, because of `why`."""
@@ -91,9 +96,7 @@ class BlockedFamily(Family):
         if len(sub_kernels) < 2:
             return Refusal("one-unit", "everything follows one root point by point")
         image = band_image(dispatch, sub_kernels, keeps=keeps)
-        live = live_ranges(dispatch, sub_kernels)
-        if image is not None and image.kept:
-            live = [replace(one, last=len(sub_kernels) - 1) if one.value is image.value else one for one in live]
+        live = live_throughout(image, live_ranges(dispatch, sub_kernels), len(sub_kernels) - 1)
         tile_sizes = choose_tiles(dispatch, live, machine, self.policy, given=in_bands_of_one(image))
         if isinstance(tile_sizes, Refusal):
             return tile_sizes
@@ -127,9 +130,9 @@ class BlockedFamily(Family):
             return targets
         entries = write_sub_kernels(candidate, targets)
         refused: dict[str, str] = {}
-        planned, layouts, extras = plan_sub_kernels(
-            view, entries, lambda sub_kernel: self._choose(sub_kernel, machine, refused)
-        )
+        planned = self._planned(candidate, entries, machine, refused)
+        if isinstance(planned, Refusal):
+            return planned
         buffers = {
             target.value: scratch_elements(tiling, target.value) or 0
             for sub_kernel in planned
@@ -144,15 +147,30 @@ class BlockedFamily(Family):
         }
         if candidate.streamed is not None:
             notes["streamed"] = str(candidate.streamed.tile.size)
-        if candidate.image is not None and candidate.image.kept:
+        if candidate.image is not None and candidate.keeps_rows:
             notes["kept"] = f"{candidate.image.kept} of {candidate.image.rows} rows"
         return BlockedPlan(
-            view=view, workgroups=d.product(tile.count for tile in tiles), constant_layouts=layouts,
-            extra_constants=tuple(extras), notes=notes,
+            view=view, workgroups=d.product(tile.count for tile in tiles),
+            constant_layouts=asked_layouts(view, planned),
+            extra_constants=tuple(extra for one in planned for extra in one.plan.extra_constants), notes=notes,
             sub_kernels=tuple(planned), tiles=tiles, buffers=buffers, last_reader=candidate.last_readers(planned),
             streamed=candidate.streamed,
             bands=BandSubKernels(candidate.image, 0) if candidate.image is not None else None,
         )  # fmt: skip
+
+    def _planned(
+        self, candidate: Candidate, entries: Sequence[SubKernelEntry], machine: Machine, refused: dict[str, str]
+    ) -> list[PlannedSubKernel] | Refusal:
+        """The sub-kernels; or why the first ones cannot keep rows, as soon as that is known."""
+        planned = list[PlannedSubKernel]()
+        for one in planned_sub_kernels(
+            candidate.dispatch.view, entries, lambda sub_kernel: self._choose(sub_kernel, machine, refused)
+        ):
+            planned.append(one)
+            why = apart(candidate.makers_of_rows(planned))
+            if why is not None:
+                return why
+        return planned
 
     def _choose(self, view: DispatchView, machine: Machine, refused: dict[str, str]) -> tuple[Family, Plan]:
         """The family and the plan of a sub-kernel, as something is asked of it from outside, where that can be

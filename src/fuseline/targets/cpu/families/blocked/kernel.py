@@ -10,7 +10,8 @@ from fuseline.targets.cpu.families.blocked.band_image import BandSubKernels
 from fuseline.targets.cpu.families.blocked.band_rows import BandRows
 from fuseline.targets.cpu.families.blocked.buffers import Buffers, States
 from fuseline.targets.cpu.families.blocked.entry import ResultTarget
-from fuseline.targets.cpu.families.blocked.plan import BlockedPlan, PlannedSubKernel
+from fuseline.targets.cpu.families.blocked.plan import BlockedPlan
+from fuseline.targets.cpu.families.blocked.planned_sub_kernels import PlannedSubKernel
 from fuseline.targets.cpu.families.blocked.tiles import Tile
 from fuseline.targets.cpu.kernel_ir.builder import Inlined, KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand

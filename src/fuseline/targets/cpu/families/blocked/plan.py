@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -11,37 +11,24 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from fuseline.analysis.structured import tensor_operands
 from fuseline.dispatch.result_boxes import box_of
-from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.blocked.band_image import BandImage, BandSubKernels
+from fuseline.targets.cpu.families.blocked.band_image import BandImage, BandSubKernels, keeps_rows
 from fuseline.targets.cpu.families.blocked.block import TileSizes
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch
 from fuseline.targets.cpu.families.blocked.entry import ResultTarget, SubKernelEntry, SubKernelWriter
 from fuseline.targets.cpu.families.blocked.phases import StreamedPhases
+from fuseline.targets.cpu.families.blocked.planned_sub_kernels import PlannedSubKernel
 from fuseline.targets.cpu.families.blocked.streaming import Carried
 from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange, SubKernel, peak_live, readers
 from fuseline.targets.cpu.families.blocked.tiles import Tile, Tiling
-from fuseline.targets.cpu.families.family import Family, Plan
+from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.target import Refusal
-from fuseline.weight_layouts import PackedLayout
-
-
-@dataclass(frozen=True)
-class PlannedSubKernel:
-    """A sub-kernel with the family that lowers it. `arguments` and `targets` are what its bindings are in the dispatch,
-    `extra` the first of its own."""
-
-    family: Family
-    plan: Plan
-    arguments: tuple[SSAValue, ...]
-    targets: tuple[ResultTarget, ...]
-    extra: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +53,11 @@ class BlockedPlan(Plan):
     last_reader: Mapping[SSAValue, int]
     streamed: StreamedSubKernels | None = None
     bands: BandSubKernels | None = None
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows of an image go from band to band."""
+        return self.bands is not None and keeps_rows(self.bands.image)
 
     @property
     def kernel_plans(self) -> Sequence[Plan]:
@@ -104,6 +96,15 @@ class Candidate:
     image: BandImage | None = None
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether rows of an image go from band to band."""
+        return keeps_rows(self.image)
+
+    def makers_of_rows(self, planned: Sequence[PlannedSubKernel]) -> Sequence[PlannedSubKernel]:
+        """Those that make the rows of an image some of which are kept."""
+        return planned[: len(self.image.parts)] if self.image is not None and self.keeps_rows else ()
+
+    @property
     def tiling(self) -> Tiling:
         """The tiles of all loops."""
         return Tiling(self.dispatch, self.tile_sizes.tiles)
@@ -128,7 +129,7 @@ class Candidate:
         """The last sub-kernel that needs each argument of a sub-kernel: what is read in the blocks of a streamed loop
         lives until the last sub-kernel there."""
         found = {value: i for i, sub_kernel in enumerate(planned) for value in sub_kernel.arguments}
-        if self.image is not None and self.image.kept:
+        if self.image is not None and self.keeps_rows:
             found[self.image.value] = len(planned) - 1
         if self.phases is None:
             return found
@@ -137,9 +138,6 @@ class Candidate:
         found = {value: max(i, last) if i >= first > made.get(value, first) else i for value, i in found.items()}
         found |= {one.following: last for one in self.phases.carried}
         return found | {one.state: self.phases.last_reader(one) for one in self.phases.carried}
-
-
-Choose = Callable[[DispatchView], "tuple[Family, Plan]"]
 
 
 def result_targets(dispatch: BlockedDispatch, tiling: Tiling) -> dict[SSAValue, list[ResultTarget]] | Refusal:
@@ -272,22 +270,3 @@ def scratch_bytes(tiling: Tiling, live: Sequence[LiveRange]) -> int | None:
             return None
         sizes.append(elements * BYTES[dtype_of(one.value.type)])
     return int(peak_live(held, sizes))
-
-
-def plan_sub_kernels(
-    view: DispatchView, entries: Sequence[SubKernelEntry], choose: Choose
-) -> tuple[list[PlannedSubKernel], dict[int, PackedLayout], list[bytes]]:
-    """A family and a plan for each sub-kernel, and what they ask of the dispatch's constants."""
-    planned: list[PlannedSubKernel] = []
-    layouts: dict[int, PackedLayout] = {}
-    extras: list[bytes] = []
-    first = len(view.tensors) + len(view.results)
-    for entry in entries:
-        family, plan = choose(DispatchView(entry.entry, serial=True))
-        planned.append(PlannedSubKernel(family, plan, entry.arguments, entry.targets, first + len(extras)))
-        extras += plan.extra_constants
-        for position, layout in plan.constant_layouts.items():
-            argument = entry.arguments[position]
-            assert isinstance(argument, BlockArgument)
-            layouts[view.tensors.index(argument)] = layout
-    return planned, layouts, extras

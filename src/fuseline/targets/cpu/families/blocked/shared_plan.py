@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from xdsl.ir import BlockArgument
-
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.rounds import rounds
-from fuseline.targets.cpu.families.blocked.plan import BlockedPlan, PlannedSubKernel
+from fuseline.targets.cpu.families.blocked.plan import BlockedPlan
+from fuseline.targets.cpu.families.blocked.planned_sub_kernels import asked_layouts
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.estimates import flops
 from fuseline.targets.cpu.families.family import Plan, Shared
 from fuseline.targets.cpu.isa.description import Machine
-from fuseline.weight_layouts import PackedLayout
 
 OTHER_WORK = 4
 """Operations of products that take as long as one of a window, which is bound by loads."""
@@ -45,7 +43,7 @@ class _Group:
 def shared_blocked_plans(plans: Sequence[BlockedPlan], machine: Machine) -> list[Shared]:
     """Groups of two or more of the plans with a form for each sub-kernel that can have one."""
     found: list[Shared] = []
-    left = {number: plan for number, plan in enumerate(plans) if plan.streamed is None and not _keeps_rows(plan)}
+    left = {number: plan for number, plan in enumerate(plans) if plan.streamed is None and not plan.keeps_rows}
     for _ in rounds("forms of blocked dispatches", most=len(plans)):
         group = _group(left, machine)
         if len(group.lost) < 2:
@@ -58,11 +56,6 @@ def shared_blocked_plans(plans: Sequence[BlockedPlan], machine: Machine) -> list
         ))  # fmt: skip
         left = {number: plan for number, plan in left.items() if number not in members}
     return found
-
-
-def _keeps_rows(plan: BlockedPlan) -> bool:
-    """Whether two of its kernels read the same constants, which must lie as both ask."""
-    return plan.bands is not None and plan.bands.image.kept > 0
 
 
 def _group(plans: Mapping[int, BlockedPlan], machine: Machine) -> _Group:
@@ -94,15 +87,4 @@ def _shares(plan: BlockedPlan) -> list[float]:
 def _with_plans(plan: BlockedPlan, plans: Sequence[Plan]) -> BlockedPlan:
     """The plan with others for its sub-kernels."""
     sub_kernels = tuple(replace(one, plan=other) for one, other in zip(plan.sub_kernels, plans, strict=True))
-    layouts = {position: layout for one in sub_kernels for position, layout in _layouts(plan, one).items()}
-    return replace(plan, sub_kernels=sub_kernels, constant_layouts=layouts)
-
-
-def _layouts(plan: BlockedPlan, sub_kernel: PlannedSubKernel) -> dict[int, PackedLayout]:
-    """What a sub-kernel asks of the dispatch's constants, by their position in the dispatch."""
-    found: dict[int, PackedLayout] = {}
-    for position, layout in sub_kernel.plan.constant_layouts.items():
-        argument = sub_kernel.arguments[position]
-        assert isinstance(argument, BlockArgument)
-        found[plan.view.tensors.index(argument)] = layout
-    return found
+    return replace(plan, sub_kernels=sub_kernels, constant_layouts=asked_layouts(plan.view, sub_kernels))

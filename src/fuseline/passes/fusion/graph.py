@@ -23,6 +23,8 @@ from fuseline.ir.dim import Dim, product
 from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, users_of_value
 from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.fuel import Fuel
+from fuseline.passes.fusion.cached import cached
+from fuseline.passes.fusion.copied_producers import copied
 from fuseline.passes.fusion.node import Node, Read, node_of, node_reads
 from fuseline.passes.fusion.node_ids import assign_ids
 from fuseline.passes.fusion.prologues import Prologues
@@ -67,6 +69,14 @@ class FusionGraph:
     def is_constant(self, value: SSAValue) -> bool:
         """Whether the value is known at compile time."""
         return isinstance(value, OpResult) and kind(value.op) is Kind.CONSTANT
+
+    def has_copies(self, op: Operation) -> bool:
+        """Whether there are several nodes like that of `op`, each for readers of its own."""
+        return self._by_op.get(id(op)) in self._copied
+
+    @cached
+    def _copied(self) -> frozenset[Node]:
+        return copied(self.nodes)
 
     def num_bytes(self, value: SSAValue) -> Dim:
         """The size of a tensor in bytes."""

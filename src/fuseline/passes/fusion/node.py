@@ -59,8 +59,8 @@ class Node:
     """One op that costs something. `written[r][t]` is the loop that writes dimension `t` of result `r`.
 
     `position` is where it stands in the program, `order` a number that does not depend on how the program is
-    written. `sized_by` are nodes whose results' sizes the op needs, `sizes` the other way round: no data flows, but
-    they come first.
+    written, `digest` what it is by itself (`node_digests.py`). `sized_by` are nodes whose results' sizes the op needs,
+    `sizes` the other way round: no data flows, but they come first.
     `structured` is there for structured ops.
     """
 
@@ -77,6 +77,7 @@ class Node:
     sizes: list[Node] = field(default_factory=list["Node"])
     escapes: bool = False
     id: str = ""
+    digest: str = ""
     order: int = 0
 
     @cached

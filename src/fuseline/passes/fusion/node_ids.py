@@ -40,7 +40,7 @@ Colours: TypeAlias = "dict[Node, str]"
 
 
 def assign_ids(nodes: Sequence[Node], taken: dict[str, int] | None = None) -> str:
-    """Set the id of each of `nodes` (in program order) and answer the fingerprint of the graph.
+    """Set the id and the digest of each of `nodes` (in program order) and answer the fingerprint of the graph.
 
     `taken` counts how often each neighbourhood occurs in the functions of a program read before this one; it is brought
     up to date.
@@ -56,7 +56,7 @@ def assign_ids(nodes: Sequence[Node], taken: dict[str, int] | None = None) -> st
     seen = taken if taken is not None else dict[str, int]()
     neighbourhoods = _neighbourhoods(nodes, local)
     for number, node in enumerate(order):
-        node.order = number
+        node.order, node.digest = number, local[node]
         neighbourhood = neighbourhoods[node][:ID_DIGITS]
         count = seen[neighbourhood] = seen.get(neighbourhood, 0) + 1
         node.id = neighbourhood if count == 1 else f"{neighbourhood}-{count}"

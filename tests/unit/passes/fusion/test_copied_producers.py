@@ -9,7 +9,6 @@ from xdsl.ir import SSAValue
 from fuseline.ir.fast.attributes import tensor_type
 from fuseline.ir.fast.create import create_constant
 from fuseline.ir.splats import splat_attribute
-from fuseline.passes.fusion.copied_producers import has_copies
 from fuseline.passes.fusion.decision import Legal
 from fuseline.passes.fusion.rule import Merge
 from fuseline.passes.fusion.rules.read_in_place import ReadInPlace
@@ -26,7 +25,7 @@ def _price(copies: int, rows: int, steps: int) -> float:
     p.done(*[p.matmul(value, _weights(p, steps)) for value in made])
     graph, groups = graph_of(p)
     for first in groups[:copies]:
-        assert has_copies(first.root.op, graph) == (copies > 1)
+        assert graph.has_copies(first.root.op) == (copies > 1)
     product = next(group for group in groups if group.reads_from(groups[0]))
     answer = ReadInPlace().matches(Merge(groups[0], product, TARGET), graph)
     assert isinstance(answer, Legal)
@@ -55,4 +54,4 @@ def test_what_computes_something_else_is_no_copy(kind: str):
         other = p.unary(p.columns(p.x[0], 1, 20))
     p.done(mine, other)
     graph, groups = graph_of(p)
-    assert not any(has_copies(group.root.op, graph) for group in groups)
+    assert not any(graph.has_copies(group.root.op) for group in groups)

@@ -24,7 +24,6 @@ from fuseline.ir.costs import MachineCosts, assumed_size
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.conversions import CONVERSIONS, WIDENINGS, only_converts
-from fuseline.passes.fusion.copied_producers import has_copies
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.gathered_elements import evaluated_by_element_ns, is_gathered, picked
 from fuseline.passes.fusion.graph import FusionGraph
@@ -163,7 +162,7 @@ def _evaluation_ns(
         if position in packed:
             found, chain = packed[position]
             often = times.get(position, found.recompute if len(packed) == 1 else found.beside_packed)
-            if position not in times and found.kind == "packed" and any(has_copies(op, graph) for op in chain):
+            if position not in times and found.kind == "packed" and any(map(graph.has_copies, chain)):
                 often = max(often, packings(view, position, graph.shapes, costs.block_uses)[0])
             computing = [op for op in chain if operations(op)]
             share = QUANTISING_SHARE if all(map(quantizes_argument, computing)) else 1.0

@@ -3,7 +3,8 @@ where parts of those lie, and how far their loops run.
 
     tensor<56x64xf32>, [0, 8] [56, 8]         =>      tensor<..x..xf32>, [.., ..] [.., ..]
 
-Steps of slices, axes, maps and what is inside of a structured op are code; so is which extents are operands (`?`).
+Steps of slices, axes, maps and what is inside of a structured op are code; so is which extents are operands (`?`). How
+far bands of a tensor are apart, of which a copy takes all (row `28 b + r` as row `r` of band `b`), is an extent.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
+from fuseline.analysis.band_maps import maps_but_for_bands
 from fuseline.analysis.structural_key import IGNORED_PROPERTIES, AttributeNumbers, KeyBuilder
+from fuseline.analysis.structured import is_generic
 from fuseline.ir.fast import attributes
 
 _EXTENTS: Mapping[type[Operation], frozenset[str]] = {
@@ -50,7 +53,8 @@ def key_around(root: Operation, entry: FuncOp, numbers: AttributeNumbers) -> Has
 class _ExtentsKeyBuilder(KeyBuilder):
     def said(self, op: Operation) -> Hashable:
         extents = _EXTENTS.get(type(op), frozenset[str]())
-        rest = self.numbers.of(op.properties, IGNORED_PROPERTIES | extents)
+        bands = {"indexing_maps": attributes.affine_maps(tuple(maps_but_for_bands(op)))} if is_generic(op) else {}
+        rest = self.numbers.of({**op.properties, **bands}, IGNORED_PROPERTIES | extents)
         shaped = [(name, self._extents(op.properties[name])) for name in sorted(extents & op.properties.keys())]
         return rest, tuple(shaped), tuple((name, _erased(value)) for name, value in sorted(op.attributes.items()))
 

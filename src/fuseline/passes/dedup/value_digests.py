@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from fuseline.analysis.band_maps import maps_but_for_bands
 from fuseline.analysis.structured import StructuredOp, is_constant, is_generic, yielded
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.fast import attributes
@@ -40,7 +41,7 @@ class ValueDigests:
         return is_constant(value), self._found[value]
 
     def _generic(self, view: StructuredOp) -> None:
-        texts = [str(map_) for map_ in view.maps]
+        texts = [str(map_) for map_ in maps_but_for_bands(view.op)]
         for i, (value, argument) in enumerate(zip(view.operands, view.body.args, strict=True)):
             made = self._found[value] if i < view.input_count else i - view.input_count
             self._found[argument] = _digest("element", made, texts[i])

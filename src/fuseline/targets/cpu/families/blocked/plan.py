@@ -60,6 +60,11 @@ class BlockedPlan(Plan):
         return self.bands is not None and keeps_rows(self.bands.image)
 
     @property
+    def makers_of_rows(self) -> Sequence[PlannedSubKernel]:
+        """The sub-kernels that make the rows of an image some of which are kept."""
+        return self.sub_kernels[self.bands.first : self.bands.end] if self.bands is not None and self.keeps_rows else ()
+
+    @property
     def kernel_plans(self) -> Sequence[Plan]:
         """Itself and the plans of its sub-kernels."""
         return (self, *(kernel_plan for one in self.sub_kernels for kernel_plan in one.plan.kernel_plans))

@@ -6,11 +6,12 @@ squeeze and expand, 27x27 pixels        the same; each keeps its blocks
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.rounds import rounds
+from fuseline.targets.cpu.families.blocked.kept_rows import apart
 from fuseline.targets.cpu.families.blocked.plan import BlockedPlan
 from fuseline.targets.cpu.families.blocked.planned_sub_kernels import asked_layouts
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
@@ -31,31 +32,43 @@ class _Group:
     shares: Mapping[int, Sequence[float]]
     lost: dict[int, float] = field(default_factory=dict[int, float])
 
-    def agree(self, number: int, shared: Shared) -> None:
-        """Keep those that have a form for sub-kernel `number`, too."""
-        members = [list(self.plans)[i] for i in shared.members]
-        for member, plan, lost in zip(members, shared.plans, shared.lost, strict=True):
-            self.plans[member][number] = plan
-            self.lost[member] = self.lost.get(member, 0.0) + lost * self.shares[member][number]
-        self.plans = {member: self.plans[member] for member in members}
+    def agree(self, numbers: Sequence[int], shared: Shared) -> None:
+        """Keep those that have a form for all sub-kernels of `numbers`, too: `shared` has those of the first number of
+        all members, then those of the next."""
+        places = {place: i for i, place in enumerate(shared.members)}
+        count = len(self.plans)
+        for position, member in enumerate(list(self.plans)):
+            found = [places.get(turn * count + position) for turn in range(len(numbers))]
+            if None in found:
+                del self.plans[member]
+                continue
+            for number, i in zip(numbers, found, strict=True):
+                assert i is not None
+                self.plans[member][number] = shared.plans[i]
+                self.lost[member] = self.lost.get(member, 0.0) + shared.lost[i] * self.shares[member][number]
 
 
 def shared_blocked_plans(plans: Sequence[BlockedPlan], machine: Machine) -> list[Shared]:
     """Groups of two or more of the plans with a form for each sub-kernel that can have one."""
-    found: list[Shared] = []
-    left = {number: plan for number, plan in enumerate(plans) if plan.streamed is None and not plan.keeps_rows}
+    classes = dict[Hashable, dict[int, BlockedPlan]]()
+    for number, plan in enumerate(plans):
+        if plan.streamed is None:
+            families = tuple(one.family.name for one in plan.sub_kernels)
+            classes.setdefault((families, plan.keeps_rows), {})[number] = plan
+    return [one for alike in classes.values() for one in _forms(alike, machine)]
+
+
+def _forms(plans: Mapping[int, BlockedPlan], machine: Machine) -> Iterator[Shared]:
+    """Groups of plans whose sub-kernels are of the same families."""
+    left = dict(plans)
     for _ in rounds("forms of blocked dispatches", most=len(plans)):
         group = _group(left, machine)
-        if len(group.lost) < 2:
+        made = {member: _with_plans(left[member], group.plans[member]) for member in group.lost}
+        able = [member for member, plan in made.items() if apart(plan.makers_of_rows) is None]
+        if len(able) < 2:
             break
-        members = tuple(group.plans)
-        found.append(Shared(
-            members,
-            tuple(_with_plans(plans[member], group.plans[member]) for member in members),
-            tuple(group.lost[member] for member in members),
-        ))  # fmt: skip
-        left = {number: plan for number, plan in left.items() if number not in members}
-    return found
+        yield Shared(tuple(able), tuple(made[member] for member in able), tuple(group.lost[member] for member in able))
+        left = {number: plan for number, plan in left.items() if number not in able}
 
 
 def _group(plans: Mapping[int, BlockedPlan], machine: Machine) -> _Group:
@@ -64,15 +77,25 @@ def _group(plans: Mapping[int, BlockedPlan], machine: Machine) -> _Group:
         {number: [sub_kernel.plan for sub_kernel in plan.sub_kernels] for number, plan in plans.items()},
         {number: _shares(plan) for number, plan in plans.items()},
     )
-    sub_kernels = [[one.family for one in plan.sub_kernels] for plan in plans.values()]
-    if len({tuple(family.name for family in families) for families in sub_kernels}) != 1:
+    if len(plans) < 2:
         return group
-    for number, family in enumerate(sub_kernels[0]):
-        forms = family.shared([mine[number] for mine in group.plans.values()], machine)
+    first = next(iter(plans.values()))
+    for numbers in _together(first):
+        mine = [plans[number] for number in numbers for plans in group.plans.values()]
+        forms = first.sub_kernels[numbers[0]].family.shared(mine, machine)
         if forms:
-            group.agree(number, forms[0])
+            group.agree(numbers, forms[0])
     group.lost = {member: group.lost[member] for member in group.plans if member in group.lost}
     return group
+
+
+def _together(plan: BlockedPlan) -> list[tuple[int, ...]]:
+    """The sub-kernels, those together that are to have one form: what makes the rows of an image, where some are kept,
+    reads the same constants."""
+    numbers, makers = range(len(plan.sub_kernels)), plan.makers_of_rows
+    if len({one.family.name for one in makers}) != 1:
+        return [(number,) for number in numbers]
+    return [tuple(numbers[: len(makers)]), *((number,) for number in numbers[len(makers) :])]
 
 
 def _shares(plan: BlockedPlan) -> list[float]:

@@ -66,26 +66,32 @@ def _most_groups(root: StructuredOp, position: int, shapes: ShapeAnalysis, threa
         return MOST_BLOCKS
     mine = used_dims(root.input_maps[position])
     rows = assumed_size(extent_of(root, mine & used_dims(root.output_maps[0]), shapes))
-    return _groups_of_columns(root, position, shapes, threads, -(-rows // ROWS_OF_TILE))
+    return _most_columns(root, position, shapes, threads, -(-rows // ROWS_OF_TILE))
 
 
-def _groups_of_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis, threads: int, blocks: int) -> int:
-    """In how many groups columns are shared out, at most, beside `blocks` of the rows that input `position` is: what
-    balances, or keeps a group in a cache, as far as each has work enough."""
-    others = sum(assumed_size(num_bytes(value, shapes)) for i, value in enumerate(root.inputs) if i != position)
-    balanced, with_work = (
-        max(1, -(-wanted // max(1, blocks)))
-        for wanted in (blocks_that_balance(threads), _blocks_with_work(root, shapes))
-    )
-    return min(with_work, max(balanced, -(-others // CACHED_COLUMNS)))
+def _most_columns(root: StructuredOp, position: int, shapes: ShapeAnalysis, threads: int, blocks: int) -> int:
+    """In how many groups columns are shared out, at most, beside `blocks` of the rows that input `position` is, as far
+    as each has work enough."""
+    sizes = [assumed_size(num_bytes(value, shapes)) for value in root.inputs]
+    with_work = blocks_with_work(2 * assumed_size(product(root.loops(shapes))), sum(sizes))
+    others, blocks = sum(sizes) - sizes[position], max(1, blocks)
+    return min(-(-with_work // blocks), groups_of_columns(blocks, threads, others, CACHED_COLUMNS))
 
 
-def _blocks_with_work(root: StructuredOp, shapes: ShapeAnalysis) -> int:
-    """In how many blocks a root is divided, so that each is worth its place in the grid: by arithmetic, or by what is
+def blocks_with_work(flops: int, read_bytes: int) -> int:
+    """In how many blocks work is divided, so that each is worth its place in the grid: by arithmetic, or by what is
     read."""
-    read = sum(assumed_size(num_bytes(value, shapes)) for value in root.inputs)
-    work = max(2 * assumed_size(product(root.loops(shapes))), FLOPS_PER_BYTE * read)
-    return min(MOST_BLOCKS, max(1, work // BLOCK_FLOPS))
+    return min(MOST_BLOCKS, max(1, max(flops, FLOPS_PER_BYTE * read_bytes) // BLOCK_FLOPS))
+
+
+def groups_of_columns(blocks: int, threads: int, column_bytes: int, cached_bytes: int, outer: int = 1) -> int:
+    """In how many groups columns are shared out, at most, beside `blocks` of rows at each of `outer` points, which are
+    packed anew for each: what balances, and what keeps a group in a cache while blocks of rows pass by.
+
+    >>> groups_of_columns(8, 4, column_bytes=3000, cached_bytes=1000), groups_of_columns(8, 16, 3000, 1000)
+    (4, 8)
+    """
+    return max(-(-blocks_that_balance(threads, outer) // blocks), -(-column_bytes // cached_bytes))
 
 
 def blocks_that_balance(threads: int, outer: int = 1) -> int:

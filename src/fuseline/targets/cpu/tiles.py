@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from math import gcd
 
 from fuseline.analysis.packings import (
-    BLOCK_FLOPS,
-    FLOPS_PER_BYTE,
     MOST_BLOCKS,
     PANELS_PER_PACKING,
     TILES_PER_PACKING,
-    blocks_that_balance,
+    blocks_with_work,
+    groups_of_columns,
 )
 from fuseline.ir.costs import ASSUMED_SIZE, LINE_BYTES
 from fuseline.targets.cpu.isa.core_rates import (
@@ -251,8 +250,8 @@ def choose_blocks(work: BlockedWork, machine: Machine) -> Blocks:
     """Enough workgroups to balance, each with enough work, rows blocked for the second-level cache, the larger operand
     read once."""
     p = work
-    total = max(p.outer * p.lines * p.tiles * p.panels * p.tile_flops, FLOPS_PER_BYTE * (p.lhs_bytes + p.rhs_bytes))
-    wanted = 1 if p.serial else -(-min(MOST_BLOCKS, max(1, total // BLOCK_FLOPS)) // p.outer)
+    flops = p.outer * p.lines * p.tiles * p.panels * p.tile_flops
+    wanted = 1 if p.serial else -(-blocks_with_work(flops, p.lhs_bytes + p.rhs_bytes) // p.outer)
     columns_outer = p.panels > 1 and (p.repacks_rhs or (p.rhs_bytes > p.lhs_bytes and not p.repacks_lhs))
     line_tiles = p.lines * p.tiles
     cache_groups = _cache_groups(p, line_tiles, machine) if p.panels > 1 and not p.repacks_rhs else 1
@@ -270,12 +269,10 @@ def choose_blocks(work: BlockedWork, machine: Machine) -> Blocks:
 
 
 def _column_groups(work: BlockedWork, row_groups: int, machine: Machine) -> int:
-    """In how many groups columns are shared out, at most, where each packs its rows anew: what balances, and what keeps
-    a group in the second-level cache while blocks of rows pass by."""
+    """In how many groups columns are shared out, at most, where each packs its rows anew."""
     if work.threads is None or not work.repacks_lhs:
         return MOST_BLOCKS
-    balanced = -(-blocks_that_balance(work.threads, work.outer) // row_groups)
-    return max(balanced, -(-work.rhs_bytes // machine.l2_bytes))
+    return groups_of_columns(row_groups, work.threads, work.rhs_bytes, machine.l2_bytes, work.outer)
 
 
 def _cache_groups(work: BlockedWork, line_tiles: int, machine: Machine) -> int:

@@ -158,7 +158,7 @@ class _Roles:
         lines, pixels = self._way(rest[-2:-1]), self._way(rest[-1:])
         if any(lane in loops for loops in self.padded) or not self._slides(rest[-2:]) or pixels.taps == 1:
             return None
-        pixel_bytes = LINE_BYTES * min(2, -(-self.extents[lane] * size // LINE_BYTES))
+        pixel_bytes = LINE_BYTES * bunch_of(-(-self.extents[lane] * size // LINE_BYTES), LINE_BYTES)
         often = _often(lines, pixels.steps(pixels.points) * pixel_bytes, 1, STRIP_BYTES)
         if pixels.taps > UNROLLED_TAPS or often is None or (kind == "turned" and pixels.step != 1):
             return None
@@ -209,6 +209,12 @@ class _Roles:
             return _Way(self.extents[loop], step=self._step(loop))
         step = gcd(self._step(loop), self._step(tap))
         return _Way(self.extents[loop], self._step(loop) // step, self._step(tap) // step, self.extents[tap], step)
+
+
+def bunch_of(vectors: int, vector_bytes: int) -> int:
+    """How many of the vectors that a pixel's channels are get copied together: two cache lines, or all where those are
+    less."""
+    return min(vectors, max(1, 2 * LINE_BYTES // vector_bytes))
 
 
 def _often(lines: _Way, line_bytes: int, least: int, most: int) -> float | None:

@@ -87,10 +87,11 @@ def prologue(
         if sides is None or position not in sides:
             return Prologue(None, reason="the operand is no side of the product")
         side = _of_product(root, position, found or (), shapes)
+        if side is not None:
+            return side
         packs = not all(is_constant(value) for i, value in enumerate(root.inputs) if i != position)
-        if side is None:
-            side = _in_blocks(root, position, chain, shapes, costs, packs=packs, threads=threads)
-        return side or _packed(root, position, chain, shapes, costs.block_uses, None if packs else threads)
+        image = _in_blocks(root, position, chain, shapes, costs, packs=packs, threads=threads)
+        return image or _packed(root, position, chain, shapes, costs.block_uses, None if packs else threads)
     if kind(root.op) in CHANNEL_WINDOWS:
         return of_window_operand(root, position, found or (), chain, shapes, costs)
     return Prologue(None, reason="the root reads each element in a way of its own")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from fuseline.analysis.image_strips import STRIP_BYTES
+from fuseline.analysis.image_strips import STRIP_BYTES, bunch_of
 from fuseline.analysis.source_paths import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.costs import LINE_BYTES
@@ -163,7 +163,7 @@ def with_copy(plan: WindowPlan, machine: Machine, *, turned: bool = False) -> Co
         return None
     rows, columns = ways
     size = BYTES[loops.dtype]
-    bunch = min(known(plan.panel_count), max(1, 2 * LINE_BYTES // (plan.width * size)))
+    bunch = bunch_of(known(plan.panel_count), plan.width * size)
     row_bytes = columns.steps(known(loops.pixel.extent)) * bunch * plan.width * size  # pyright: ignore[reportOptionalMemberAccess]
     lines = known(loops.line.extent) if loops.line is not None else 1
     most = machine.l2_bytes // 4 if loops.computed is None else STRIP_BYTES

@@ -7,7 +7,6 @@ Asked of each element, that takes as long as a sixth of a convolution of three c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, linalg
@@ -15,6 +14,7 @@ from xdsl.ir import Operation, OpResult, Region, SSAValue
 
 from fuseline.analysis.structured import is_generic, splat_value, yielded
 from fuseline.dispatch.loop_ref import LoopRef
+from fuseline.targets.cpu.families.blocked.band_numbers import row_numbers
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch
 
 _AT_LEAST, _LESS = 5, 2
@@ -44,7 +44,9 @@ def edge_of(dispatch: BlockedDispatch, value: SSAValue, band: LoopRef, row: Loop
     if number is None or limits is None:
         return None
     place, first, end = limits
-    step = _step(place, dispatch.axes.of_op(value.op), band, row)
+    loops = dispatch.axes.of_op(value.op)
+    known = band in loops and row in loops
+    step = row_numbers(value.op, loops.index(band), loops.index(row)).steps.get(place) if known else None
     return Edge(value.op, value.index, step, first, end, number) if step is not None else None
 
 
@@ -60,29 +62,6 @@ def _limits(condition: SSAValue) -> tuple[SSAValue, int, int] | None:
     asked = low.predicate.value.data, high.predicate.value.data
     known = isinstance(first, int) and isinstance(end, int) and asked == (_AT_LEAST, _LESS)
     return (low.lhs, int(first), int(end)) if known and first is not None and end is not None else None
-
-
-def _step(place: SSAValue, loops: list[LoopRef | None], band: LoopRef, row: LoopRef) -> int | None:
-    """`n` of `n * band + row`, in any order."""
-    for first, last in _both_orders(place, arith.AddiOp):
-        for number, factor in _both_orders(first, arith.MuliOp):
-            step = splat_value(factor)
-            if isinstance(step, int) and _is_loop(number, loops, band) and _is_loop(last, loops, row):
-                return step
-    return None
-
-
-def _both_orders(value: SSAValue, of: type[arith.AddiOp | arith.MuliOp]) -> Iterator[tuple[SSAValue, SSAValue]]:
-    """The operands of what makes `value`, in both orders; none where that is another op."""
-    op = value.owner
-    if isinstance(op, of):
-        yield op.lhs, op.rhs
-        yield op.rhs, op.lhs
-
-
-def _is_loop(value: SSAValue, loops: list[LoopRef | None], axis: LoopRef) -> bool:
-    op = value.owner
-    return isinstance(op, linalg.ops.IndexOp) and loops[op.dim.value.data] == axis
 
 
 def without_edge(body: Region, edge: Edge) -> None:

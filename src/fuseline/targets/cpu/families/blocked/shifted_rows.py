@@ -6,10 +6,10 @@ nothing but `step * b + r`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, linalg
+from xdsl.dialects import linalg
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
@@ -19,6 +19,7 @@ from fuseline.analysis.moves import MOVES, Coordinate, affine_sources
 from fuseline.analysis.operand_reads import Coordinates, operand_reads
 from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
 from fuseline.dispatch.loop_ref import LoopRef
+from fuseline.targets.cpu.families.blocked.band_numbers import row_numbers
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch, starts_empty
 
 
@@ -55,7 +56,10 @@ class _Reads:
 
     def follow(self, op: linalg.ops.GenericOp, axes: tuple[LoopRef, LoopRef]) -> None:
         """All that `op` reads, and the numbers of its loops."""
-        self._numbers(op)
+        numbers = row_numbers(op, self.band, self.row)
+        if not numbers.alone:
+            raise _NotShiftedError
+        self.steps.update(numbers.steps.values())
         for value, at in operand_reads(op, self.dispatch.view.shapes):
             if self.dispatch.is_inside(value):
                 self._in_step(value, at, axes)
@@ -119,29 +123,6 @@ class _Reads:
         if not of_row or of_band % of_row:
             raise _NotShiftedError
         self.steps.add(of_band // of_row)
-
-    # numbers of loops -------------------------------------------------------------------------------------------------
-
-    def _numbers(self, op: linalg.ops.GenericOp) -> None:
-        """The numbers of the two loops are only used for `step * band + row`."""
-        numbers = [inner for inner in op.body.walk() if isinstance(inner, linalg.ops.IndexOp)]
-        rows = {use.operation for one in numbers if one.dim.value.data == self.row for use in one.result.uses}
-        bands = {sum_ for one in numbers if one.dim.value.data == self.band for sum_ in self._sums(one.result, 1)}
-        if rows != bands or not all(isinstance(one, arith.AddiOp) for one in rows):
-            raise _NotShiftedError
-
-    def _sums(self, value: SSAValue, factor: int) -> Iterable[Operation]:
-        """What adds a multiple of the band's number to something."""
-        for use in value.uses:
-            product = use.operation
-            if isinstance(product, arith.MuliOp) and factor == 1:
-                number = splat_value(product.operands[1 - use.index])
-                if not isinstance(number, int):
-                    raise _NotShiftedError
-                yield from self._sums(product.result, number)
-            else:
-                self.steps.add(factor)
-                yield product
 
 
 def _composed(exprs: Sequence[Coordinate], at: Sequence[Coordinate]) -> list[AffineExpr]:

@@ -35,7 +35,8 @@ from fuseline.targets.cpu.families.blocked.band_image import (
     is_one_band,
     live_throughout,
 )
-from fuseline.targets.cpu.families.blocked.block import MOST_SCRATCH_BYTES, choose_tiles
+from fuseline.targets.cpu.families.blocked.block import choose_tiles
+from fuseline.targets.cpu.families.blocked.block_price import MOST_SCRATCH_BYTES
 from fuseline.targets.cpu.families.blocked.dispatch import blocked_dispatch
 from fuseline.targets.cpu.families.blocked.entry import SubKernelEntry
 from fuseline.targets.cpu.families.blocked.kept_rows import apart

@@ -129,20 +129,30 @@ def test_instruction_sets(isa: str, images: list[BandImage], tmp_path: Path):
 
 
 def test_rows_that_are_made_several_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """None is kept; the plan says so."""
+    """None is kept; the plan says so, as soon as the first of the two that would make them is planned."""
     notes: list[Any] = []
+    planned: list[str] = []
     accepts = family.BlockedFamily.accepts
+    choose = family.BlockedFamily._choose  # pyright: ignore[reportPrivateUsage]
 
     def noted(self: Any, *args: Any) -> Any:
         plan = accepts(self, *args)
         notes.extend([plan.notes.get("kept")] if isinstance(plan, BlockedPlan) else [])
         return plan
 
+    def chosen(self: Any, view: Any, *args: Any) -> Any:
+        planned.append(view.entry.sym_name.data.partition("_unit_")[2])
+        return choose(self, view, *args)
+
     monkeypatch.setattr(family.BlockedFamily, "accepts", noted)
+    monkeypatch.setattr(family.BlockedFamily, "_choose", chosen)
     model = _chain(48)
     fuseline.compile(model, target=_target(tmp_path), threads=1, cache=False)
+    assert {"0_0", "0_1"} <= set(planned)
+    planned.clear()
     monkeypatch.setattr(ContractionFamily, "computes_rows_alike", False)
     compiled = fuseline.compile(model, target=_target(tmp_path), threads=1, cache=False)
+    assert "0_0" in planned and "0_1" not in planned
     assert notes[0].endswith(" rows") and notes[-1].startswith("none (filtered: ")
     _require_equal(model, compiled)
 

@@ -40,7 +40,6 @@ from fuseline.ir.flow import DispatchRegionOp
 from fuseline.ir.provenance import node_names
 from fuseline.ir.rounds import rounds
 from fuseline.passes.dispatch.band_height import (
-    LEAST_GAIN,
     BandChoice,
     choose_bands,
     choose_cached_bands,
@@ -106,7 +105,7 @@ class FuseRowBandsPass(ModulePass):
         chosen = _faster(
             ctx,
             [pair for pair in pairs if pair.is_cached],
-            AGGRESSIVELY_SLOWER if self.level == "aggressive" else -LEAST_GAIN,
+            AGGRESSIVELY_SLOWER if self.level == "aggressive" else None,
             shapes,
         )
         others = [pair for pair in pairs if not pair.is_cached and _is_apart(pair, chosen)]
@@ -175,10 +174,10 @@ def _without_follower(ctx: CompilerContext, pair: BandedPair, forbidden: Sequenc
 
 
 def _faster(
-    ctx: CompilerContext, pairs: Sequence[BandedPair], most_slower: float, shapes: ShapeAnalysis
+    ctx: CompilerContext, pairs: Sequence[BandedPair], most_slower: float | None, shapes: ShapeAnalysis
 ) -> list[Banded]:
-    """The windows channel by channel that take no more than `most_slower` of the time apart longer (below 0: that save
-    so much). Why others stay apart goes into the decisions."""
+    """The windows channel by channel that take no more than `most_slower` of the time apart longer (None: what is as
+    good as apart). Why others stay apart goes into the decisions."""
     chosen = list[Banded]()
     for pair in pairs:
         choice = choose_cached_bands(sizes_of(pair, shapes, ctx.target), ctx.target)
@@ -191,11 +190,11 @@ def _faster(
     return chosen
 
 
-def _slower(choice: BandChoice | Refusal, most_slower: float) -> Refusal | None:
+def _slower(choice: BandChoice | Refusal, most_slower: float | None) -> Refusal | None:
     """Why there are no bands around a window, or none that are fast enough."""
     if isinstance(choice, Refusal) or choice.is_within(most_slower):
         return choice if isinstance(choice, Refusal) else None
-    bound = most_slower * choice.whole_ns / 1000
+    bound = (choice.most_slower if most_slower is None else most_slower) * choice.whole_ns / 1000
     allowed = f"{bound:.1f} us are allowed" if bound > 0 else f"{-bound:.1f} us must be saved"
     detail = f"{choice.heights} would take {choice.loss_ns / 1000:.1f} us longer, {allowed}"
     return Refusal("unprofitable", detail, choice.numbers)

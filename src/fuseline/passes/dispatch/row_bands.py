@@ -45,6 +45,11 @@ class Bands:
         return Bands(self.count, rows, read.stride * self.step, read.stride * self.before)
 
     @property
+    def shared(self) -> int:
+        """Rows that a band has in common with the next one."""
+        return max(0, self.rows - self.step) if self.count > 1 else 0
+
+    @property
     def end(self) -> int:
         """The row behind the last one of the last band."""
         return (self.count - 1) * self.step - self.before + self.rows

@@ -39,6 +39,19 @@ def _chain(rows: int, columns: int, channels: tuple[int, int, int], stride: int,
     return onnx_model(text, values, opset=20)
 
 
+def _floats(rows: int, columns: int, channels: tuple[int, int, int], stride: int) -> onnx.ModelProto:
+    """The same in f32, without quantising."""
+    inputs, inner, outputs = channels
+    shapes = {"p": (inner, inputs, 3, 3), "q": (inner, 1, 3, 3), "r": (outputs, inner, 1, 1)}
+    lines = [
+        f"a = Conv<pads = [1, 1, 1, 1], strides = [{stride}, {stride}]>(x, p)  b = Relu(a)",
+        f"c = Conv<pads = [1, 1, 1, 1], group = {inner}>(b, q)  d = Relu(c)  e = Conv(d, r)",
+        "y = Transpose<perm = [0, 2, 3, 1]>(e)",
+    ]
+    text = f"(float[1, {inputs}, {rows}, {columns}] x) => (float[] y) {{ {'  '.join(lines)} }}"
+    return onnx_model(text, {name: RNG.normal(size=shape).astype(np.float32) for name, shape in shapes.items()})
+
+
 @pytest.mark.parametrize("element", [np.uint8, np.int8])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("threads", [1, 2])
@@ -54,3 +67,13 @@ def test_a_quantised_argument_is_read_by_bands(threads: int, stride: int, elemen
     (wanted,) = fuseline.compile(model, target="interpreter", fusion="none").run({"x": x}).values()
     steps = np.abs(found - wanted) / 0.03
     assert steps.max() < 1.01 and np.mean(steps > 0.5) < 0.01 and len(np.unique(wanted)) > 20
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("element", [np.uint8, np.int8])
+def test_a_stem_has_as_many_dispatches_as_in_f32(element: Any, threads: int) -> None:
+    rows = 2 * int(RNG.integers(104, 116))
+    channels = 3, int(RNG.integers(3, 6)) * 8, int(RNG.integers(1, 4)) * 8
+    quantised = fuseline.compile(_chain(rows, rows, channels, 2, element), target="null", threads=threads)
+    floats = fuseline.compile(_floats(rows, rows, channels, 2), target="null", threads=threads)
+    assert quantised.stats["dispatches"] == floats.stats["dispatches"]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
+import fuseline
+from fuseline.analysis.narrow_products import in_pairs, multiplies_narrow, widens_weights
+from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
 from tests.unit.analysis.generics import generic, op_of
 
 
@@ -85,3 +89,23 @@ def test_other_products_are_not_of_weights(types: tuple[str, str, str], body: st
 def test_products_of_floats_are_not_of_integers():
     assert not multiplies_narrow(_product(("f32", "f32", "f32"), _weights("arith.constant 1.0 : f32", "%a0", "%a1")))
     assert not widens_weights(_product(("i8", "i8", "i32"), _integers(types=("i8", "i8"))))
+
+
+def test_steps_in_pairs():
+    even = 2 * int(RNG.integers(1, 50))
+    assert in_pairs(even) == 0.5 and in_pairs(even - 1) * (even - 1) == even / 2
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu", "null"])
+@pytest.mark.parametrize("extents", [(2, 0, 3), (0, 4, 3), (2, 4, 0), (0, 0, 3)])
+def test_sums_over_nothing(extents: tuple[int, int, int], target: str):
+    m, k, n = extents
+    lines = (
+        "q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)  e = DequantizeLinear(w, s, z)  y = MatMul(d, e)"
+    )
+    values = {"s": np.float32(0.05), "z": np.int8(3), "w": RNG.integers(-90, 90, (2, k, n)).astype(np.int8)}
+    model = onnx_model(f"(float[2, {m}, {k}] x) => (float[2, {m}, {n}] y) {{ {lines} }}", values, opset=20)
+    program = fuseline.compile(model, target=target)
+    if target != "null":
+        (found,) = program.run({"x": RNG.normal(size=(2, m, k)).astype(np.float32)}).values()
+        assert found.shape == (2, m, n) and not found.any()

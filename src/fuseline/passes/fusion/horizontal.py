@@ -17,13 +17,19 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass
 
 from fuseline.analysis.structured import HEAVY, Kind, is_constant
+from fuseline.ir.costs import assumed_size
+from fuseline.ir.dim import product
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
+from fuseline.passes.fusion.graph import element_bytes
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.node import Node, Read
 
 CONCAT_SLICES, SHARED_OPERAND, SAME_SPACE, SMALL = "concat-slices", "shared-operand", "same-space", "small-ops"
+
+WAITING_SHARE = 8
+"""Of what stays in a core's caches, the part that may wait there for a reader: the others have the rest."""
 
 Takes = Callable[["HorizontalMerge"], bool]
 """Whether a target takes the arms of a merge in one dispatch."""
@@ -149,7 +155,7 @@ def level_merges(
             rest = [group for group in rest if taken.isdisjoint(group.members)]
             mine += found
         if SHARED_OPERAND in kinds:
-            wanted = {g for g in level if any(depth.get(reader) == depth[g] + 1 for reader in order.consumers(g))}
+            wanted = {group for group in level if _is_wanted(group, depth, order, target)}
             mine = _beside_roots(mine, [(group,) for group in rest], wanted, target, takes)
         merges += mine
     return merges
@@ -163,7 +169,7 @@ def _beside_roots(
     takes: Takes,
 ) -> list[HorizontalMerge]:
     """The merges of a level, those with roots grown by what computes elements of something that the roots read: groups
-    of `rest`, or merges of such. Some of it must be `wanted` next: made earlier, it would only lie there."""
+    of `rest`, or merges of such. Some of it must be `wanted`."""
     found: dict[tuple[Group, ...], str] = {merge.groups: merge.rule for merge in merges}
     units = (*found, *rest)
     roots = {unit: {value for group in unit for value in _operands(group)} for unit in units}
@@ -179,6 +185,21 @@ def _beside_roots(
                 found[groups] = SHARED_OPERAND
                 break
     return [HorizontalMerge(rule, groups) for groups, rule in found.items()]
+
+
+def _is_wanted(group: Group, depth: Mapping[Group, int], order: GroupOrder, target: TargetDescription) -> bool:
+    """Whether what a group makes may be made as early as it can be: it is read next, or is so little that it stays in a
+    cache until then. A large one would only lie there, and take memory that others could have."""
+    if any(depth.get(reader) == depth[group] + 1 for reader in order.consumers(group)):
+        return True
+    return bool(order.consumers(group)) and _made_bytes(group) <= target.costs.cached_bytes // WAITING_SHARE
+
+
+def _made_bytes(group: Group) -> int:
+    """Bytes of the results of elementwise members, about: as many as they have points."""
+    results = set(group.results())
+    made = ((node, value) for node in group.members for value in node.op.results if value in results)
+    return sum(assumed_size(product((*node.loops, element_bytes(value)))) for node, value in made)
 
 
 def _bucketed(

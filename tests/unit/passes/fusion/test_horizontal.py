@@ -8,7 +8,7 @@ from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
-from fuseline.passes.fusion.horizontal import HorizontalMerge, Levels, concat_merge, level_merges
+from fuseline.passes.fusion.horizontal import WAITING_SHARE, HorizontalMerge, Levels, concat_merge, level_merges
 from tests.draws import RNG
 
 from .programs import TARGET, Program
@@ -69,10 +69,15 @@ def test_elementwise_ops_that_read_one_value_are_arms():
     assert len(_groups(q)) == 2
 
 
+@pytest.mark.parametrize("large", [True, False])
 @pytest.mark.parametrize("wanted", [True, False])
-def test_what_computes_elements_of_what_a_root_reads_is_beside_it_if_it_is_wanted_next(wanted: bool):
-    """A copy that is read late would only lie there."""
-    rows, columns, count = (int(RNG.integers(40, 200)) for _ in range(3))
+def test_what_computes_elements_of_what_a_root_reads_is_beside_it_if_it_is_wanted_next_or_small(
+    wanted: bool, large: bool
+):
+    """A large copy that is read late would only lie there."""
+    most = TARGET.costs.cached_bytes // WAITING_SHARE // 4
+    columns, count = (int(RNG.integers(40, 200)) for _ in range(2))
+    rows = most // columns + int(RNG.integers(1, 300)) if large else int(RNG.integers(40, most // columns + 1))
     p = Program((rows, columns), (columns, columns), (columns, count), (count, rows))
     side, chain = p.unary(p.x[0]), p.matmul(p.x[0], p.x[1])
     for _ in range(int(RNG.integers(2, 5))):
@@ -80,7 +85,7 @@ def test_what_computes_elements_of_what_a_root_reads_is_beside_it_if_it_is_wante
     last = p.matmul(p.binary(side, chain), p.x[2])
     groups = _groups(p.done(last, p.matmul(p.x[3], side) if wanted else side), roots_limit=1)
     arms = [sorted(arm.root.kind.value for arm in group.arms) for group in groups if group.arms]
-    assert arms == ([["contraction", "elementwise"]] if wanted else [])
+    assert arms == ([["contraction", "elementwise"]] if wanted or not large else [])
 
 
 def _order(p: Program) -> tuple[dict[str, list[Group]], GroupOrder]:

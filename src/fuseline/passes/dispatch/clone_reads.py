@@ -15,10 +15,12 @@ it is done where elements are loaded, half of the bytes. Where a root reads it t
 1.11 of a large one; two threads .93 to .99). What quantises an argument is repeated for each reader where a product is
 among them (at `aggressive` in any case), unless a window reads it: a dispatch less, and where channels lie apart, each
 reader lays them out in pairs as it rounds (measured: convolutions of two windows .35 to .62 of the time, residual
-blocks .98 to 1.05). Its transposition is made once: two convolutions of one small image would take 1.12 of the time. A
-small vector that is made of arguments is made by each large reader, ahead of its rows (`analysis/small_chains.py`),
-and what makes the keys of several sorts by each sort. Copies that no reader took in are one again after
-`merge-equal-regions`.
+blocks .98 to 1.05). What
+is computed of slices of stored integers is repeated likewise: what makes those stores them in any case (halves of a
+convolution's channels: .96 to 1.03, with a dispatch less). A transposition of a quantised argument is made once: two
+convolutions of one small image would take 1.12 of the time. A small vector that is made of arguments is made by each
+large reader, ahead of its rows (`analysis/small_chains.py`), and what makes the keys of several sorts by each sort.
+Copies that no reader took in are one again after `merge-equal-regions`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.borders import border_read
 from fuseline.analysis.idioms import idiom_of
-from fuseline.analysis.quantized_arguments import quantizes_argument
+from fuseline.analysis.quantized_arguments import computes_of_cut_integers, quantizes_argument
 from fuseline.analysis.ranks import Rank
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.small_chains import SmallChains
@@ -67,10 +69,13 @@ class CloneReadsPass(ModulePass):
             small = SmallChains(ops, costs, ctx.target.threads, shapes)
             # a pad of a slice first: then the slice has as many readers
             for inner in reversed(ops):
-                if self._is_rounded_by_each(inner) or _is_repeatable(inner, costs, shapes) or small.makes(inner):
+                rounded = self._is_rounded_by_each(inner)
+                if rounded or _is_repeatable(inner, costs, shapes) or small.makes(inner):
                     _clone(inner)
 
     def _is_rounded_by_each(self, op: Operation) -> bool:
+        if computes_of_cut_integers(op):
+            return not _is_read_by_window(op) and _is_read_by_product(op)
         if not quantizes_argument(op) or _is_read_by_window(op):
             return False
         return self.level == "aggressive" or (self.level == "default" and _is_read_by_product(op))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from xdsl.dialects import arith, linalg, math, tensor
-from xdsl.dialects.builtin import DenseArrayBase, f32, i8, i64
+from xdsl.dialects.builtin import DenseArrayBase, f32, i8, i16, i64
 from xdsl.ir import SSAValue
 
 from fuseline.ir.context import new_context
 from fuseline.ir.costs import ASSUMED_COSTS
 from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.clone_reads import CloneReadsPass
+from tests.draws import RNG
 from tests.graphs.program import Program
 from tests.unit.passes.layout.rewriting.programs import same_results
 
@@ -150,6 +151,38 @@ def test_a_quantised_argument_is_turned_once() -> None:
     p = Program((6, 8), (6, 5), (6, 3))
     turned = _turned(p, _quantised(p, p.x[0]), [1, 0])
     assert _transposes(p.done(p.matmul(turned, p.x[1]), p.matmul(turned, p.x[2]))) == 1
+
+
+# integers that are cut ------------------------------------------------------------------------------------------------
+
+
+def _widened_cuts(reader: str, *, stored: bool = True) -> int:
+    """How often columns of integers are widened that a product reads, and `reader` too."""
+    rows, width = int(RNG.integers(6, 20)), int(RNG.integers(5, 20))
+    p = Program((rows, width), (width - 2, 5), (3, width - 2), constants=[1])
+    made = p.elementwise([p.x[0]], p.empty(rows, width, element=i8), lambda b: b.op(arith.FPToSIOp, b.args[0], i8))
+    if not stored:
+        made = p.elementwise([made], p.empty(rows, width, element=i16), lambda b: b.op(arith.ExtSIOp, b.args[0], i16))
+    cut = p.columns(made, 1, width - 2)
+    wide = p.elementwise([cut], p.empty(*p.shape(cut)), lambda b: b.op(arith.SIToFPOp, b.args[0], f32))
+    other = p.depthwise(wide, p.x[2]) if reader == "window" else p.relu(wide)
+    product = p.relu(wide) if reader == "elements alone" else p.matmul(wide, p.x[1])
+    p.done(product, other, made)
+    with same_results(p):
+        CloneReadsPass().apply(new_context(), p.module)
+    return sum(isinstance(op, arith.SIToFPOp) for op in p.function.walk())
+
+
+def test_what_is_made_of_cut_integers_is_made_by_each_reader() -> None:
+    assert _widened_cuts("elements") == 2
+
+
+def test_a_window_or_no_product_reads_them_made() -> None:
+    assert _widened_cuts("window") == _widened_cuts("elements alone") == 1
+
+
+def test_other_numbers_are_made_once_of_a_slice() -> None:
+    assert _widened_cuts("elements", stored=False) == 1
 
 
 # small values ---------------------------------------------------------------------------------------------------------

@@ -7,9 +7,11 @@ from collections import defaultdict
 
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.quantized_arguments import quantizes_argument
 from fuseline.analysis.structured import Kind
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.node import Read
 from fuseline.passes.fusion.rule import FusionRule, Merge, roots_refusal, scratch_refusal
 
 FOLLOWERS = frozenset({Kind.CONTRACTION, Kind.POOLING})
@@ -24,6 +26,7 @@ class RootChain(FusionRule):
     gate(m, n) ──> silu ──> multiply <── up(m, n)             =>   for blocks of (m, n)
     depthwise(y, x, c) ──> pointwise(y, x, k)                 =>   for blocks of (y, x), of an image from outside
     m(b, i, j) ──> m(b, i, j) + m(b, j, i)                    =>   for blocks of b: all of i, j lies in scratch
+    quantize(m, k) ──> query(m, n), key(m, n)                 =>   for blocks of m: all of k lies in scratch
 
     The loops that all members share stay parallel; a workgroup is a block of their points and runs member after member,
     with what lies between in scratch. Nothing is computed twice; what is read more often is for the profit model to
@@ -72,8 +75,24 @@ def is_chain(merge: Merge) -> bool:
     if consumer.root.kind is Kind.DEPTHWISE and not merge.alignment.exact:
         return False  # `channel-window` does
     if consumer.heavy:
-        return producer.reduces
+        return producer.reduces or _makes_rows_of_several(merge)
     return consumer.reduces or producer.blocked or _is_read_in_two_orders(merge)
+
+
+def _makes_rows_of_several(merge: Merge) -> bool:
+    """Whether an argument is quantised along the rows of several products: each would do it again, for each block of
+    its columns."""
+    if not (merge.leaks or merge.consumer.blocked) or merge.alignment.exact:
+        return False
+    if not all(quantizes_argument(node.op) for node in merge.producer.members):
+        return False
+    return all(_reads_rows(read) for read in merge.reads)
+
+
+def _reads_rows(read: Read) -> bool:
+    """Whether a product reads a value along its reduction, and vectors run along the other one."""
+    reader = read.consumer
+    return reader.kind is Kind.CONTRACTION and reader.innermost is not None and reader.innermost not in read.loops
 
 
 def _is_read_in_two_orders(merge: Merge) -> bool:

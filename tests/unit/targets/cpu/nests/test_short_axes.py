@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 from xdsl.dialects import arith
 
+from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.nests.collapsed_loops import farthest_step, neighbours
 from fuseline.targets.cpu.families.nests.schedule import Schedule, build_schedule
 from fuseline.targets.cpu.families.nests.stages import Staging
@@ -49,6 +50,12 @@ def test_random_transposes(rank: int, last: str, element: str) -> None:
     check(_transpose(source, order, element))
 
 
+@pytest.mark.parametrize("element", ["f32", "f16", "i8"])
+@pytest.mark.parametrize("rank", [3, 4])
+def test_random_rows_of_vectors(rank: int, element: str) -> None:
+    check(_transpose(*_drawn(rank, int(RNG.integers(9, 150)), "kept"), element))
+
+
 @pytest.mark.parametrize("isa", ISA_NAMES)
 @pytest.mark.parametrize("last", ["read", "kept"])
 def test_every_isa(last: str, isa: str) -> None:
@@ -77,18 +84,59 @@ def test_a_short_axis_that_is_read_is_the_height_of_a_tile(width: int) -> None:
     assert neighbours(found.staging, found.tiled_loops) == found.collapsed_loops[-1]
 
 
+def _sizes(found: Schedule) -> tuple[list[Dim], list[list[Dim]]]:
+    """The sizes of the tiled run, and of the other runs of the grid."""
+    extents = found.staging.axes.extents
+    return [extents[axis] for axis in found.tiled_loops], [
+        [extents[axis] for axis in run] for run in found.collapsed_loops
+    ]
+
+
 @pytest.mark.parametrize("width", [2, 3, 5, 7])
-def test_a_short_axis_that_stays_last_is_a_vector(width: int) -> None:
-    """Rows of a tile are those that step the least, of the longer ones."""
-    found = _schedule((3, 20, 30, width), (2, 1, 0, 3))
-    assert found.moved and found.groups[0].lanes == width
-    assert [found.staging.axes.extents[axis] for axis in found.tiled_loops] == [20]
-    assert farthest_step(found.staging, found.tiled_loops) == 30 * width
+@pytest.mark.parametrize(
+    ("source", "order", "tiled", "others"),
+    [
+        ((40, 20, 30), (2, 1, 0, 3), [40], [[20], [30]]),  # 20 stands beside nowhere
+        ((20, 40, 30), (0, 2, 1, 3), [40], [[20], [30]]),
+        ((20, 30, 40), (0, 2, 1, 3), [40], [[20], [30]]),
+        ((20, 40, 30), (2, 0, 1, 3), [20, 40], [[30]]),
+        ((3, 20, 30), (2, 1, 0, 3), [30], [[20], [3]]),
+        ((3, 20, 5), (2, 1, 0, 3), [20], [[5], [3]]),  # those beside are short
+    ],
+)
+def test_a_short_axis_that_stays_last_is_a_vector(
+    source: tuple[int, ...], order: tuple[int, ...], tiled: list[int], others: list[list[int]], width: int
+) -> None:
+    """Rows of a tile lie beside it where it is read or written, if that is long enough: of both, those that step less.
+    Workgroups go on along the other one."""
+    found = _schedule((*source, width), order)
+    assert found.moved and found.groups[0].lanes == width and found.tile == 16
+    assert _sizes(found) == (tiled, others)
 
 
-@pytest.mark.parametrize("width", [8, 9, 16])
-def test_a_vector_of_them_joins_nothing(width: int) -> None:
-    assert not _schedule((20, 30, 40, width), (2, 0, 1, 3)).moved
+@pytest.mark.parametrize(("beside", "rows"), [(256, 8), (272, 16)])
+def test_rows_of_whole_pages_are_fewer(beside: int, rows: int) -> None:
+    """They are in one set of the cache."""
+    found = _schedule((beside, beside, 4), (1, 0, 2))
+    assert found.moved and farthest_step(found.staging, found.tiled_loops) == 4 * beside and found.tile == rows
+
+
+@pytest.mark.parametrize(
+    ("width", "moved"), [(8, True), (9, True), (50, True), (256, True), (257, False), (512, False)]
+)
+@pytest.mark.parametrize("order", [(2, 0, 1, 3), (2, 1, 0, 3), (0, 2, 1, 3)])
+def test_rows_of_vectors_are_moved_beside_others_up_to_a_kibibyte(
+    order: tuple[int, ...], width: int, moved: bool
+) -> None:
+    found = _schedule((20, 30, 40, width), order)
+    assert (found.moved, found.groups[0].lanes) == (moved, 8)
+    assert not moved or found.tile > 1
+
+
+@pytest.mark.parametrize("width", [3, 8, 50, 256])
+def test_rows_that_are_read_as_they_are_written_are_not_moved(width: int) -> None:
+    p = Program((20, 30, width), (width,))
+    assert not build_schedule(Staging(p.dispatch(p.bias(p.x[0], p.x[1], 2))), AVX2).moved
 
 
 @pytest.mark.parametrize("width", [2, 3, 5, 7])

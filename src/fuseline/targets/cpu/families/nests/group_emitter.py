@@ -96,6 +96,9 @@ class GroupEmitter:
         if self.workgroup.schedule.interleaved:
             InterleavedStores(self.workgroup, self.group.stages, self.lane_loop).emit(at, lo, hi)
             return carried
+        if self.workgroup.schedule.moved:
+            self._moved(axis, at, lo, hi)
+            return carried
 
         def body(
             starts: list[Operand], lanes: int, active: Operand | None, state: tuple[Value, ...]
@@ -120,10 +123,6 @@ class GroupEmitter:
         def row(t: Operand) -> None:
             self._points([{**at, **self.workgroup.tile_coordinates(t)}], lanes, active, [])
 
-        if self.workgroup.schedule.moved:
-            unroll(kernel, lo, hi, UNROLL, row)
-            return
-
         def tile(t: Operand) -> None:
             for number in range(rows):
                 self.e.buffers.tile = TileRow(kernel, t, number, lanes, rows)
@@ -135,6 +134,23 @@ class GroupEmitter:
             whole = kernel.add(lo, kernel.mul(kernel.div(kernel.sub(hi, lo), rows), rows))
             kernel.loop(lo, whole, rows, tile)
         kernel.loop(whole, hi, 1, row)
+
+    def _moved(self, axis: LoopRef, at: Coordinates, lo: Operand, hi: Operand) -> None:
+        """Row by row of the workgroup's tile, a few side by side where they are few vectors."""
+        vectors = -(-hi // self.group.lanes) if isinstance(hi, int) else UNROLL
+
+        def row(t: Operand) -> None:
+            here = {**at, **self.workgroup.tile_coordinates(t)}
+
+            def body(
+                starts: list[Operand], lanes: int, active: Operand | None, _: tuple[Value, ...]
+            ) -> Sequence[Value]:
+                place = self.workgroup.lane_coordinates(axis, Index(starts[0], 1 if lanes > 1 else 0))
+                return self._points([{**here, **place}], lanes, active, [])
+
+            self.lane_loop.run(lo, hi, body)
+
+        unroll(self.kernel, *self.workgroup.tile_span, max(1, UNROLL // vectors), row)
 
     # stages at a point ------------------------------------------------------------------------------------------------
 

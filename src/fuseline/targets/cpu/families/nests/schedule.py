@@ -24,7 +24,7 @@ from fuseline.targets.cpu.families.nests.evaluations import MOST_OPERATIONS, ope
 from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
 from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of, widths_of
-from fuseline.targets.cpu.families.nests.moved_vectors import MOVED_ROWS, moved_vectors
+from fuseline.targets.cpu.families.nests.moved_rows import moved_rows
 from fuseline.targets.cpu.families.nests.recompute_cost import cost
 from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.tiling import (
@@ -59,7 +59,7 @@ class Schedule:
     `collapsed_loops` are the grid's axes, outermost first, each a run of adjacent axes that are traversed as one;
     `chunked` is the lane axis when it is cut into chunks of `chunk`, `vector_loops` the axes that it stands for (itself
     last). `tiled_loops` is a run traversed in blocks of `tile` rows; `transposed`: values are made with lanes along it
-    and transposed before they are written; `moved`: each row is a short vector, the whole lane axis. `interleaved`: the
+    and transposed before they are written; `moved`: each row is the whole lane axis. `interleaved`: the
     extent of a short last axis of `vector_loops` along which vectors made along the axis before are interleaved (0:
     none).
     `ahead` is made once, before the grid. `grouped`: `vector_loops` are groups and the columns of each; chunks are of
@@ -121,7 +121,7 @@ def build_schedule(staging: Staging, machine: Machine, threads: int = 1) -> Sche
     schedule.ahead = [Group(stage.parallel, [stage]) for stage in staging.ahead]
     for group in (*schedule.ahead, *groups):
         choose_lanes(staging, group, weights, lane, machine)
-    _choose_tiles(schedule)
+    _choose_tiles(schedule, machine)
     _turn_stores(schedule)
     schedule.chunk = _chunk(schedule, machine, threads)
     return schedule
@@ -184,13 +184,13 @@ def _settled_grid(staging: Staging) -> tuple[list[LoopRef], set[SSAValue]]:
     return grid, given_up
 
 
-def _choose_tiles(schedule: Schedule) -> None:
+def _choose_tiles(schedule: Schedule, machine: Machine) -> None:
     """Traverse a run of the grid in square tiles with the lanes, where an operand lies across them and nothing is
     reduced."""
     groups = schedule.groups
     if schedule.chunked is None or len(groups) != 1 or any(stage.op is not None for stage in groups[0].stages):
         return
-    if groups[0].lane_axis != schedule.chunked or _moves_vectors(schedule):
+    if groups[0].lane_axis != schedule.chunked or _moves_rows(schedule, machine):
         return
     lanes = min(groups[0].lanes, MOST_SQUARE)
     run = transposed_tile_loops(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, lanes)
@@ -204,14 +204,15 @@ def _choose_tiles(schedule: Schedule) -> None:
         schedule.interleaved = interleaved_channels(schedule.staging, schedule.vector_loops, groups[0].lanes)
 
 
-def _moves_vectors(schedule: Schedule) -> bool:
-    """Have a short lane axis be a vector by itself, where that is worth it."""
+def _moves_rows(schedule: Schedule, machine: Machine) -> bool:
+    """Have rows that are moved be what lanes go along, in tiles, where there are such."""
     group = schedule.groups[0]
-    moved = moved_vectors(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, group.lanes)
+    vector = group.lanes, max(widths_of(schedule.staging, group))
+    moved = moved_rows(schedule.staging, schedule.collapsed_loops, schedule.vector_loops, vector, machine)
     if moved is None:
         return False
-    schedule.collapsed_loops, schedule.tiled_loops, schedule.tile = moved.rest, moved.run, MOVED_ROWS
-    schedule.vector_loops, group.lanes, schedule.moved = schedule.vector_loops[-1:], moved.width, True
+    schedule.collapsed_loops, schedule.tiled_loops, schedule.tile = moved.rest, moved.run, moved.tile
+    schedule.vector_loops, group.lanes, schedule.moved = moved.row, moved.lanes, True
     return True
 
 

@@ -68,16 +68,36 @@ class Workgroup:
             rest = self._place_chunk(number)
         if schedule.grouped:
             self._place_groups()
-        tiles_first = schedule.tiles == 1  # then rows count from what is not known to be 0, as `TileRow` asks
-        if schedule.tiled_loops and not tiles_first:
-            rest = self._place_tiles(rest)
-        for i, run in reversed(list(enumerate(schedule.collapsed_loops))):
-            extent, last = self._run_extent(run), i == 0 and not (schedule.tiled_loops and tiles_first)
-            here = rest if last else kernel.rem(rest, extent)
-            rest = rest if last else kernel.div(rest, extent)
+        outermost, *inner = self._order() or [[]]
+        for run in reversed(inner):
+            extent = self._steps(run)
+            self._place_run(run, kernel.rem(rest, extent))
+            rest = kernel.div(rest, extent)
+        if outermost:
+            self._place_run(outermost, rest)
+
+    def _order(self) -> list[list[LoopRef]]:
+        """The runs of the grid, outermost first. A single row of tiles comes first: it counts from what is not known
+        to be 0, as `TileRow` asks. Vectors that are moved go on beside those before, while the cache lines of all rows
+        of a tile are near, before they come to other rows."""
+        schedule = self.schedule
+        runs = list(schedule.collapsed_loops)
+        if schedule.tiled_loops:
+            at = 0 if schedule.tiles == 1 else len(runs) - (1 if schedule.moved and runs else 0)
+            runs.insert(at, schedule.tiled_loops)
+        return runs
+
+    def _steps(self, run: Sequence[LoopRef]) -> Operand:
+        tiled = run is self.schedule.tiled_loops
+        return self.e.buffers.operand(self.schedule.tiles) if tiled else self._run_extent(run)
+
+    def _place_run(self, run: Sequence[LoopRef], here: Operand) -> None:
+        if run is not self.schedule.tiled_loops:
             self.grid.update(self._along(run, Index(here)))
-        if schedule.tiled_loops and tiles_first:
-            self._place_tiles(rest)
+            return
+        kernel, rows = self.kernel, self.schedule.tile
+        lo = kernel.mul(here, rows)
+        self.tile_span = (lo, kernel.min(kernel.add(lo, rows), self._run_extent(run)))
 
     def _place_chunk(self, number: Operand) -> Operand:
         kernel, schedule = self.kernel, self.schedule
@@ -105,14 +125,6 @@ class Workgroup:
         width = self.e.buffers.operand(self.axes.extents[column])
         lo, hi = self.bounds[column]
         self.bounds[group] = (self.kernel.div(lo, width), self.kernel.div(hi, width))
-
-    def _place_tiles(self, number: Operand) -> Operand:
-        kernel, schedule = self.kernel, self.schedule
-        extent, tiles = self._run_extent(schedule.tiled_loops), self.e.buffers.operand(schedule.tiles)
-        here = kernel.rem(number, tiles) if schedule.collapsed_loops and tiles != 1 else number
-        lo = kernel.mul(here, schedule.tile)
-        self.tile_span = (lo, kernel.min(kernel.add(lo, schedule.tile), extent))
-        return kernel.div(number, tiles) if schedule.collapsed_loops else number
 
     def tile_coordinates(self, at: Operand, stride: int = 0) -> Coordinates:
         """The coordinates that a step along the tiled run sets; stride 1: lanes run along it."""

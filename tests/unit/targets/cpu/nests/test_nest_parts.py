@@ -307,17 +307,29 @@ def test_what_is_tiled(shape: tuple[int, int], worth: bool) -> None:
     assert bool(tiled_loops(staging, [[rows]], [columns], 8, least=5)) == (worth and shape[1] >= 5)
 
 
-@pytest.mark.parametrize(("channels", "found"), [(3, 3), (4, 4), (5, 0), (1, 0)])
-def test_few_channels_are_interleaved(channels: int, found: int) -> None:
-    p = Program((channels, 64))
+@pytest.mark.parametrize(("channels", "found"), [(3, 3), (4, 4), (5, 5), (15, 15), (16, 0), (1, 0)])
+@pytest.mark.parametrize(
+    ("pixels", "lanes", "made"),
+    [(64, 8, 8), (8, 8, 8), (5, 8, 4), (24, 32, 8), (31, 16, 16), (30, 32, 8), (20, 16, 16)],
+)
+def test_few_channels_are_interleaved(channels: int, found: int, pixels: int, lanes: int, made: int) -> None:
+    """By vectors that are as few as may be, with what is left over, where pixels are less than one."""
+    p = Program((channels, pixels))
     value = p.unary(p.x[0], permutation=(1, 0))
     staging = _staged(p, value)
     axes = [axis for axis in staging.axes.of_value(value) if axis is not None]
-    assert interleaved_channels(staging, axes, 8) == found
-    q = Program((64, channels))
+    assert interleaved_channels(staging, axes, lanes) == ((found, made) if found else (0, lanes))
+    q = Program((pixels, channels))
     plain = q.unary(q.x[0])
     straight = _staged(q, plain)
-    assert interleaved_channels(straight, [a for a in straight.axes.of_value(plain) if a is not None], 8) == 0
+    assert interleaved_channels(straight, [a for a in straight.axes.of_value(plain) if a is not None], 8) == (0, 8)
+
+
+def test_less_pixels_are_gathered() -> None:
+    p = Program((3, 3))
+    staging = _staged(p, value := p.unary(p.x[0], permutation=(1, 0)))
+    axes = [axis for axis in staging.axes.of_value(value) if axis is not None]
+    assert interleaved_channels(staging, axes, 8) == (0, 8)
 
 
 def test_what_a_body_picks() -> None:

@@ -188,12 +188,12 @@ def test_named_transposes_are_tiled() -> None:
 
 
 @pytest.mark.parametrize(("shape", "source", "channels"), [
-    ((6, 9, 3), "d2, d0, d1", 3), ((6, 9, 4), "d2, d0, d1", 4), ((6, 9, 5), "d2, d0, d1", 0),
-    ((1, 7, 3), "d2, d0, d1", 0),
+    ((6, 9, 3), "d2, d0, d1", 3), ((6, 9, 4), "d2, d0, d1", 4), ((6, 9, 5), "d2, d0, d1", 5),
+    ((1, 7, 3), "d2, d0, d1", 3), ((6, 7, 3), "d1, d2, d0", 0), ((1, 3, 3), "d2, d0, d1", 0),
     ((6, 9, 3), "d1, d0, d2", 0),
 ])  # fmt: skip
 def test_few_channels_are_interleaved(shape: tuple[int, int, int], source: str, channels: int) -> None:
-    """Up to four of them, of pixels for a vector, that are read along a line."""
+    """Less than a vector of them, of several pixels, that are read along a line."""
     read = tuple(shape[int(d.strip()[1])] for d in source.split(","))
     op = generic(
         "%y", [("%x", tensor(read))], [("%e", tensor(shape))], [source, "d0, d1, d2"], "ppp", "", [("%i0", "f32")]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import i8
 
-from fuseline.ir.dim import Dim
+from fuseline.ir.dim import Dim, product
 from fuseline.targets.cpu.families.nests.collapsed_loops import farthest_step, neighbours
 from fuseline.targets.cpu.families.nests.schedule import Schedule, build_schedule
 from fuseline.targets.cpu.families.nests.stages import Staging
@@ -48,6 +49,14 @@ def _drawn(rank: int, width: int, last: str) -> tuple[list[int], list[int]]:
 def test_random_transposes(rank: int, last: str, element: str) -> None:
     source, order = _drawn(rank, int(RNG.integers(2, 9)), last)
     check(_transpose(source, order, element))
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "f16", "i8"])
+@pytest.mark.parametrize("width", [2, 3, 5, 7, 8, 11, 15])
+def test_random_channels_that_are_interleaved(width: int, element: str) -> None:
+    """Vectors along what lies before them, of all sizes, less than one too."""
+    lines, pixels = int(RNG.integers(1, 4)), int(RNG.integers(4, 70))
+    check(_transpose((lines, width, pixels), (0, 2, 1), element))
 
 
 @pytest.mark.parametrize("element", ["f32", "f16", "i8"])
@@ -137,6 +146,15 @@ def test_rows_of_vectors_are_moved_beside_others_up_to_a_kibibyte(
 def test_rows_that_are_read_as_they_are_written_are_not_moved(width: int) -> None:
     p = Program((20, 30, width), (width,))
     assert not build_schedule(Staging(p.dispatch(p.bias(p.x[0], p.x[1], 2))), AVX2).moved
+
+
+@pytest.mark.parametrize("width", [5, 8, 12, 15])
+def test_channels_less_than_a_vector_of_bytes_join_their_pixels(width: int) -> None:
+    """Those of 8 have not joined yet: they would be a vector of floats."""
+    p = Program((20, width, 24), element=i8)
+    found = build_schedule(Staging(p.dispatch(p.moved(p.x[0], (0, 2, 1), 20, 24, width))), AVX2)
+    assert (found.interleaved, found.groups[0].lanes) == (width, 8)
+    assert product(found.staging.axes.extents[axis] for axis in found.vector_loops) == 24 * width
 
 
 @pytest.mark.parametrize("width", [2, 3, 5, 7])

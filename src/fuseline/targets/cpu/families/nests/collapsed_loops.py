@@ -45,6 +45,11 @@ def collapse_loops(
     return collapsed[:-1], collapsed[-1]
 
 
+def side_by_side_as_written(staging: Staging, run: Sequence[LoopRef], axis: LoopRef) -> bool:
+    """Whether `axis` lies right behind a run of loops in everything that is written."""
+    return all(_adjacent(order, run[-1], axis) for order in _written(staging))
+
+
 def neighbours(staging: Staging, run: Sequence[LoopRef]) -> list[LoopRef]:
     """The axes that lie right before `run` in what is read along its last one."""
     orders = (order for order in _orders(staging) if order[-1:] == [run[-1]] and run[0] in order)

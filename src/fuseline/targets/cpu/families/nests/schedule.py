@@ -19,7 +19,7 @@ from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.families.nests.ahead import values_ahead
-from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops
+from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops, side_by_side_as_written
 from fuseline.targets.cpu.families.nests.evaluations import MOST_OPERATIONS, operations_per_point
 from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
 from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
@@ -30,6 +30,7 @@ from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.tiling import (
     interleaved_channels,
     rest_of_grid,
+    short_run,
     tile_rows,
     tiled_loops,
     transposed_tile_loops,
@@ -201,7 +202,20 @@ def _choose_tiles(schedule: Schedule, machine: Machine) -> None:
         schedule.tiled_loops, schedule.tile, groups[0].lanes = run, tile_rows(schedule.staging, run, lanes), lanes
         schedule.collapsed_loops = rest_of_grid(schedule.staging, schedule.collapsed_loops, run, lanes)
     else:
-        schedule.interleaved = interleaved_channels(schedule.staging, schedule.vector_loops, groups[0].lanes)
+        _interleave(schedule)
+
+
+def _interleave(schedule: Schedule) -> None:
+    """Interleave vectors along a short last axis, which joins the one before if it has not."""
+    lanes, run, others = schedule.groups[0].lanes, schedule.vector_loops, schedule.collapsed_loops
+    joins = len(run) == 1 and others and short_run(schedule.staging, run, lanes)
+    if joins and side_by_side_as_written(schedule.staging, others[-1], run[0]):
+        *others, before = others
+        run = [*before, *run]
+    channels, lanes = interleaved_channels(schedule.staging, run, lanes)
+    if channels:
+        schedule.vector_loops, schedule.collapsed_loops = run, others
+        schedule.interleaved, schedule.groups[0].lanes = channels, lanes
 
 
 def _moves_rows(schedule: Schedule, machine: Machine) -> bool:

@@ -41,8 +41,9 @@ TILES_PER_WORKGROUP = 4
 MAX_UNROLLED_OPS = 60
 """Bodies of more operations are not written out once per row of a tile."""
 
-MOST_CHANNELS = 4
-"""Each vector written takes a shuffle of two sources per channel but the first."""
+MOST_CHANNELS, LEAST_PIXELS, MAX_INTERLEAVED_OPS = 15, 4, 240
+"""Each vector written takes a shuffle of two sources per channel but the first, and the body stands there once per
+channel; less pixels are gathered as fast."""
 
 
 def tiled_loops(
@@ -112,17 +113,24 @@ def transposed_tile_loops(
     return []
 
 
-def interleaved_channels(staging: Staging, vector_loops: Sequence[LoopRef], lanes: int) -> int:
-    """The extent of the last axis of `vector_loops`, where it is short and something is read along the axis before;
-    else 0."""
+def interleaved_channels(staging: Staging, vector_loops: Sequence[LoopRef], lanes: int) -> tuple[int, int]:
+    """The extent of the last axis of `vector_loops`, where it is short and something is read along the axis before, and
+    of how many lanes vectors are then; else 0 and `lanes`."""
     if len(vector_loops) < 2:
-        return 0
-    channels = staging.axes.extents[vector_loops[-1]]
-    pixels = upper_bound(product(staging.axes.extents[axis] for axis in vector_loops[:-1]))
-    if not isinstance(channels, int) or not 1 < channels <= MOST_CHANNELS or (pixels is not None and pixels < lanes):
-        return 0
+        return 0, lanes
+    channels, results = staging.axes.extents[vector_loops[-1]], set(staging.destinations)
+    pixels = upper_bound(product(staging.axes.extents[axis] for axis in vector_loops[:-1])) or lanes
+    if not isinstance(channels, int) or not 1 < channels <= MOST_CHANNELS or pixels < LEAST_PIXELS:
+        return 0, lanes
+    small = channels * sum(cost(op, staging.live, results) for op in staging.live) <= MAX_INTERLEAVED_OPS
     along = any(axis == vector_loops[-2] for op in staging.live for axis, _ in reads_of(staging, op))
-    return channels if along else 0
+    return (channels, _lanes_of(pixels, lanes)) if small and along else (0, lanes)
+
+
+def _lanes_of(pixels: int, lanes: int) -> int:
+    """Of vectors that are to be as few as may be where pixels are less than one, elements that are left over alike."""
+    fitting = (lanes >> i for i in range(lanes.bit_length()) if LEAST_PIXELS <= lanes >> i <= pixels)
+    return lanes if pixels >= lanes else min(fitting, key=lambda n: pixels // n + pixels % n, default=lanes)
 
 
 def _gathers_along(staging: Staging, run: Sequence[LoopRef], vector_loops: Sequence[LoopRef]) -> bool:

@@ -142,6 +142,16 @@ def test_rows_of_vectors_are_moved_beside_others_up_to_a_kibibyte(
     assert not moved or found.tile > 1
 
 
+@pytest.mark.parametrize(("row", "lanes"), [((28,), 28), ((12, 5), 32), ((4, 7), 28), ((5,), 5), ((33,), 32)])
+def test_rows_of_bytes_are_a_vector_as_far_as_one_goes(row: tuple[int, ...], lanes: int) -> None:
+    """Axes that follow each other where they are read, too, are one row."""
+    p = Program((20, 30, *row), element=i8)
+    loops = (1, 0, *range(2, 2 + len(row)))
+    found = build_schedule(Staging(p.dispatch(p.moved(p.x[0], loops, 30, 20, *row))), AVX2)
+    assert found.moved and found.groups[0].lanes == lanes
+    assert [found.staging.axes.extents[axis] for axis in found.vector_loops] == list(row)
+
+
 @pytest.mark.parametrize("width", [3, 8, 50, 256])
 def test_rows_that_are_read_as_they_are_written_are_not_moved(width: int) -> None:
     p = Program((20, 30, width), (width,))

@@ -136,8 +136,10 @@ class GroupEmitter:
         kernel.loop(whole, hi, 1, row)
 
     def _moved(self, axis: LoopRef, at: Coordinates, lo: Operand, hi: Operand) -> None:
-        """Row by row of the workgroup's tile, a few side by side where they are few vectors."""
-        vectors = -(-hi // self.group.lanes) if isinstance(hi, int) else UNROLL
+        """Row by row of the workgroup's tile, a few side by side where they are few vectors. What is left over of a row
+        is a vector, too."""
+        size = self.group.lanes
+        vectors, whole = (-(-hi // size), hi // size * size) if isinstance(hi, int) and lo == 0 else (UNROLL, hi)
 
         def row(t: Operand) -> None:
             here = {**at, **self.workgroup.tile_coordinates(t)}
@@ -148,7 +150,9 @@ class GroupEmitter:
                 place = self.workgroup.lane_coordinates(axis, Index(starts[0], 1 if lanes > 1 else 0))
                 return self._points([{**here, **place}], lanes, active, [])
 
-            self.lane_loop.run(lo, hi, body)
+            self.lane_loop.run(lo, whole, body)
+            if isinstance(hi, int) and whole != hi:
+                body([whole], hi % size, None, ())
 
         unroll(self.kernel, *self.workgroup.tile_span, max(1, UNROLL // vectors), row)
 

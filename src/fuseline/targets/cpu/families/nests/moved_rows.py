@@ -60,31 +60,36 @@ def moved_rows(
     """
     row, before = _moved_loops(staging, vector_loops, *vector)
     runs, near = [*collapsed, *before], neighbours(staging, row) if row else []
-    if not runs or all(axis == runs[-1][-1] for axis in near):
-        return None  # there is none, or all that is read goes on along it from row to row
+    if not runs or _goes_on(near, runs[-1]):
+        return None
     near = [runs[-1][-1], *near]
     rows = [min(MOVED_ROWS, int(elements(staging, one))) for one in runs]
     steps = [farthest_step(staging, one) for one in runs]
     at = max(range(len(runs)), key=lambda i: (rows[i], runs[i][-1] in near, -steps[i], i))
     tile = max(MOVED_ROWS // 2, min(MOVED_ROWS, cached_rows(int(steps[at]) * vector[1] // 8, machine)))
     rest = sorted((one for one in runs if one is not runs[at]), key=lambda one: one[-1] in near)
-    return MovedRows(row, int(elements(staging, row)) if before else vector[0], runs[at], tile, rest)
+    return MovedRows(row, min(vector[0], int(elements(staging, row))), runs[at], tile, rest)
 
 
 def _moved_loops(
     staging: Staging, vector_loops: list[LoopRef], lanes: int, bits: int
 ) -> tuple[list[LoopRef], list[list[LoopRef]]]:
     """What is moved as one where all that is read with it lies along it, and little is done with that: the last of
-    `vector_loops`, where it is several elements and less than a vector, and the run of those before it that it had
-    joined; or all of them, where those are few. Else nothing."""
+    `vector_loops`, where it is less than a vector and joined others that it lies beside only as it is written, and the
+    run of those; or all of them, where those are few. Else nothing."""
     *before, lane = vector_loops
-    width = short_run(staging, [lane], lanes) if before else 0
-    run = [lane] if width else vector_loops
-    total, results = product(staging.axes.extents[axis] for axis in run), set(staging.destinations)
-    if not isinstance(total, int) or not (width or lanes <= total <= MOST_MOVED_BITS // bits):
+    alone = before and short_run(staging, [lane], lanes) and not _goes_on(neighbours(staging, [lane]), before)
+    row = [lane] if alone else vector_loops
+    total, results = product(staging.axes.extents[axis] for axis in row), set(staging.destinations)
+    if not isinstance(total, int) or not 1 < total <= MOST_MOVED_BITS // bits:
         return [], []
     reads = [axis for op in staging.live for axis, used in reads_of(staging, op) if lane in used]
     along = bool(reads) and all(axis == lane for axis in reads)
     if not along or sum(cost(op, staging.live, results) for op in staging.live) > total:
         return [], []
-    return run, [before] if width else []
+    return row, [before] if alone else []
+
+
+def _goes_on(near: Sequence[LoopRef], run: Sequence[LoopRef]) -> bool:
+    """Whether all that is read goes on along `run`, from row to row, as what is written does."""
+    return all(axis == run[-1] for axis in near)

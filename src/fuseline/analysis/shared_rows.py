@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.packings import runs_along_columns
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import Kind, StructuredOp, kind
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
 from fuseline.ir.dim import mul, product, upper_bound
 from fuseline.ir.fast.direct import result_of, users_of_value
 from fuseline.ir.target_description import TargetDescription
@@ -40,7 +40,7 @@ ROWS = 16
 def _steps(reader: Operation, op: Operation, shapes: ShapeAnalysis) -> frozenset[int] | None:
     """The dimensions of the result of `op` along which a product that reads it once sums up, the innermost among them;
     None of other readers."""
-    if kind(reader) is not Kind.CONTRACTION:
+    if kind(reader) is not Kind.CONTRACTION or not is_generic(reader):
         return None
     view = StructuredOp(reader)
     positions = [i for i, value in enumerate(view.inputs) if value is result_of(op)]

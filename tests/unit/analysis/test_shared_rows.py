@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.shared_rows import ROWS, makes_shared_rows
@@ -13,6 +14,11 @@ from tests.draws import RNG
 from tests.graphs.program import Program
 
 TARGET = TargetDescription("rows")
+
+
+def _maker(value: SSAValue) -> Operation:
+    assert isinstance(value, OpResult)
+    return value.op
 
 
 def _is_shared(reader: str, target: TargetDescription = TARGET, steps: int = 24) -> bool:
@@ -30,7 +36,7 @@ def _is_shared(reader: str, target: TargetDescription = TARGET, steps: int = 24)
     if reader == "elements":
         results.append(readers["rows"]())
     p.done(*results)
-    return makes_shared_rows(made.owner, ShapeAnalysis(), target)
+    return makes_shared_rows(_maker(made), ShapeAnalysis(), target)
 
 
 @pytest.mark.parametrize(("reader", "shared"), [("rows", True), ("elements", True), ("columns", False), ("sum", False)])
@@ -53,4 +59,4 @@ def test_one_product_shares_with_nobody() -> None:
     p = Program((20, 30), (30, 40))
     made = p.unary(p.x[0])
     p.done(p.matmul(made, p.x[1]), p.relu(made))
-    assert not makes_shared_rows(made.owner, ShapeAnalysis(), TARGET)
+    assert not makes_shared_rows(_maker(made), ShapeAnalysis(), TARGET)

@@ -140,6 +140,16 @@ def test_strips_of_long_lines_evaluate_what_lies_between_them(layout: str, tmp_p
 
 
 @pytest.mark.parametrize("layout", ["nhwc", "turned"])
+def test_strips_of_one_cache_line_of_channels(layout: str, tmp_path: Path):
+    """Tall windows of many channels: strips are as tall as scratch has room for."""
+    size = int(RNG.integers(40, 64)), int(RNG.integers(50, 64))
+    window = int(RNG.integers(5, 8)), int(RNG.integers(3, 8))
+    drawn = Window(int(RNG.integers(33, 100)), size, window, int(RNG.integers(1, 3)), 1, layout, (2, 2))
+    program = _compiled(drawn, "sum", tmp_path, fusion="aggressive")
+    assert program.stats["dispatches"] == 1
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "turned"])
 def test_lines_too_long_for_the_scratch_are_stored(layout: str, tmp_path: Path):
     window = Window(int(RNG.integers(2, 9)), (9, int(RNG.integers(900, 1100))), (3, 3), 1, 1, layout, (1, 1))
     program = _compiled(window, "sum", tmp_path)

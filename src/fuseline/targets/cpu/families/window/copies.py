@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from fuseline.analysis.image_strips import STRIP_BYTES, bunch_of
+from fuseline.analysis.image_strips import STRIP_BYTES, bunch_of, channel_lines
 from fuseline.analysis.source_paths import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.costs import LINE_BYTES
@@ -162,12 +162,12 @@ def with_copy(plan: WindowPlan, machine: Machine, *, turned: bool = False) -> Co
     if ways is None:
         return None
     rows, columns = ways
-    size = BYTES[loops.dtype]
-    bunch = bunch_of(known(plan.panel_count), plan.width * size)
-    row_bytes = columns.steps(known(loops.pixel.extent)) * bunch * plan.width * size  # pyright: ignore[reportOptionalMemberAccess]
     lines = known(loops.line.extent) if loops.line is not None else 1
-    most = machine.l2_bytes // 4 if loops.computed is None else STRIP_BYTES
-    strip_lines = next((n for n in range(lines, 0, -1) if rows.steps(n) * row_bytes <= most), 0)
+    heights = {n: _strip_lines(plan, ways, n, machine) for n in (1, 2)}
+    cache_lines = 2
+    if loops.computed is not None:
+        cache_lines = channel_lines(lambda n: _often(rows, lines, heights[n]), rows.positions)
+    bunch, strip_lines = _bunch(plan, cache_lines), heights[cache_lines]
     if strip_lines == 0:
         return None
     strip_lines = -(-lines // -(-lines // strip_lines))
@@ -179,6 +179,30 @@ def with_copy(plan: WindowPlan, machine: Machine, *, turned: bool = False) -> Co
         bunch=bunch, turned=turned, notes={**plan.notes, "image": "copied" if loops.computed is None else "evaluated"},
     )  # fmt: skip
     return spread_out(copied, machine)
+
+
+def _bunch(plan: WindowPlan, cache_lines: int) -> int:
+    """Panels that fill so many cache lines."""
+    return bunch_of(known(plan.panel_count), plan.width * BYTES[plan.loops.dtype], cache_lines)
+
+
+def _strip_lines(plan: WindowPlan, ways: tuple[Direction, Direction], cache_lines: int, machine: Machine) -> int:
+    """The most lines of the result whose image of so many cache lines of channels fits the scratch; 0: not one."""
+    (rows, columns), loops = ways, plan.loops
+    assert loops.pixel is not None
+    pixel_bytes = _bunch(plan, cache_lines) * plan.width * BYTES[loops.dtype]
+    row_bytes = columns.steps(known(loops.pixel.extent)) * pixel_bytes
+    lines = known(loops.line.extent) if loops.line is not None else 1
+    most = machine.l2_bytes // 4 if loops.computed is None else STRIP_BYTES
+    return next((n for n in range(lines, 0, -1) if rows.steps(n) * row_bytes <= most), 0)
+
+
+def _often(rows: Direction, lines: int, strip_lines: int) -> float | None:
+    """How often an element is evaluated in equal strips of so many lines at most."""
+    if strip_lines == 0:
+        return None
+    strips = -(-lines // strip_lines)
+    return max(1.0, strips * rows.steps(-(-lines // strips)) / rows.steps(lines))
 
 
 def known(size: Dim) -> int:

@@ -173,7 +173,8 @@ class _Roles:
         whole = -(-self.extents[lane] * size // LINE_BYTES)
 
         def evaluated(n: int) -> float | None:
-            return _often(lines, pixels.steps(pixels.points) * LINE_BYTES * bunch_of(whole, LINE_BYTES, n), 1, STRIP_BYTES)
+            pixel_bytes = LINE_BYTES * bunch_of(whole, LINE_BYTES, n)
+            return _often(lines, pixels.steps(pixels.points) * pixel_bytes, 1, STRIP_BYTES)
 
         often = evaluated(channel_lines(evaluated, lines.taps))
         if pixels.taps > UNROLLED_TAPS or often is None or (kind == "turned" and pixels.step != 1):

@@ -51,8 +51,7 @@ def structured(op: Operation, scope: Scope) -> list[Array]:
     operands."""
     assert isinstance(op, LinalgStructuredOperation)
     try:
-        nest = _nest(op, scope)
-        return _parallel(nest) if not nest.reductions else _reduced(nest)
+        return evaluate_nest(_nest(op, scope))
     except OutOfBounds as error:
         raise failure(op, str(error)) from error
     except ValueError as error:
@@ -66,7 +65,10 @@ def _nest(op: LinalgStructuredOperation, scope: Scope) -> Nest:
 
 
 def evaluate_nest(nest: Nest) -> list[Array]:
-    """The results of a nest."""
+    """The results of a nest: what they start from where there is no point, and nothing is read then, wherever it
+    lies."""
+    if 0 in nest.sizes:
+        return list(nest.outputs)
     return _parallel(nest) if not nest.reductions else _reduced(nest)
 
 

@@ -17,7 +17,7 @@ from xdsl.dialects import linalg
 from fuseline.analysis.cost import flops, num_bytes
 from fuseline.analysis.filtered_convolutions import filtered_dims
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, is_reduction
+from fuseline.analysis.structured import Kind, StructuredOp, is_reduction, kind
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.dispatch.banded_pair import BandedPair
@@ -158,7 +158,7 @@ def sizes_of(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription)
         is_outermost=pair.is_outermost,
         low_loss=LOW_FILTERED if pair.is_moved and filters else 0.0,
         moved_loss=MOVED_SINGLY if pair.moves_singly else 0.0,
-        makes_alike=not filters,
+        makes_rows=not filters and any(kind(op) is Kind.CONVOLUTION for op in pair.maker.loops),
     )
 
 

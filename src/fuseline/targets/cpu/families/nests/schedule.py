@@ -159,7 +159,7 @@ def _grouped_chunk(schedule: Schedule, machine: Machine, threads: int) -> int:
     wanted = -(-threads // max(1, int(others)))
     narrow = shared_out(extent, wanted, columns, machine.f32_lanes)
     worth = max(1.0, _work_per_lane_point(schedule)) * narrow > WORKGROUP_WORK
-    return min(extent, most, narrow if worth else extent)
+    return max(1, min(extent, most, narrow if worth else extent))
 
 
 def _lane(staging: Staging, weights: Mapping[LoopRef, float]) -> LoopRef | None:

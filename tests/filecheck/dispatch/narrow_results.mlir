@@ -1,6 +1,7 @@
-// RUN: fuseline opt %s -p generalize-named-ops,form-dispatch-regions,narrow-results --split-input-file --verify-each | filecheck %s
-// RUN: fuseline opt %s -p generalize-named-ops,form-dispatch-regions,narrow-results,narrow-results --split-input-file --verify-each | filecheck %s --check-prefix TWICE
-// RUN: fuseline opt %s -p "generalize-named-ops,form-dispatch-regions,narrow-results{enabled=false}" --split-input-file --verify-each | filecheck %s --check-prefix OFF
+// RUN: fuseline opt %s -p "generalize-named-ops,form-dispatch-regions{without=root-chain},narrow-results" --split-input-file --verify-each | filecheck %s
+// RUN: fuseline opt %s -p "generalize-named-ops,form-dispatch-regions{without=root-chain},narrow-results,narrow-results" --split-input-file --verify-each | filecheck %s --check-prefix TWICE
+// RUN: fuseline opt %s -p "generalize-named-ops,form-dispatch-regions{without=root-chain},narrow-results{enabled=false}" --split-input-file --verify-each | filecheck %s --check-prefix OFF
+// Without root-chain, which makes one dispatch of what is quantised and the products of its rows.
 
 // OFF-NOT: stored in
 // TWICE: stored in 8 bits

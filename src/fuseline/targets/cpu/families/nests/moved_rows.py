@@ -24,8 +24,8 @@ from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.tiles import cached_rows
 
 MOVED_ROWS = 16
-"""Rows of a tile, at most: cache lines far apart are to stay until what lies beside is used. With less than half as many
-a workgroup is mostly finding its place."""
+"""Rows of a tile, at most: cache lines far apart are to stay until what lies beside is used. With less than half as
+many a workgroup is mostly finding its place."""
 
 MOST_MOVED_BITS = 8 * 1024
 """Of rows that are moved beside those of other places, at most: longer ones are by themselves whole cache lines, and

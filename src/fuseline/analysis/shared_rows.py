@@ -18,6 +18,9 @@ from fuseline.ir.dim import mul, product, upper_bound
 from fuseline.ir.fast.direct import result_of, users_of_value
 from fuseline.ir.target_description import TargetDescription
 
+ROWS = 16
+"""Of a block at the least, with as much room for what the products make of them."""
+
 
 def makes_shared_rows(op: Operation, shapes: ShapeAnalysis, target: TargetDescription) -> bool:
     """Whether several products read `op` along the same rows, of which a block fits a workgroup's scratch on a target
@@ -31,10 +34,6 @@ def makes_shared_rows(op: Operation, shapes: ShapeAnalysis, target: TargetDescri
         return False
     size = _row_bytes(op, steps[0], shapes)
     return size is not None and size * ROWS <= target.scratch_bytes_limit
-
-
-ROWS = 16
-"""Of a block at the least, with as much room for what the products make of them."""
 
 
 def _steps(reader: Operation, op: Operation, shapes: ShapeAnalysis) -> frozenset[int] | None:

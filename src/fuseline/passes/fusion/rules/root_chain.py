@@ -75,13 +75,14 @@ def is_chain(merge: Merge) -> bool:
     if consumer.root.kind is Kind.DEPTHWISE and not merge.alignment.exact:
         return False  # `channel-window` does
     if consumer.heavy:
-        return producer.reduces or _makes_rows_of_several(merge)
+        return producer.reduces or _makes_shared_rows(merge)
     return consumer.reduces or producer.blocked or _is_read_in_two_orders(merge)
 
 
-def _makes_rows_of_several(merge: Merge) -> bool:
-    """Whether an argument is quantised along the rows of several products: each would do it again, for each block of
-    its columns."""
+def _makes_shared_rows(merge: Merge) -> bool:
+    """Whether an argument is quantised along the rows of a product and for others, too: products in the same group, or
+    any ops outside of it. The product would do it again, for each block of its columns. Which rows several products
+    could share is told before there are groups (`analysis/shared_rows.py`)."""
     if not (merge.leaks or merge.consumer.blocked) or merge.alignment.exact:
         return False
     if not all(quantizes_argument(node.op) for node in merge.producer.members):

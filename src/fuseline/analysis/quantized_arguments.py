@@ -3,6 +3,8 @@ operations that a reader may do where it reads the argument."""
 
 from __future__ import annotations
 
+from enum import Enum
+
 from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -22,32 +24,33 @@ LONGEST = 4
 _ROUNDINGS = (arith.FPToSIOp, arith.FPToUIOp)
 
 
+class Origin(Enum):
+    """What a few operations make an element of, from the one in its place."""
+
+    ROUNDED_ARGUMENT = "an argument, which they round"
+    CUT_INTEGERS = "a slice of stored integers"
+
+
+def origin_of(op: Operation) -> Origin | None:
+    """What `op` and the elementwise ops before it, up to `LONGEST`, each the only tensor of the next, begin with; None
+    where that is neither, or they are more than a few operations."""
+    chain, base = _chain_of(op)
+    if base is None or sum(map(operations, chain)) > MOST_OPERATIONS:
+        return None
+    if isinstance(base, OpResult):
+        cut = isinstance(base.op, tensor.ExtractSliceOp) and element_of(base) == IntegerType(STORED_BITS)
+        return Origin.CUT_INTEGERS if cut else None
+    rounds = any(isinstance(inner, _ROUNDINGS) for link in chain for inner in body_ops(link))
+    return Origin.ROUNDED_ARGUMENT if rounds else None
+
+
 def quantizes_argument(op: Operation) -> bool:
     """Whether `op` makes an element of its result from the one there of an argument, or of what quantises it."""
-    chain = chain_of(op)
-    rounds = any(isinstance(inner, _ROUNDINGS) for link in chain for inner in body_ops(link))
-    return rounds and sum(map(operations, chain)) <= MOST_OPERATIONS
+    return origin_of(op) is Origin.ROUNDED_ARGUMENT
 
 
-def chain_of(op: Operation) -> list[linalg.ops.GenericOp]:
-    """`op` and the elementwise ops before it, each the only tensor of the next, back to an argument; empty where it is
-    no such chain."""
-    found, base = _chain_and_base(op)
-    return [] if isinstance(base, OpResult) else found
-
-
-def computes_of_cut_integers(op: Operation) -> bool:
-    """Whether `op` makes an element of its result, by a few operations, from the one there of a slice of stored
-    integers."""
-    found, base = _chain_and_base(op)
-    if not found or not isinstance(base, OpResult) or not isinstance(base.op, tensor.ExtractSliceOp):
-        return False
-    return element_of(base) == IntegerType(STORED_BITS) and sum(map(operations, found)) <= MOST_OPERATIONS
-
-
-def _chain_and_base(op: Operation) -> tuple[list[linalg.ops.GenericOp], SSAValue | None]:
-    """`op` and up to `LONGEST` elementwise ops before it, each the only tensor of the next, and what the first
-    reads."""
+def _chain_of(op: Operation) -> tuple[list[linalg.ops.GenericOp], SSAValue | None]:
+    """The ops, the last one first, and what the first of them reads; None where there is not one."""
     found: list[linalg.ops.GenericOp] = []
     base = None
     while is_generic(op) and (read := _only_tensor(op)) is not None and len(found) < LONGEST:

@@ -9,7 +9,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32, i8
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.analysis.quantized_arguments import LONGEST, chain_of, quantizes_argument
+from fuseline.analysis.quantized_arguments import LONGEST, Origin, origin_of, quantizes_argument
+from tests.draws import RNG
 from tests.graphs.program import Program
 
 
@@ -42,8 +43,7 @@ OTHERS: dict[str, Callable[[Program, SSAValue], SSAValue]] = {
 @pytest.mark.parametrize("name", QUANTISED)
 def test_what_rounds_an_argument_quantises_it(name: str):
     p = Program((4, 6), (4, 6))
-    op = _maker(QUANTISED[name](p, p.x[0]))
-    assert quantizes_argument(op) and chain_of(op)[0] is op
+    assert quantizes_argument(_maker(QUANTISED[name](p, p.x[0])))
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -55,6 +55,15 @@ def test_anything_else_does_not(name: str):
 def test_long_chains_are_none():
     p = Program((4, 6))
     x = p.x[0]
-    for _ in range(LONGEST):
+    for _ in range(LONGEST - 1):
         x = p.relu(x)
-    assert not chain_of(_maker(_rounded(p, x))) and len(chain_of(_maker(x))) == LONGEST
+    assert quantizes_argument(_maker(_rounded(p, x)))
+    assert not quantizes_argument(_maker(_rounded(p, p.relu(x))))
+
+
+def test_a_slice_of_stored_integers_is_an_origin_of_its_own():
+    rows, columns = (int(n) for n in RNG.integers(3, 9, 2))
+    p = Program((rows, columns))
+    cut = p.columns(_rounded(p, p.x[0]), 1, columns - 1)
+    assert origin_of(_maker(_wide(p, cut))) is origin_of(_maker(p.relu(_wide(p, cut)))) is Origin.CUT_INTEGERS
+    assert origin_of(_maker(cut)) is origin_of(_maker(p.relu(p.columns(p.x[0], 1, columns - 1)))) is None

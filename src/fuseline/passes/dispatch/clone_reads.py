@@ -37,7 +37,7 @@ from xdsl.passes import ModulePass
 
 from fuseline.analysis.borders import border_read
 from fuseline.analysis.idioms import idiom_of
-from fuseline.analysis.quantized_arguments import computes_of_cut_integers, quantizes_argument
+from fuseline.analysis.quantized_arguments import Origin, origin_of, quantizes_argument
 from fuseline.analysis.ranks import Rank
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.shared_rows import makes_shared_rows
@@ -77,10 +77,11 @@ class CloneReadsPass(ModulePass):
                     _clone(inner)
 
     def _is_rounded_by_each(self, op: Operation, shapes: ShapeAnalysis, target: TargetDescription) -> bool:
-        if computes_of_cut_integers(op):
-            return not _is_read_by_window(op) and _is_read_by_product(op)
-        if not quantizes_argument(op) or _is_read_by_window(op):
+        origin = origin_of(op)
+        if origin is None or _is_read_by_window(op):
             return False
+        if origin is Origin.CUT_INTEGERS:
+            return _is_read_by_product(op)
         if makes_shared_rows(op, shapes, target):
             return False
         return self.level == "aggressive" or (self.level == "default" and _is_read_by_product(op))

@@ -71,15 +71,15 @@ LEAST_GAIN = 0.005
 class BandChoice:
     """The bands of `cut` that keep `scratch_bytes` each at the most; `loss_ns` is what one thread takes longer, or,
     below 0, less, `whole_ns` what the arithmetic takes it without bands.
-    `recompute`: how often the rows of the image are computed, on the average. `kept_ns`: what computing those that a
-    thread's bands share again would take it, where it keeps them (None where it does not)."""
+    `recompute`: how often the rows of the image and of its border are computed, on the average. `keeps`: whether a
+    thread keeps those that its bands share."""
 
     cut: tuple[Bands, ...]
     scratch_bytes: int
     recompute: float
     loss_ns: float
     whole_ns: float
-    kept_ns: float | None = None
+    keeps: bool = False
 
     @property
     def count(self) -> int:
@@ -109,20 +109,14 @@ class BandChoice:
     @property
     def most_slower(self) -> float:
         """The share of the time apart that one dispatch around a window may take longer; below 0, what it must save."""
-        return -LEAST_GAIN if self.kept_ns is None else MOST_SLOWER_KEPT
-
-    @property
-    def rank(self) -> tuple[float, int]:
-        """What orders choices, the best first: high bands share few rows, kept or not."""
-        uneven = UNEVEN * self.whole_ns if len(self.cut) > 1 else 0.0
-        return self.loss_ns + (self.kept_ns or 0.0) + uneven, self.scratch_bytes
+        return MOST_SLOWER_KEPT if self.keeps else -LEAST_GAIN
 
 
 def choose_bands(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription) -> BandChoice | Refusal:
     """The bands that take least time, or why there are none."""
     sizes = sizes_of(pair, shapes, target)
     limit = min(target.band_bytes_limit, int(MOST_KEPT * sizes.image_bytes / target.threads))
-    best = _best(_choices(sizes, target), limit)
+    best = _best(sizes, target, limit)
     if isinstance(best, Refusal):
         return best
     most = MOST_SLOWER * best.whole_ns
@@ -137,9 +131,9 @@ def choose_cached_bands(sizes: BandedSizes, target: TargetDescription) -> BandCh
     cached = target.costs.cached_bytes
     limit = min(target.band_bytes_limit, int(MOST_CACHED * cached))
     if sizes.image_bytes + sizes.handed_on > cached:
-        return _best(_choices(sizes, target, EXPOSED), limit)
+        return _best(sizes, target, limit, EXPOSED)
     slower = 0.0 if sizes.keeps else SLOWER_IN_CACHE
-    return _best(_choices(sizes, target, EXPOSED_IN_CACHE, slower), limit)
+    return _best(sizes, target, limit, EXPOSED_IN_CACHE, slower)
 
 
 def sizes_of(pair: BandedPair, shapes: ShapeAnalysis, target: TargetDescription) -> BandedSizes:
@@ -171,49 +165,67 @@ def roots_ns(ops: Iterable[linalg.ops.GenericOp], shapes: ShapeAnalysis, target:
     return sum(_product_ns(op, shapes, target) for op in ops if is_reduction(op))
 
 
-def _best(choices: Iterable[BandChoice], limit: int) -> BandChoice | Refusal:
-    """The first in rank of those that keep no more than `limit` bytes."""
-    fitting = [one for one in choices if one.scratch_bytes <= limit]
-    none = Refusal("scratch", f"no band of it keeps {limit:,} bytes or less")
-    return min(fitting, key=lambda one: one.rank) if fitting else none
-
-
-def _choices(
-    sizes: BandedSizes, target: TargetDescription, exposed: float = 1.0, slower: float = 0.0
-) -> Iterator[BandChoice]:
-    """Bands, at least one for each thread. `exposed`: the share of the time of what is not stored that shows; `slower`:
-    that of the whole that bands take longer."""
-    whole = (sizes.maker_ns + sizes.reader_ns) / target.threads
+def _best(
+    sizes: BandedSizes, target: TargetDescription, limit: int, exposed: float = 1.0, slower: float = 0.0
+) -> BandChoice | Refusal:
+    """Of bands that keep no more than `limit` bytes those that take least time as if nothing were kept: high ones,
+    which share few rows, kept or not. `exposed`: the share of the time of what is not stored that shows; `slower`: that
+    of the whole that bands take longer."""
     saved = sum(_saved_ns(size, target, exposed) for size in (sizes.image_bytes, sizes.handed_on) if size)
+
+    def weighed(cut: tuple[Bands, ...], *, keeps: bool) -> BandChoice:
+        return _weighed(sizes, cut, target.threads, slower, saved, keeps=keeps)
+
+    fitting = [weighed(cut, keeps=False) for cut in _cuts(sizes, target) if sizes.kept_bytes(cut[-1]) <= limit]
+    if not fitting:
+        return Refusal("scratch", f"no band of it keeps {limit:,} bytes or less")
+    best = min(fitting, key=_rank)
+    return weighed(best.cut, keeps=True) if sizes.keeps else best
+
+
+def _rank(choice: BandChoice) -> tuple[float, int]:
+    """What orders choices, the best first."""
+    uneven = UNEVEN * choice.whole_ns if len(choice.cut) > 1 else 0.0
+    return choice.loss_ns + uneven, choice.scratch_bytes
+
+
+def _cuts(sizes: BandedSizes, target: TargetDescription) -> Iterator[tuple[Bands, ...]]:
+    """Bands, at least one for each thread."""
     for count in range(max(2, target.threads), sizes.rows + 1):
         cut = cut_rows(sizes.rows, count)
         if len(cut) == 1 or (sizes.is_outermost and target.arms_limit >= len(cut)):
-            of_image = [bands.read_by(sizes.read) for bands in cut]
-            made, read = _busiest(of_image, target.threads, keeps=sizes.keeps), _busiest(cut, target.threads)
-            kept = _busiest(of_image, target.threads) - made
-            row_ns = sizes.maker_ns / sizes.image_rows
-            loss = (
-                row_ns * made
-                + sizes.reader_ns * read / sizes.rows
-                + sizes.low_ns(cut) / target.threads
-                - (1 - slower - sizes.moved_loss) * whole
-                - saved
-            )
-            recompute = sum(bands.count * bands.rows for bands in of_image) / sizes.image_rows
-            kept_ns = row_ns * kept if sizes.keeps else None
-            yield BandChoice(cut, sizes.kept_bytes(cut[-1]), recompute, loss, whole, kept_ns)
+            yield cut
 
 
-def _busiest(cut: Sequence[Bands], threads: int, *, keeps: bool = False) -> int:
-    """Rows of the thread that has most: in turn each takes a band, the highest first. `keeps`: it makes those that two
-    of one height share once."""
+def _weighed(
+    sizes: BandedSizes, cut: tuple[Bands, ...], threads: int, slower: float, saved: float, *, keeps: bool
+) -> BandChoice:
+    """Bands that save a thread so many nanoseconds beside the arithmetic."""
+    whole, of_image = (sizes.maker_ns + sizes.reader_ns) / threads, [bands.read_by(sizes.read) for bands in cut]
+    loss = (
+        sizes.maker_ns / sizes.image_rows * _busiest(of_image, threads, keeps=keeps)
+        + sizes.reader_ns * _busiest(cut, threads, keeps=False) / sizes.rows
+        + sizes.low_ns(cut) / threads
+        - (1 - slower - sizes.moved_loss) * whole
+        - saved
+    )
+    made = sum(_made(bands, bands.count, threads, keeps=keeps) for bands in of_image)
+    return BandChoice(cut, sizes.kept_bytes(cut[-1]), made / of_image[-1].end, loss, whole, keeps)
+
+
+def _busiest(cut: Sequence[Bands], threads: int, *, keeps: bool) -> int:
+    """Rows of the thread that has most: in turn each takes a band, the highest first."""
     rows = taken = 0
     for bands in reversed(cut):
         left = taken + bands.count
-        own = -(-left // threads) - -(-taken // threads)
-        rows += own * bands.rows - (max(0, own - 1) * bands.shared if keeps else 0)
+        rows += _made(bands, -(-left // threads) - -(-taken // threads), 1, keeps=keeps)
         taken = left
     return rows
+
+
+def _made(bands: Bands, count: int, threads: int, *, keeps: bool) -> int:
+    """Rows of so many of the bands, by so many threads; one that `keeps` them makes those that two share once."""
+    return count * bands.rows - (max(0, count - threads) * bands.shared if keeps else 0)
 
 
 def _saved_ns(size: int, target: TargetDescription, exposed: float) -> float:

@@ -63,7 +63,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> list[Shared]:
 
     def noted(plans: Sequence[BlockedPlan], *args: Any) -> list[Shared]:
         forms = shared_blocked_plans(plans, *args)
-        found.extend(one for one in forms if any(isinstance(p, BlockedPlan) and p.keeps_rows for p in one.plans))
+        found.extend(one for one in forms if any(isinstance(p, BlockedPlan) and p.kept_image for p in one.plans))
         return forms
 
     monkeypatch.setattr(family, "shared_blocked_plans", noted)

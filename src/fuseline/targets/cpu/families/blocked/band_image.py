@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeVar
 
 from xdsl.ir import SSAValue
 
@@ -22,6 +23,8 @@ from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch
 from fuseline.targets.cpu.families.blocked.shifted_rows import shift_of
 from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange, SubKernel, readers
 from fuseline.targets.cpu.families.blocked.tiles import Part, Tile
+
+_Of = TypeVar("_Of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,34 +98,28 @@ def _image(dispatch: BlockedDispatch, sub_kernels: Sequence[SubKernel]) -> BandI
     return BandImage(value, band, row, axis, known)
 
 
-@dataclass(frozen=True, slots=True)
-class BandSubKernels:
-    """Sub-kernels `first` and so on make the parts of an image."""
-
-    image: BandImage
-    first: int
-
-    @property
-    def end(self) -> int:
-        """The first behind them."""
-        return self.first + len(self.image.parts)
+def with_kept_rows(image: BandImage | None) -> BandImage | None:
+    """The image where rows of it go from band to band; else None."""
+    return image if image is not None and image.kept else None
 
 
-def keeps_rows(image: BandImage | None) -> bool:
-    """Whether rows of an image go from band to band."""
-    return image is not None and image.kept > 0
+def makers_of_rows(image: BandImage | None, sub_kernels: Sequence[_Of]) -> Sequence[_Of]:
+    """What of the sub-kernels, as many as there are yet, makes the rows of an image some of which are kept: the first
+    ones."""
+    kept = with_kept_rows(image)
+    return sub_kernels[: len(kept.parts)] if kept is not None else ()
 
 
 def in_bands_of_one(image: BandImage | None) -> Mapping[LoopRef, int]:
     """The size of a block along the loop over bands, where rows are kept."""
-    return {image.band: 1} if image is not None and keeps_rows(image) else {}
+    kept = with_kept_rows(image)
+    return {kept.band: 1} if kept is not None else {}
 
 
 def live_throughout(image: BandImage | None, live: Sequence[LiveRange], last: int) -> list[LiveRange]:
     """`live`, where a kept image is there until sub-kernel `last`: the next band finds it."""
-    if image is None or not keeps_rows(image):
-        return list(live)
-    return [replace(one, last=last) if one.value is image.value else one for one in live]
+    kept = with_kept_rows(image)
+    return [replace(one, last=last) if kept is not None and one.value is kept.value else one for one in live]
 
 
 def is_one_band(image: BandImage, tiles: Mapping[LoopRef, Tile]) -> bool:

@@ -29,11 +29,11 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.families.asked import Answer, built_as_asked
 from fuseline.targets.cpu.families.blocked.band_image import (
-    BandSubKernels,
     band_image,
     in_bands_of_one,
     is_one_band,
     live_throughout,
+    makers_of_rows,
 )
 from fuseline.targets.cpu.families.blocked.block import choose_tiles
 from fuseline.targets.cpu.families.blocked.block_price import MOST_SCRATCH_BYTES
@@ -79,7 +79,7 @@ class BlockedFamily(Family):
             return candidates[0]
         best = min(found, key=lambda candidate: candidate.tile_sizes.price)
         plan = self._plan(best, machine)
-        return self._keeping_nothing(view, machine, plan) if best.keeps_rows and isinstance(plan, Refusal) else plan
+        return self._keeping_nothing(view, machine, plan) if best.kept_image and isinstance(plan, Refusal) else plan
 
     def _keeping_nothing(self, view: DispatchView, machine: Machine, why: Refusal) -> Plan | Refusal:
         """A plan that keeps no rows from band to band, because of `why`."""
@@ -148,15 +148,14 @@ class BlockedFamily(Family):
         }
         if candidate.streamed is not None:
             notes["streamed"] = str(candidate.streamed.tile.size)
-        if candidate.image is not None and candidate.keeps_rows:
-            notes["kept"] = f"{candidate.image.kept} of {candidate.image.rows} rows"
+        if candidate.kept_image is not None:
+            notes["kept"] = f"{candidate.kept_image.kept} of {candidate.kept_image.rows} rows"
         return BlockedPlan(
             view=view, workgroups=d.product(tile.count for tile in tiles),
             constant_layouts=asked_layouts(view, planned),
             extra_constants=tuple(extra for one in planned for extra in one.plan.extra_constants), notes=notes,
             sub_kernels=tuple(planned), tiles=tiles, buffers=buffers, last_reader=candidate.last_readers(planned),
-            streamed=candidate.streamed,
-            bands=BandSubKernels(candidate.image, 0) if candidate.image is not None else None,
+            streamed=candidate.streamed, image=candidate.image,
         )  # fmt: skip
 
     def _planned(
@@ -168,7 +167,7 @@ class BlockedFamily(Family):
             candidate.dispatch.view, entries, lambda sub_kernel: self._choose(sub_kernel, machine, refused)
         ):
             planned.append(one)
-            why = apart(candidate.makers_of_rows(planned))
+            why = apart(makers_of_rows(candidate.image, planned))
             if why is not None:
                 return why
         return planned

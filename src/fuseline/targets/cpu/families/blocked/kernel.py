@@ -6,7 +6,7 @@ from __future__ import annotations
 from xdsl.ir import BlockArgument, SSAValue
 
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
-from fuseline.targets.cpu.families.blocked.band_image import BandSubKernels
+from fuseline.targets.cpu.families.blocked.band_image import BandImage
 from fuseline.targets.cpu.families.blocked.band_rows import BandRows
 from fuseline.targets.cpu.families.blocked.buffers import Buffers, States
 from fuseline.targets.cpu.families.blocked.entry import ResultTarget
@@ -83,9 +83,9 @@ class BlockedKernel:
         ]
         rests = [self._extent(tile, here) for tile, here in zip(tiles, at, strict=True) if tile.rest is not None]
         streamed, count = self.streamed, len(self.plan.sub_kernels)
-        if self.plan.bands is not None:
-            self._image(self.plan.bands, number, [*sizes, *at, *rests])
-            self._sub_kernels(range(self.plan.bands.end, count), [*sizes, *at, *rests])
+        if self.plan.image is not None:
+            self._image(self.plan.image, number, [*sizes, *at, *rests])
+            self._sub_kernels(range(len(self.plan.image.parts), count), [*sizes, *at, *rests])
             return
         if streamed is None:
             self._sub_kernels(range(count), [*sizes, *at, *rests])
@@ -102,20 +102,20 @@ class BlockedKernel:
         self.kernel.loop(0, self.buffers.operand(streamed.tile.count), 1, step)
         self._sub_kernels(range(streamed.end, count), outside)
 
-    def _image(self, bands: BandSubKernels, number: Operand, sizes: list[Operand]) -> None:
+    def _image(self, image: BandImage, number: Operand, sizes: list[Operand]) -> None:
         """The image of band `number`: the rows that it has in common with the one before are moved, or made where there
         is none, then the others are made."""
-        memory = self.bindings[bands.first][len(self.plan.sub_kernels[bands.first].arguments)]
+        memory = self.bindings[0][len(self.plan.sub_kernels[0].arguments)]
         assert isinstance(memory, MemRef)
-        rows = BandRows(self.kernel, bands.image, memory, number)
+        rows = BandRows(self.kernel, image, memory, number)
 
         def make(at: int) -> None:
-            self._sub_kernels(range(bands.first + at, bands.first + at + 1), sizes)
-            rows.put_edge(bands.image.parts[at])
+            self._sub_kernels(range(at, at + 1), sizes)
+            rows.put_edge(image.parts[at])
 
-        if bands.image.kept:
+        if image.kept:
             self.kernel.when(self.kernel.compare("eq", number, self.kernel.begin), lambda: make(0), rows.move)
-        make(len(bands.image.parts) - 1)
+        make(len(image.parts) - 1)
 
     def _sub_kernels(self, numbers: range, sizes: list[Operand]) -> None:
         for number in numbers:

@@ -16,7 +16,7 @@ from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.blocked.band_image import BandImage, BandSubKernels, keeps_rows
+from fuseline.targets.cpu.families.blocked.band_image import BandImage, makers_of_rows, with_kept_rows
 from fuseline.targets.cpu.families.blocked.block import TileSizes
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch
 from fuseline.targets.cpu.families.blocked.entry import ResultTarget, SubKernelEntry, SubKernelWriter
@@ -45,24 +45,24 @@ class StreamedSubKernels:
 @dataclass(frozen=True, kw_only=True)
 class BlockedPlan(Plan):
     """Sub-kernels in order, the tiles of the grid in order, and the values that lie in scratch with the last sub-kernel
-    that reads each."""
+    that reads each. `image`: what the first sub-kernels make the parts of, one each."""
 
     sub_kernels: tuple[PlannedSubKernel, ...]
     tiles: tuple[Tile, ...]
     buffers: Mapping[SSAValue, int]
     last_reader: Mapping[SSAValue, int]
     streamed: StreamedSubKernels | None = None
-    bands: BandSubKernels | None = None
+    image: BandImage | None = None
 
     @property
-    def keeps_rows(self) -> bool:
-        """Whether rows of an image go from band to band."""
-        return self.bands is not None and keeps_rows(self.bands.image)
+    def kept_image(self) -> BandImage | None:
+        """The image rows of which go from band to band, if there is one."""
+        return with_kept_rows(self.image)
 
     @property
     def makers_of_rows(self) -> Sequence[PlannedSubKernel]:
         """The sub-kernels that make the rows of an image some of which are kept."""
-        return self.sub_kernels[self.bands.first : self.bands.end] if self.bands is not None and self.keeps_rows else ()
+        return makers_of_rows(self.image, self.sub_kernels)
 
     @property
     def kernel_plans(self) -> Sequence[Plan]:
@@ -81,7 +81,7 @@ class BlockedPlan(Plan):
 
     def _times_in_block(self, number: int) -> float:
         streamed = self.streamed
-        if self.bands is not None and self.bands.first <= number < self.bands.end - 1:
+        if self.image is not None and number < len(self.image.parts) - 1:
             return 0.0  # a thread does it once
         if streamed is None or not streamed.first <= number < streamed.end:
             return 1.0
@@ -101,13 +101,9 @@ class Candidate:
     image: BandImage | None = None
 
     @property
-    def keeps_rows(self) -> bool:
-        """Whether rows of an image go from band to band."""
-        return keeps_rows(self.image)
-
-    def makers_of_rows(self, planned: Sequence[PlannedSubKernel]) -> Sequence[PlannedSubKernel]:
-        """Those that make the rows of an image some of which are kept."""
-        return planned[: len(self.image.parts)] if self.image is not None and self.keeps_rows else ()
+    def kept_image(self) -> BandImage | None:
+        """The image rows of which go from band to band, if there is one."""
+        return with_kept_rows(self.image)
 
     @property
     def tiling(self) -> Tiling:
@@ -134,8 +130,8 @@ class Candidate:
         """The last sub-kernel that needs each argument of a sub-kernel: what is read in the blocks of a streamed loop
         lives until the last sub-kernel there."""
         found = {value: i for i, sub_kernel in enumerate(planned) for value in sub_kernel.arguments}
-        if self.image is not None and self.keeps_rows:
-            found[self.image.value] = len(planned) - 1
+        if self.kept_image is not None:
+            found[self.kept_image.value] = len(planned) - 1
         if self.phases is None:
             return found
         first, last = self.phases.first, self.phases.end - 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.rounds import rounds
@@ -22,6 +23,9 @@ from fuseline.targets.cpu.isa.description import Machine
 OTHER_WORK = 4
 """Operations of products that take as long as one of a window, which is bound by loads."""
 
+_Form: TypeAlias = "tuple[Plan, float]"
+"""A plan in a form for several, and the share of its time that it loses by that."""
+
 
 @dataclass
 class _Group:
@@ -32,20 +36,17 @@ class _Group:
     shares: Mapping[int, Sequence[float]]
     lost: dict[int, float] = field(default_factory=dict[int, float])
 
-    def agree(self, numbers: Sequence[int], shared: Shared) -> None:
-        """Keep those that have a form for all sub-kernels of `numbers`, too: `shared` has those of the first number of
-        all members, then those of the next."""
-        places = {place: i for i, place in enumerate(shared.members)}
-        count = len(self.plans)
-        for position, member in enumerate(list(self.plans)):
-            found = [places.get(turn * count + position) for turn in range(len(numbers))]
-            if None in found:
+    def agree(self, forms: Mapping[int, Sequence[_Form | None]]) -> None:
+        """Keep those that have a form for all of these sub-kernels, too: `forms` has by sub-kernel those of all
+        members."""
+        for member, own in zip(list(self.plans), zip(*forms.values(), strict=True), strict=True):
+            found = {number: form for number, form in zip(forms, own, strict=True) if form is not None}
+            if len(found) < len(forms):
                 del self.plans[member]
                 continue
-            for number, i in zip(numbers, found, strict=True):
-                assert i is not None
-                self.plans[member][number] = shared.plans[i]
-                self.lost[member] = self.lost.get(member, 0.0) + shared.lost[i] * self.shares[member][number]
+            for number, (plan, lost) in found.items():
+                self.plans[member][number] = plan
+                self.lost[member] = self.lost.get(member, 0.0) + lost * self.shares[member][number]
 
 
 def shared_blocked_plans(plans: Sequence[BlockedPlan], machine: Machine) -> list[Shared]:
@@ -54,7 +55,7 @@ def shared_blocked_plans(plans: Sequence[BlockedPlan], machine: Machine) -> list
     for number, plan in enumerate(plans):
         if plan.streamed is None:
             families = tuple(one.family.name for one in plan.sub_kernels)
-            classes.setdefault((families, plan.keeps_rows), {})[number] = plan
+            classes.setdefault((families, plan.kept_image is not None), {})[number] = plan
     return [one for alike in classes.values() for one in _forms(alike, machine)]
 
 
@@ -84,9 +85,18 @@ def _group(plans: Mapping[int, BlockedPlan], machine: Machine) -> _Group:
         mine = [plans[number] for number in numbers for plans in group.plans.values()]
         forms = first.sub_kernels[numbers[0]].family.shared(mine, machine)
         if forms:
-            group.agree(numbers, forms[0])
+            group.agree(_by_number(numbers, forms[0], len(group.plans)))
     group.lost = {member: group.lost[member] for member in group.plans if member in group.lost}
     return group
+
+
+def _by_number(numbers: Sequence[int], shared: Shared, count: int) -> dict[int, list[_Form | None]]:
+    """The forms by sub-kernel, where `shared` has those of the first one of `count` members, then those of the next."""
+    forms = dict(zip(shared.members, zip(shared.plans, shared.lost, strict=True), strict=True))
+    return {
+        number: [forms.get(place) for place in range(turn * count, (turn + 1) * count)]
+        for turn, number in enumerate(numbers)
+    }
 
 
 def _together(plan: BlockedPlan) -> list[tuple[int, ...]]:

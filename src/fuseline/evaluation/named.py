@@ -8,9 +8,8 @@ import numpy as np
 from xdsl.dialects import linalg
 from xdsl.ir import Operation
 
-from fuseline.evaluation.nest import nest_of
 from fuseline.evaluation.program import Array, Scope, evaluates, failure
-from fuseline.evaluation.structured import evaluate_nest
+from fuseline.evaluation.structured import evaluate_loops
 from fuseline.evaluation.tensors import mixed_sizes
 from fuseline.ir.linalg_named import MapOp, PackOp, ReduceOp, SoftmaxOp, UnPackOp
 
@@ -45,11 +44,7 @@ def broadcast(op: Operation, scope: Scope) -> list[Array]:
 def written_body(op: Operation, scope: Scope) -> list[Array]:
     """A body over all elements, or folded over some dimensions; raises E0305 where input and output sizes differ."""
     assert isinstance(op, MapOp | ReduceOp)
-    maps, kinds = op.loops()
-    try:
-        return evaluate_nest(nest_of(op, op.body.block, maps, kinds, op.operands, len(op.outputs), scope))
-    except ValueError as error:
-        raise failure(op, str(error)) from error
+    return evaluate_loops(op, op.body.block, op.loops(), op.operands, len(op.outputs), scope)
 
 
 @evaluates("linalg.softmax")

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineMap
 
-from fuseline.evaluation.access import OutOfBounds, linear
+from fuseline.evaluation.access import linear
 from fuseline.evaluation.contraction import sum_of_products
 from fuseline.evaluation.nest import Nest, needed_ops, nest_of
 from fuseline.evaluation.numbers import as_type, signed, unsigned
@@ -50,18 +52,25 @@ def structured(op: Operation, scope: Scope) -> list[Array]:
     """Evaluate any op with indexing maps, iterator types and a body; raises E0305 where the maps do not fit the
     operands."""
     assert isinstance(op, LinalgStructuredOperation)
-    try:
-        return evaluate_nest(_nest(op, scope))
-    except OutOfBounds as error:
-        raise failure(op, str(error)) from error
-    except ValueError as error:
-        raise failure(op, str(error)) from error
-
-
-def _nest(op: LinalgStructuredOperation, scope: Scope) -> Nest:
     maps = [attribute.data for attribute in op.get_indexing_maps()]
     kinds = [attribute.data for attribute in op.get_iterator_types()]
-    return nest_of(op, op.body.block, maps, kinds, [*op.inputs, *op.outputs], len(op.outputs), scope)
+    return evaluate_loops(op, op.body.block, (maps, kinds), [*op.inputs, *op.outputs], len(op.outputs), scope)
+
+
+def evaluate_loops(
+    op: Operation,
+    block: Block,
+    loops: tuple[list[AffineMap], Sequence[IteratorType]],
+    operands: Sequence[SSAValue],
+    outputs: int,
+    scope: Scope,
+) -> list[Array]:
+    """The results of an op that is given in parts, `loops` its maps and iterators; raises E0305 where the maps do not
+    fit the operands."""
+    try:
+        return evaluate_nest(nest_of(op, block, *loops, operands, outputs, scope))
+    except ValueError as error:
+        raise failure(op, str(error)) from error
 
 
 def evaluate_nest(nest: Nest) -> list[Array]:

@@ -29,7 +29,8 @@ from fuseline.passes.fusion.node import Node, Read
 CONCAT_SLICES, SHARED_OPERAND, SAME_SPACE, SMALL = "concat-slices", "shared-operand", "same-space", "small-ops"
 
 WAITING_SHARE = 8
-"""Of what stays in a core's caches, the part that may wait there for a reader: the others have the rest."""
+"""Of what stays in a core's caches, the part that may wait there for a reader: what runs meanwhile has the rest. What
+runs itself may keep more there (`passes/dispatch/band_height.py`)."""
 
 Takes = Callable[["HorizontalMerge"], bool]
 """Whether a target takes the arms of a merge in one dispatch."""

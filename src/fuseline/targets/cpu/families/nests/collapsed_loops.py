@@ -5,7 +5,7 @@ x[i, j, k], y[i, j, k], bias[k]      (i, j) is one loop, k another: the bias doe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -55,6 +55,12 @@ def neighbours(staging: Staging, run: Sequence[LoopRef]) -> list[LoopRef]:
     orders = (order for order in _orders(staging) if order[-1:] == [run[-1]] and run[0] in order)
     before = (order[order.index(run[0]) - 1] for order in orders if order.index(run[0]) > 0)
     return [axis for axis in before if axis is not None]
+
+
+def beside_last(runs: Iterable[list[LoopRef]], near: Sequence[LoopRef]) -> list[list[LoopRef]]:
+    """Runs of a grid with those last that go along what lies near: workgroups that follow each other use what the same
+    cache lines have."""
+    return sorted(runs, key=lambda run: run[-1] in near)
 
 
 def farthest_step(staging: Staging, run: Sequence[LoopRef]) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import product
-from fuseline.targets.cpu.families.nests.collapsed_loops import farthest_step, neighbours
+from fuseline.targets.cpu.families.nests.collapsed_loops import beside_last, farthest_step, neighbours
 from fuseline.targets.cpu.families.nests.recompute_cost import cost
 from fuseline.targets.cpu.families.nests.stages import Staging
 from fuseline.targets.cpu.families.nests.tiling import reads_of, short_run
@@ -67,7 +67,7 @@ def moved_rows(
     steps = [farthest_step(staging, one) for one in runs]
     at = max(range(len(runs)), key=lambda i: (rows[i], runs[i][-1] in near, -steps[i], i))
     tile = max(MOVED_ROWS // 2, min(MOVED_ROWS, cached_rows(int(steps[at]) * vector[1] // 8, machine)))
-    rest = sorted((one for one in runs if one is not runs[at]), key=lambda one: one[-1] in near)
+    rest = beside_last((one for one in runs if one is not runs[at]), near)
     return MovedRows(row, min(vector[0], int(elements(staging, row))), runs[at], tile, rest)
 
 

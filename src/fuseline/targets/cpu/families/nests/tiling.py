@@ -27,7 +27,7 @@ from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.targets.cpu.emit.coordinates import Index
-from fuseline.targets.cpu.families.nests.collapsed_loops import neighbours
+from fuseline.targets.cpu.families.nests.collapsed_loops import beside_last, neighbours
 from fuseline.targets.cpu.families.nests.contiguous_axis import contiguous_axis
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
 from fuseline.targets.cpu.families.nests.recompute_cost import cost
@@ -78,11 +78,9 @@ def rest_of_grid(
     staging: Staging, collapsed: Sequence[list[LoopRef]], run: list[LoopRef], lanes: int
 ) -> list[list[LoopRef]]:
     """The grid without the run that is tiled. Where that is short, workgroups that follow each other go along what lies
-    beside it: they use what the cache lines have."""
-    rest = [other for other in collapsed if other is not run]
-    axes = neighbours(staging, run) if short_run(staging, run, lanes) else []
-    beside = [other for other in rest if other[-1] in axes][:1]
-    return [other for other in rest if other not in beside] + beside
+    beside it."""
+    near = neighbours(staging, run) if short_run(staging, run, lanes) else []
+    return beside_last((other for other in collapsed if other is not run), near)
 
 
 def reads_of(staging: Staging, op: Operation) -> Iterator[tuple[LoopRef | None, set[LoopRef | None]]]:

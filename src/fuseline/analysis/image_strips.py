@@ -241,6 +241,17 @@ def _often(lines: _Way, line_bytes: int, least: int, most: int) -> float | None:
         return 1.0
     if lines.steps(least) * line_bytes > STRIP_BYTES:
         return None
-    high = max([least, *(n for n in range(least, lines.points + 1) if lines.steps(n) * line_bytes <= most)])
-    strips = -(-lines.points // high)
-    return max(1.0, strips * lines.steps(-(-lines.points // strips)) / lines.steps(lines.points))
+    high = strip_height(lines.steps, lines.points, line_bytes, most)
+    return times_evaluated(lines.steps, lines.points, max(least, high))
+
+
+def strip_height(steps: Callable[[int], int], lines: int, line_bytes: int, most: int) -> int:
+    """The most of so many lines of a result whose image is no more than `most` bytes; 0: not one. `steps(n)`: lines of
+    the image, of `line_bytes` each, under `n` of the result."""
+    return next((n for n in range(lines, 0, -1) if steps(n) * line_bytes <= most), 0)
+
+
+def times_evaluated(steps: Callable[[int], int], lines: int, height: int) -> float:
+    """How often an element is evaluated in equal strips of so many lines of the result at most."""
+    strips = -(-lines // height)
+    return max(1.0, strips * steps(-(-lines // strips)) / steps(lines))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from fuseline.analysis.image_strips import STRIP_BYTES, bunch_of, channel_lines
+from fuseline.analysis.image_strips import STRIP_BYTES, bunch_of, channel_lines, strip_height, times_evaluated
 from fuseline.analysis.source_paths import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.costs import LINE_BYTES
@@ -163,10 +163,9 @@ def with_copy(plan: WindowPlan, machine: Machine, *, turned: bool = False) -> Co
         return None
     rows, columns = ways
     lines = known(loops.line.extent) if loops.line is not None else 1
-    heights = {n: _strip_lines(plan, ways, n, machine) for n in (1, 2)}
-    cache_lines = 2
-    if loops.computed is not None:
-        cache_lines = channel_lines(lambda n: _often(rows, lines, heights[n]), rows.positions)
+    heights = {n: _strip_lines(plan, ways, n, machine) for n in ((2,) if loops.computed is None else (1, 2))}
+    often = {n: times_evaluated(rows.steps, lines, height) for n, height in heights.items() if height}
+    cache_lines = channel_lines(often.get, rows.positions)
     bunch, strip_lines = _bunch(plan, cache_lines), heights[cache_lines]
     if strip_lines == 0:
         return None
@@ -194,15 +193,7 @@ def _strip_lines(plan: WindowPlan, ways: tuple[Direction, Direction], cache_line
     row_bytes = columns.steps(known(loops.pixel.extent)) * pixel_bytes
     lines = known(loops.line.extent) if loops.line is not None else 1
     most = machine.l2_bytes // 4 if loops.computed is None else STRIP_BYTES
-    return next((n for n in range(lines, 0, -1) if rows.steps(n) * row_bytes <= most), 0)
-
-
-def _often(rows: Direction, lines: int, strip_lines: int) -> float | None:
-    """How often an element is evaluated in equal strips of so many lines at most."""
-    if strip_lines == 0:
-        return None
-    strips = -(-lines // strip_lines)
-    return max(1.0, strips * rows.steps(-(-lines // strips)) / rows.steps(lines))
+    return strip_height(rows.steps, lines, row_bytes, most)
 
 
 def known(size: Dim) -> int:

@@ -237,8 +237,6 @@ def bunch_of(vectors: int, vector_bytes: int, cache_lines: int) -> int:
 def _often(lines: _Way, line_bytes: int, least: int, most: int) -> float | None:
     """How often lines of so many bytes are evaluated, in strips of at least `least` lines of the result, and `most`
     bytes where more are not needed; None where they are too long."""
-    if not lines.points:
-        return 1.0
     if lines.steps(least) * line_bytes > STRIP_BYTES:
         return None
     high = strip_height(lines.steps, lines.points, line_bytes, most)

@@ -51,10 +51,10 @@ def paired_steps(
 def in_pairs(steps: Dim) -> float:
     """The share of so many steps that there are in pairs, a last one alone.
 
-    >>> in_pairs(3), in_pairs(4), in_pairs(0)
-    (0.6666666666666666, 0.5, 0.5)
+    >>> in_pairs(3), in_pairs(4)
+    (0.6666666666666666, 0.5)
     """
-    return -(-steps // 2) / steps if isinstance(steps, int) and steps else 0.5
+    return -(-steps // 2) / steps if isinstance(steps, int) else 0.5
 
 
 def _is_bounded(segment: Segment, loop: int) -> bool:

@@ -69,7 +69,8 @@ def prologue(
     is_constant: Callable[[SSAValue], bool] = is_constant_op,
     threads: int = 1,
 ) -> Prologue:
-    """How `root` would read its input `position` if the ops of `members` that make it were part of its dispatch.
+    """How `root` would read its input `position` if the ops of `members` that make it were part of its dispatch: as if
+    it lay in memory where a loop never runs, and nothing is read.
 
     Args:
         members: the producers to be read through; what they read is stored. Ops that cost nothing to repeat (reshapes,
@@ -79,6 +80,8 @@ def prologue(
         is_constant: of a value, at compile time.
         threads: that share the blocks.
     """
+    if any(upper_bound(extent) == 0 for extent in root.loops(shapes)):
+        return Prologue("addressed")
     chain = list(producers_of(root.inputs[position], members))
     operand, map_ = root.inputs[position], root.input_maps[position]
     found = segments(shapes, operand, map_, root.loops(shapes), lambda value: is_stored(value, members))

@@ -46,7 +46,7 @@ def why_not_staged(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> 
 def stagings(root: StructuredOp, position: int, shapes: ShapeAnalysis, costs: MachineCosts) -> int:
     """How often each element of a filter is evaluated: once for each block of lines that its channel has, at the sizes
     that are assumed."""
-    extents = [max(1, assumed_size(extent)) for extent in root.loops(shapes)]
+    extents = [assumed_size(extent) for extent in root.loops(shapes)]
     mine = used_dims(root.input_maps[position])
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
     points = [extents[loop] for loop in written if loop not in mine and extents[loop] != 1]

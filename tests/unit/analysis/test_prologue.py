@@ -12,6 +12,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
 from fuseline.ir.context import new_context
 from fuseline.ir.costs import ASSUMED_COSTS, ASSUMED_SIZE
+from tests.draws import RNG
 
 from .prologue_programs import judged, matmul, unary
 
@@ -30,6 +31,16 @@ def test_a_concat_along_the_reduction_is_segmented():
     body = CONCAT + matmul("%c", "%w", 8, 32, 16)
     arguments = ("a: tensor<8x12xf32>", "b: tensor<8x20xf32>", "w: tensor<32x16xf32>")
     assert judged(body, "tensor<8x16xf32>", *arguments) == Prologue("segmented", pieces=2)
+
+
+@pytest.mark.parametrize("empty", range(3))
+def test_where_a_loop_never_runs_nothing_is_evaluated(empty: int):
+    sizes = [int(n) for n in RNG.integers(1, 300, 3)]
+    sizes[empty] = 0
+    m, k, n = sizes
+    body = unary("%w", "%a", f"{m}x{k}", EXP) + matmul("%w", "%b", m, k, n)
+    arguments = (f"a: tensor<{m}x{k}xf32>", f"b: tensor<{k}x{n}xf32>")
+    assert judged(body, f"tensor<{m}x{n}xf32>", *arguments) == Prologue("addressed")
 
 
 def test_a_stored_concat_is_one_tensor():

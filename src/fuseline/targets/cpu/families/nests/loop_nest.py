@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fuseline.dispatch.view import DispatchView
+from fuseline.ir.dim import upper_bound
 from fuseline.targets.cpu.families.family import Family, Plan, Refusal
 from fuseline.targets.cpu.families.nests.grouped_columns import grouped_columns
 from fuseline.targets.cpu.families.nests.kernel import emit_nests
@@ -22,7 +23,9 @@ class NestPlan(Plan):
 
 
 def nest_plan(view: DispatchView, machine: Machine, threads: int = 1) -> NestPlan:
-    """The plan for any dispatch that so many threads share."""
+    """The plan for any dispatch that so many threads share; one that has nothing to write has no workgroups."""
+    if all(any(upper_bound(size) == 0 for size in view.shapes.dims(result)) for result in view.results):
+        return NestPlan(view=view, workgroups=0, schedule=Schedule(Staging(view), [], None, 1, [], []))
     grouped = grouped_columns(view, machine)
     schedule = build_schedule(
         Staging(view if grouped is None else grouped.view, grouped), machine, 1 if view.serial else threads

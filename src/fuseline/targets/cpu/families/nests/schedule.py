@@ -156,10 +156,10 @@ def _grouped_chunk(schedule: Schedule, machine: Machine, threads: int) -> int:
     if extent is None:
         return most
     others = elements(schedule.staging, [axis for run in schedule.collapsed_loops for axis in run])
-    wanted = -(-threads // max(1, int(others)))
+    wanted = -(-threads // int(others))
     narrow = shared_out(extent, wanted, columns, machine.f32_lanes)
     worth = max(1.0, _work_per_lane_point(schedule)) * narrow > WORKGROUP_WORK
-    return max(1, min(extent, most, narrow if worth else extent))
+    return min(extent, most, narrow if worth else extent)
 
 
 def _lane(staging: Staging, weights: Mapping[LoopRef, float]) -> LoopRef | None:
@@ -249,9 +249,9 @@ def _chunk(schedule: Schedule, machine: Machine, threads: int) -> int:
     step = 8 * lanes * max(1, schedule.interleaved)
     wanted = max(step, int(WORKGROUP_WORK / work) // step * step)
     if extent is not None and others < threads and work * extent * others > WORKGROUP_WORK:
-        wanted = min(wanted, _shared(extent, -(-threads // max(1, int(others))), max(1, schedule.interleaved)))
+        wanted = min(wanted, _shared(extent, -(-threads // int(others)), max(1, schedule.interleaved)))
     if extent is not None and (extent <= wanted or (others >= 64 and extent <= 4096)):
-        return max(1, extent)
+        return extent
     return wanted
 
 

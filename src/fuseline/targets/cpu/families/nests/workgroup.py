@@ -107,7 +107,7 @@ class Workgroup:
             self.e.buffers.operand(floor_div(schedule.lane_extent, together)),
             self.e.buffers.operand(schedule.chunks),
         )
-        chunk = max(1, schedule.chunk // together)
+        chunk = schedule.chunk // together
         if chunks == 1:
             self.bounds[schedule.chunked] = (0, extent)
             return number

@@ -18,7 +18,10 @@ from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.target import Refusal
 from fuseline.weight_layouts import PackedLayout
 
-__all__ = ["Family", "Plan", "Refusal"]
+__all__ = ["NEVER_RUNS", "Family", "Plan", "Refusal"]
+
+NEVER_RUNS = Refusal("empty", "a loop never runs")
+"""Of all families but the nests of loops, which write what results start from."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from fuseline.targets.cpu.families.blocked.block_sizes import block_sizes
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch
 from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange
 from fuseline.targets.cpu.families.blocked.tiles import Tile
-from fuseline.targets.cpu.families.family import Policy
+from fuseline.targets.cpu.families.family import NEVER_RUNS, Policy
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.target import Refusal
 
@@ -60,8 +60,8 @@ def choose_tiles(
     block; `given` are sizes that are no choice."""
     axes = (*dispatch.grid, streamed) if streamed is not None else dispatch.grid
     extents = {axis: dispatch.axes.extents[axis] for axis in axes}
-    if any(extent == 0 for extent in extents.values()):
-        return Refusal("empty", "a loop never runs")
+    if 0 in extents.values():
+        return NEVER_RUNS
     model = BlockPrice(dispatch, axes, live, machine, policy, streamed)
     choices = [
         [given[axis]]

@@ -27,6 +27,7 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.access import access_segments, is_binding, plain_access
 from fuseline.targets.cpu.families.contraction.axes import Axis, Operand, merged, run_extents
+from fuseline.targets.cpu.families.family import NEVER_RUNS
 from fuseline.targets.target import Refusal
 
 RhsMode = Literal["constant", "direct", "packed", "pulled"]
@@ -141,8 +142,8 @@ def contraction_loops(view: DispatchView, *, image: int | None = None, threads: 
     if isinstance(roles, Refusal):
         return roles
     extents = root.loops(view.shapes)
-    if any(extent == 0 for extent in extents):
-        return Refusal("empty", "a loop never runs")
+    if 0 in extents:
+        return NEVER_RUNS
     column, swap = _column(root, roles, extents, image is not None and image != sides[0])
     if column is None:
         return Refusal("no-columns", "neither operand has a loop of its own that vectors could run along")

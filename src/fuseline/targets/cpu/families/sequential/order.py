@@ -26,7 +26,7 @@ from fuseline.targets.cpu.combinators.lanes import LaneLoop, is_masked
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.results import ResultPath, paths_from
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.family import NEVER_RUNS, Family, Plan, Refusal
 from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.families.sequential.kept_order import KeptOrder, Rooms, rooms_of
 from fuseline.targets.cpu.families.sequential.keyed_order import KeyedOrder
@@ -182,8 +182,8 @@ class OrderFamily(Family):
         if isinstance(paths, Refusal):
             return paths
         extents, ranked = told.loops(view.shapes), root.loops(view.shapes)
-        if any(extent == 0 for extent in (*extents, *ranked)):
-            return Refusal("empty", "a loop never runs")
+        if 0 in (*extents, *ranked):
+            return NEVER_RUNS
         return self._plan(view, machine, (rank, positions), (extents, ranked[rank.ranked]), paths)
 
     def _plan(

@@ -21,7 +21,7 @@ from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import Combiner, combiners
 from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.family import NEVER_RUNS, Family, Plan, Refusal
 from fuseline.targets.cpu.families.sequential.lines import LinesKernel, LinesPlan, line_loops
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -106,8 +106,8 @@ class ScanFamily(Family):
         if isinstance(paths, Refusal):
             return paths
         extents = scan.root.loops(view.shapes)
-        if any(extent == 0 for extent in extents):
-            return Refusal("empty", "a loop never runs")
+        if 0 in extents:
+            return NEVER_RUNS
         outer, lane = line_loops(scan.root, extents, scan.form.walked)
         lanes = machine.lanes(scan.combiner.dtype) if lane is not None else 1
         plan = ScanPlan(

@@ -26,7 +26,7 @@ from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import Combiner, combiners
 from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.family import NEVER_RUNS, Family, Plan, Refusal
 from fuseline.targets.cpu.families.sequential.lines import LinesKernel, LinesPlan, line_loops
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -183,7 +183,7 @@ class ScatterFamily(Family):
         root, dtype = scatter.root, dtype_of(scatter.root.op.results[0].type)
         extents = root.loops(view.shapes)
         if any(extents[loop] == 0 for loop in root.parallel):
-            return Refusal("empty", "a loop never runs")
+            return NEVER_RUNS
         outer, lane = line_loops(root, extents, scatter.scattered, loops_behind(root, scatter.position))
         lanes = machine.lanes(dtype) if lane is not None else 1
         plan = ScatterPlan(

@@ -26,7 +26,7 @@ from fuseline.targets.cpu.emit.body_point import BodyPoint
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, point_at
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
-from fuseline.targets.cpu.families.family import Family, Plan, Refusal
+from fuseline.targets.cpu.families.family import NEVER_RUNS, Family, Plan, Refusal
 from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
@@ -129,8 +129,8 @@ class SelectionFamily(Family):
         last = root.input_maps[found.element].results[-1:]
         if last != (AffineDimExpr(root.reduction[0]),):
             return Refusal("across-memory", "elements do not lie side by side along the reduced loop")
-        if any(extent == 0 for extent in extents):
-            return Refusal("empty", "a loop never runs")
+        if 0 in extents:
+            return NEVER_RUNS
         paths = lone_root_paths(view, root)
         if isinstance(paths, Refusal):
             return paths

@@ -33,6 +33,7 @@ from fuseline.targets.cpu.families.contraction.axes import Axis, Operand
 from fuseline.targets.cpu.families.contraction.loops import is_packable_constant
 from fuseline.targets.cpu.families.contraction.results import lone_root_paths
 from fuseline.targets.cpu.families.directions import Direction
+from fuseline.targets.cpu.families.family import NEVER_RUNS
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known, spread_out, ways_of
 from fuseline.targets.cpu.families.window.loops import Groups, Image, WindowLoops
 from fuseline.targets.cpu.families.window.plan import MOST_PIXELS, filter_note, layout_of, refused_staging
@@ -62,8 +63,8 @@ def grouped_window_loops(view: DispatchView) -> WindowLoops | Refusal:
     if dtype not in ("f32", "f64") or any(dtype_of(value.type) != dtype for value in root.inputs):
         return Refusal("element-type", "groups are for f32 and f64 throughout")
     extents = root.loops(view.shapes)
-    if any(extent == 0 for extent in extents):
-        return Refusal("empty", "a loop never runs")
+    if 0 in extents:
+        return NEVER_RUNS
     image = next(i for i, map_ in enumerate(root.input_maps) if not is_projected_permutation(map_))
     position = next(side for side in sides if side != image)
     loops = _loops(root, (image, position), extents)

@@ -26,6 +26,7 @@ from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.combining import combiners
 from fuseline.targets.cpu.families.contraction.access import access_segments, is_binding, linear_access
 from fuseline.targets.cpu.families.contraction.axes import Axis, Operand
+from fuseline.targets.cpu.families.family import NEVER_RUNS
 from fuseline.targets.cpu.families.window.lanes import as_written, channel_lane, pixel_lane
 from fuseline.targets.cpu.families.window.sliding_axes import SlidingAxes, sliding_axes
 from fuseline.targets.cpu.families.window.widened import widened_image
@@ -189,8 +190,8 @@ def _window(view: DispatchView) -> tuple[StructuredOp, str, Sequence[int]] | Ref
     dtype, widened = dtype_of(root.op.results[0].type), widened_image(root)
     if dtype not in ("f32", "f64") or any(dtype_of(root.inputs[i].type) != dtype for i in used - widened):
         return Refusal("element-type", "windows are for f32 and f64 throughout, and images of 8 or 16 bits")
-    if any(extent == 0 for extent in root.loops(view.shapes)):
-        return Refusal("empty", "a loop never runs")
+    if 0 in root.loops(view.shapes):
+        return NEVER_RUNS
     return root, dtype, sorted(used)
 
 

@@ -18,7 +18,7 @@ from fuseline.ir.scalar_ops import RemFOp
 from fuseline.targets.cpu.emit import vector_math as vm
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
-from fuseline.targets.cpu.kernel_ir.types import BITS, Value
+from fuseline.targets.cpu.kernel_ir.types import BITS, Operand, Value
 
 K = KernelBuilder
 Rule = Callable[..., Any]
@@ -121,19 +121,21 @@ def _remui(k: K, a: Value, b: Value) -> Value:
 
 def _floordivsi(k: K, a: Value, b: Value) -> Value:
     """One less than the truncated quotient where a rest remains and the signs differ."""
-    b = _safe_divisor(k, a, b, signed=True)
-    quotient, rest = k.sdiv(a, b), k.srem(a, b)
-    zero = k.const(0, *rest.type)
-    differ = k.bitand(k.compare("ne", rest, zero), k.compare("lt", k.xor(a, b), zero))
-    return k.select(differ, k.as_value(k.sub(quotient, k.const(1, *quotient.type))), quotient)
+    return _away_from_truncated(k, a, b, "lt", k.sub)
 
 
 def _ceildivsi(k: K, a: Value, b: Value) -> Value:
+    """One more where a rest remains and the signs are the same."""
+    return _away_from_truncated(k, a, b, "ge", k.add)
+
+
+def _away_from_truncated(k: K, a: Value, b: Value, signs: str, step: Callable[[Value, Value], Operand]) -> Value:
+    """The truncated quotient, a step further where a rest remains and the exclusive or of both sides is `signs` 0."""
     b = _safe_divisor(k, a, b, signed=True)
     quotient, rest = k.sdiv(a, b), k.srem(a, b)
     zero = k.const(0, *rest.type)
-    same = k.bitand(k.compare("ne", rest, zero), k.compare("ge", k.xor(a, b), zero))
-    return k.select(same, k.as_value(k.add(quotient, k.const(1, *quotient.type))), quotient)
+    further = k.bitand(k.compare("ne", rest, zero), k.compare(signs, k.xor(a, b), zero))
+    return k.select(further, k.as_value(step(quotient, k.const(1, *quotient.type))), quotient)
 
 
 def _ceildivui(k: K, a: Value, b: Value) -> Value:

@@ -13,7 +13,7 @@ import fuseline
 from tests.draws import RNG
 from tests.graphs.quantized_network import Network, assert_steps_apart
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 
 def _upsampled(n: Network) -> None:

@@ -16,7 +16,7 @@ from tests.graphs.onnx_text import onnx_model
 from tests.properties.near_duplicates import feeds, near_duplicates
 from tests.proved import ProvedProgram
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 
 def _check(seed: int, target: str, fusion: str, rows: str) -> None:

@@ -155,6 +155,7 @@ def test_what_else_reads_the_window(tmp_path: Path):
     np.testing.assert_allclose(found.run(feeds)["y"], expected, rtol=0, atol=1e-3)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [240, 227])
 @pytest.mark.parametrize("given", [{}, {"strides": [2, 2]}])
 def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], rows: int):
@@ -166,6 +167,7 @@ def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], ro
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("given", [

@@ -103,6 +103,7 @@ def test_windows_of_any_size(threads: int, window: int, tmp_path: Path):
     _require_equal(model, _target(tmp_path), threads, _feeds(*size))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "given",
     [
@@ -174,6 +175,7 @@ def test_a_residual_behind_the_reader(tmp_path: Path):
     _require_equal(model, _target(tmp_path), 2, _feeds(*size))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [480, 467])
 @pytest.mark.parametrize("given", [{}, {"strides": [2, 2]}, {"pads": [0, 2, 2, 0]}])
 def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], rows: int):

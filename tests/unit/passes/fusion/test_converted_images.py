@@ -143,6 +143,7 @@ def test_an_image_with_a_border(mode: str, size: str):
     assert missed == ([] if mode == "constant" else ["unprofitable"] * (program.stats["dispatches"] - 1))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fusion", ["none", "default", "aggressive"])
 @pytest.mark.parametrize("name", ["mobilenet", "digits", "patches"])
 def test_outputs_are_those_of_the_interpreter(name: str, fusion: str):

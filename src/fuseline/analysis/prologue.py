@@ -29,7 +29,7 @@ from math import prod
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.box_blocks import blocks_of, choose_box_block, lines_of_block, packs_columns_seldom, root_ns
-from fuseline.analysis.cost import operations
+from fuseline.analysis.element_operations import operations_of_element
 from fuseline.analysis.filtered_convolutions import filtered_dims, tile_overlap
 from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
@@ -94,7 +94,7 @@ def prologue(
             return side
         packs = not all(is_constant(value) for i, value in enumerate(root.inputs) if i != position)
         image = _in_blocks(root, position, chain, shapes, costs, packs=packs, threads=threads)
-        return image or _packed(root, position, chain, shapes, costs.block_uses, None if packs else threads)
+        return image or _packed(root, position, chain, shapes, costs, None if packs else threads)
     if kind(root.op) in CHANNEL_WINDOWS:
         return of_window_operand(root, position, found or (), chain, shapes, costs)
     return Prologue(None, reason="the root reads each element in a way of its own")
@@ -161,7 +161,8 @@ def _in_blocks(
     if packs or filtered_dims(root, extents, costs) is None:
         return _boxed(root, position, chain, shapes, costs, box, highest=packs, threads=threads)
     often = tile_overlap([extents[loop] for loop in box.window if _slides(root, position, loop)])
-    return Prologue("filtered", often, often, sum(operations(op) for op in chain))
+    evaluated = operations_of_element(root.inputs[position], chain, shapes, costs.lanes)
+    return Prologue("filtered", often, often, evaluated)
 
 
 def _slides(root: StructuredOp, position: int, loop: int) -> bool:
@@ -180,7 +181,8 @@ def _boxed(
     highest: bool,
     threads: int,
 ) -> Prologue:
-    extents, total = [assumed_size(extent) for extent in root.loops(shapes)], sum(operations(op) for op in chain)
+    extents = [assumed_size(extent) for extent in root.loops(shapes)]
+    total = operations_of_element(root.inputs[position], chain, shapes, costs.lanes)
     elements = max(1, assumed_size(product(shapes.dims(root.inputs[position]))))
     element_ns = costs.packing_ns + total * costs.operation_ns
     least, whole_ns = lines_of_block(box, extents), root_ns(extents, costs)
@@ -194,7 +196,7 @@ def _boxed(
 
 
 def _packed(
-    root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, block_uses: int,
+    root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis, costs: MachineCosts,
     threads: int | None,
 ) -> Prologue:  # fmt: skip
     """`threads` share the blocks beside a constant; None: beside what may be packed, too, in as many blocks as there
@@ -209,8 +211,9 @@ def _packed(
             f"scratch",
         )
     gathered = _reads_across_memory(root, position, shapes)
-    often = packings(root, position, shapes, block_uses, None if gathered else threads)
-    return Prologue("packed", *often, sum(operations(op) for op in chain), gathered=gathered)
+    often = packings(root, position, shapes, costs.block_uses, None if gathered else threads)
+    evaluated = operations_of_element(root.inputs[position], chain, shapes, costs.lanes)
+    return Prologue("packed", *often, evaluated, gathered=gathered)
 
 
 def _reads_across_memory(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:

@@ -24,7 +24,7 @@ class Prologue:
     kind: PrologueKind | None
     recompute: float = 1.0
     beside_packed: float = 1.0
-    operations: int = 0
+    operations: float = 0
     pieces: int = 1
     gathered: bool = False
     reason: str = ""

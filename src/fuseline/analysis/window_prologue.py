@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 
 from fuseline.analysis.computed_images import ComputedImage, computed_image
 from fuseline.analysis.cost import operations
+from fuseline.analysis.element_operations import operations_of_element
 from fuseline.analysis.image_strips import combines_floats, strips_of
 from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.operand_access import Segment, segments
@@ -96,7 +97,7 @@ def _of_filter(
     if reason is not None:
         return Prologue(None, reason=reason)
     often = float(stagings(root, position, shapes, costs))
-    return Prologue("staged", often, often, sum(operations(op) for op in chain))
+    return Prologue("staged", often, often, operations_of_element(root.inputs[position], chain, shapes, costs.lanes))
 
 
 def _differs_between_pixels(root: StructuredOp, position: int, shapes: ShapeAnalysis) -> bool:

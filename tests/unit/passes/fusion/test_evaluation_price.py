@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from xdsl.ir import SSAValue
 
 from fuseline.ir.build import dims_map
 from fuseline.ir.costs import MachineCosts
 from fuseline.passes.fusion.decision import Legal, WhyNot
 from fuseline.passes.fusion.rule import Merge
 from fuseline.passes.fusion.rules.read_in_place import ReadInPlace
+from tests.draws import RNG
 
 from .programs import TARGET, Program
 from .rule_programs import exp_and_product, exp_and_window, graph_of
@@ -75,3 +77,25 @@ def test_a_window_does_not_evaluate_a_line_beyond_the_scratch():
     assert isinstance(answer, WhyNot)
     assert (answer.code, answer.at, answer.numbers) == ("recompute", window.root.name, {})
     assert answer.detail
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4])
+def test_parts_of_rows_are_priced_as_the_rows_are(parts: int):
+    """A product reads rows of parts that are computed apart: an element takes what its own part does."""
+    rows, length, depth = int(RNG.integers(32, 128)), 16 * int(RNG.integers(1, 5)), int(RNG.integers(1, 5))
+
+    def computed(p: Program, value: SSAValue) -> SSAValue:
+        for _ in range(depth):
+            value = p.unary(value)
+        return value
+
+    told: list[float] = []
+    for cut in (1, parts):
+        p = Program((rows, parts * length), (parts * length, 64))
+        size = parts * length // cut
+        made = [computed(p, p.columns(p.x[0], number * size, size)) for number in range(cut)]
+        p.done(p.matmul(p.concat(*made) if cut > 1 else made[0], p.x[1]))
+        decisions = p.partition().decisions
+        assert {d.verdict for d in decisions} == {"fused"}
+        told.append(sum(d.numbers.get("evaluation_ns", 0.0) for d in decisions))
+    assert told[1] == pytest.approx(told[0])

@@ -19,10 +19,11 @@ from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import HEAVY
 from fuseline.ir.costs import LINE_BYTES
-from fuseline.ir.dim import Dim, add, minimum, mul, product, upper_bound
+from fuseline.ir.dim import Dim, add, mul, product, upper_bound
 from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.graph import element_bytes
 from fuseline.passes.fusion.group_body import GroupBody
+from fuseline.passes.fusion.kept_values import kept_values, most_at_a_time
 from fuseline.passes.fusion.loop_classes import Loop
 from fuseline.passes.fusion.node import Node, Read, node_operations, root_rank
 from fuseline.passes.fusion.stored_rows import NO_ROWS, StoredRows
@@ -229,24 +230,30 @@ class Group:
         """The scratch one workgroup needs at most: every value between members that has inner loops, once per
         workgroup; None if unbounded.
 
-        The workgroup of a blocked group has `BLOCK_POINTS` points at the least, or all there are. Values of members
-        that are read in place, and all-parallel values with one reader, need none: they are recomputed nowhere and kept
-        in registers. Along a streamed loop a block is kept.
+        The workgroup of a blocked group has `BLOCK_POINTS` points at the least, or all there are, and runs member after
+        member: what counts is what lies there at a time. Values of members that are read in place, and all-parallel
+        values with one reader, need none: they are recomputed nowhere and kept in registers. Along a streamed loop a
+        block is kept.
         """
-        total: Dim = 0
-        for size in self._kept_bytes():
-            total = add(total, size)
-        return upper_bound(total)
+        sizes = [(upper_bound(size), life) for size, life in self._kept_bytes()]
+        bounded = [(bound, life) for bound, life in sizes if bound is not None]
+        return self._at_a_time(bounded) if len(bounded) == len(sizes) else None
 
     @property
     def bounded_scratch_bytes(self) -> int:
         """That of the values whose size is bounded."""
-        return sum([bound for size in self._kept_bytes() if (bound := upper_bound(size)) is not None])
+        return self._at_a_time([(b, life) for size, life in self._kept_bytes() if (b := upper_bound(size)) is not None])
 
-    def _kept_bytes(self) -> Iterator[Dim]:
+    def _at_a_time(self, sizes: Sequence[tuple[int, range]]) -> int:
+        """What lies in scratch at a time; the members along a streamed loop run again and again."""
+        in_turn = self.blocked and not self.streamed
+        return most_at_a_time(sizes) if in_turn else sum([size for size, _ in sizes])
+
+    def _kept_bytes(self) -> Iterator[tuple[Dim, range]]:
         points = min(BLOCK_POINTS, self._points or BLOCK_POINTS) if self.blocked else 1
-        for value, inner in _kept_values(self):
-            yield add(mul(inner, points * element_bytes(value)), LINE_BYTES)
+        inner = {node: self.inner(node) for node in self.members if node not in self.inlined}
+        for one in kept_values(self.members, inner, self.streamed, self.online):
+            yield add(mul(one.elements, points * element_bytes(one.value)), LINE_BYTES), one.life
 
     @cached
     def stored_rows(self) -> StoredRows:
@@ -276,23 +283,3 @@ class Group:
     def member_set(self) -> AbstractSet[Node]:
         """The members."""
         return self.body.nodes
-
-
-def _kept_values(group: Group) -> Iterator[tuple[SSAValue, Dim]]:
-    """The values that lie in scratch between members, with how many elements of them there are per grid point."""
-    mine = group.member_set
-    carried = {stream.product for stream in group.online} if group.streamed else set[Node]()
-    for node in group.members:
-        inside = [read for read in node.readers if read.consumer in mine]
-        kept = bool(inside) and (node.reduces or len(inside) > 1)
-        if node in group.inlined or not (kept or node in carried):
-            continue
-        inner = product(_extent(group, node, loop) for loop in group.inner(node) if node.iterators[loop] == "parallel")
-        if inner != 1:
-            yield from ((value, inner) for value in (dict.fromkeys(read.value for read in inside) or node.op.results))
-
-
-def _extent(group: Group, node: Node, loop: int) -> Dim:
-    """How far a loop inside a workgroup runs at a time."""
-    extent = node.loops[loop]
-    return minimum(extent, group.online[0].points) if (node, loop) in group.streamed else extent

@@ -1,0 +1,130 @@
+"""What lies in scratch between members, and at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from xdsl.ir import SSAValue
+
+from fuseline.ir.build import dims_map
+from fuseline.ir.costs import LINE_BYTES
+from fuseline.passes.fusion.group import BLOCK_POINTS, Group
+from fuseline.passes.fusion.kept_values import kept_values, lives, most_at_a_time
+from fuseline.passes.fusion.merging import align, merged
+from fuseline.passes.fusion.node import Node
+from tests.draws import RNG
+
+from .programs import TARGET, Program, nodes_of
+
+
+def _sizes(count: int) -> list[int]:
+    return [int(size) for size in RNG.integers(2, 200, count)]
+
+
+def _products(rows: int, widths: list[int]) -> Program:
+    """Products one after the other, of `rows` rows and as many columns as `widths` say."""
+    p = Program((rows, widths[0]), *pairwise(widths))
+    value = p.x[0]
+    for weights in p.x[1:]:
+        value = p.matmul(value, weights)
+    return p.done(value)
+
+
+def _by_rows(p: Program) -> Group:
+    """All ops as one group that shares the first loop."""
+    nodes = nodes_of(p)
+    rows = nodes[0].loops[0]
+    return Group(nodes, (rows,), {node: (0, *[None] * (len(node.loops) - 1)) for node in nodes})
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 8])
+def test_of_products_in_a_row_two_lie_there_at_a_time(count: int):
+    widths = _sizes(count + 1)
+    group = _by_rows(_products(64, widths))
+    each = [BLOCK_POINTS * 4 * width + LINE_BYTES for width in widths[1:-1]]
+    assert group.scratch_bytes == max(one + other for one, other in pairwise([*each, 0]))
+
+
+def test_what_is_read_at_the_end_lies_there_all_the_time():
+    wide, narrow = _sizes(2)
+    p = Program((64, wide), (wide, wide), (wide, narrow), (narrow, wide))
+    first = p.matmul(p.x[0], p.x[1])
+    p.done(p.add(p.matmul(p.matmul(first, p.x[2]), p.x[3]), first))
+    each = [BLOCK_POINTS * 4 * width + LINE_BYTES for width in (wide, narrow, wide)]
+    assert _by_rows(p).scratch_bytes == sum(each)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_what_is_evaluated_where_it_is_read_keeps_what_it_reads(steps: int):
+    """Elementwise ops with one reader each lie nowhere."""
+    wide, narrow = _sizes(2)
+    p = Program((64, wide), (wide, narrow), (narrow, wide))
+    value = p.matmul(p.x[0], p.x[1])
+    for _ in range(steps):
+        value = p.unary(value)
+    p.done(p.matmul(value, p.x[2]))
+    members = nodes_of(p)
+    roots = [node for node in members if node.reduces]
+    assert lives(members, roots) == {
+        **{node: range(number, steps + 2) for number, node in enumerate(members)},
+        members[-1]: range(steps + 1, steps + 2),
+    }
+    inner = {node: list(range(1, len(node.loops))) for node in members}
+    assert [(one.value, one.elements) for one in kept_values(members, inner)] == [(members[0].op.results[0], narrow)]
+
+
+def test_rows_of_nests_lie_there_all_together():
+    """A group without blocks keeps no order of its members."""
+    p = Program((16, 32))
+    value: SSAValue = p.x[0]
+    for _ in range(3):
+        value = p.unary(value)
+        value = p.binary(value, p.reduce(value), dims_map(2, [0]))
+    first, *rest = [Group.of(node) for node in nodes_of(p.done(value))]
+    for other in rest:
+        first = merged(first, other, align(first, other))
+    assert not first.blocked and first.scratch_bytes == 3 * (32 * 4 + LINE_BYTES)
+
+
+def _brute_force(sizes: list[tuple[int, range]]) -> int:
+    numbers = {number for _, life in sizes for number in life}
+    return max((sum(size for size, life in sizes if number in life) for number in numbers), default=0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 20])
+def test_the_peak_is_that_of_the_worst_member(count: int):
+    begins = [int(at) for at in RNG.integers(0, 30, count)]
+    sizes = [(int(RNG.integers(1, 99)), range(at, at + int(RNG.integers(1, 12)))) for at in begins]
+    assert most_at_a_time(sizes) == _brute_force(sizes)
+
+
+def test_lives_end_where_the_last_reader_does():
+    """Random programs: a value is needed by each member that reads it, and by those that evaluate such a reader."""
+    p = Program((8, 8), (8, 8))
+    values: list[SSAValue] = list(p.x)
+    for _ in range(20):
+        one, other = (values[-1 - int(RNG.integers(min(5, len(values))))] for _ in range(2))
+        values.append(p.matmul(one, other) if RNG.integers(2) else p.add(one, other))
+    p.done(values[-1])
+    members = nodes_of(p)
+    kept = {node for node in members if node.reduces or len(node.readers) > 1}
+    number = {node: i for i, node in enumerate(members)}
+
+    def last(node: Node) -> int:
+        ends = [number[r.consumer] if r.consumer in kept else last(r.consumer) for r in node.readers]
+        return max(ends, default=number[node])
+
+    assert lives(members, kept) == {node: range(number[node], last(node) + 1) for node in members}
+
+
+@pytest.mark.parametrize("count", [4, 6, 8])
+def test_a_long_chain_is_one_dispatch_where_each_step_fits(count: int):
+    """All intermediates together would not."""
+    each = BLOCK_POINTS * 4 * 16 + LINE_BYTES
+    p = _products(64, [16] * (count + 1))
+    dear = replace(TARGET, costs=replace(TARGET.costs, launch_ns=1e6))
+    for room, fits in ((2 * each, True), (2 * each - 1, False)):
+        groups = p.partition(replace(dear, scratch_bytes_limit=room)).groups
+        assert (len(groups) == 1) == fits

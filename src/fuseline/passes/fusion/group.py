@@ -244,12 +244,12 @@ class Group:
         """That of the values whose size is bounded."""
         return self._at_a_time([(b, life) for size, life in self._kept_bytes() if (b := upper_bound(size)) is not None])
 
-    def _at_a_time(self, sizes: Sequence[tuple[int, range]]) -> int:
+    def _at_a_time(self, sizes: Sequence[tuple[int, int]]) -> int:
         """What lies in scratch at a time; the members along a streamed loop run again and again."""
         in_turn = self.blocked and not self.streamed
         return most_at_a_time(sizes) if in_turn else sum([size for size, _ in sizes])
 
-    def _kept_bytes(self) -> Iterator[tuple[Dim, range]]:
+    def _kept_bytes(self) -> Iterator[tuple[Dim, int]]:
         points = min(BLOCK_POINTS, self._points or BLOCK_POINTS) if self.blocked else 1
         inner = {node: self.inner(node) for node in self.members if node not in self.inlined}
         for one in kept_values(self.members, inner, self.streamed, self.online):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
 
 from xdsl.ir import SSAValue
 
@@ -20,12 +22,12 @@ from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 
 @dataclass(frozen=True, slots=True)
 class KeptValue:
-    """A value that lies in scratch, `elements` of it for each grid point, while the members of the numbers `life`
-    run."""
+    """A value that lies in scratch, `elements` of it for each grid point, while members run that are bits of `life`
+    (`lives`)."""
 
     value: SSAValue
     elements: Dim
-    life: range
+    life: int
 
 
 def kept_values(
@@ -56,24 +58,31 @@ def kept_values(
             yield from (KeptValue(value, elements, life[node]) for value in (read or node.op.results))
 
 
-def lives(members: Sequence[Node], kept: Collection[Node]) -> Mapping[Node, range]:
-    """The numbers of the members while which the values of each of `members`, which are in program order, are needed.
+def lives(members: Sequence[Node], kept: Collection[Node]) -> Mapping[Node, int]:
+    """While which of `members` the value of each may lie there, in whatever order they run: bit `i` stands for the one
+    of number `i`. Any order in which values are made before they are read may be given; only the numbers depend on it.
 
     What is not `kept` is evaluated where it is read: what it reads is needed as long as itself.
     """
-    number = {node: i for i, node in enumerate(members)}
-    last = dict[Node, int]()
+    bit = {node: 1 << i for i, node in enumerate(members)}
+    before, after, over = dict[Node, int](), dict.fromkeys(members, 0), dict[Node, int]()
+    for node in members:
+        made = [read.producer for read in node.reads if read.producer in bit]
+        before[node] = reduce(or_, [before[one] | bit[one] for one in made], 0)
     for node in reversed(members):
-        inside = [read.consumer for read in node.readers if read.consumer in number]
-        ends = [number[reader] if reader in kept else last[reader] for reader in inside]
-        last[node] = max(ends, default=number[node])
-    return {node: range(number[node], last[node] + 1) for node in members}
+        inside = [read.consumer for read in node.readers if read.consumer in bit]
+        after[node] = reduce(or_, [after[one] | bit[one] for one in inside], 0)
+        ends = [after[one] if one in kept else over[one] for one in inside]
+        over[node] = reduce(and_, ends) if ends else after[node]
+    every = (1 << len(members)) - 1
+    return {node: every & ~before[node] & ~over[node] for node in members}
 
 
-def most_at_a_time(sizes: Sequence[tuple[int, range]]) -> int:
-    """The peak of the sum of sizes, each needed while some members run."""
-    begun = {life.start for _, life in sizes}
-    return max([sum([size for size, life in sizes if number in life]) for number in begun], default=0)
+def most_at_a_time(sizes: Sequence[tuple[int, int]]) -> int:
+    """The most that sizes come to while one member runs; each has the members while which it may lie there, as bits."""
+    every = reduce(or_, [life for _, life in sizes], 0)
+    members = [number for number in range(every.bit_length()) if every >> number & 1]
+    return max([sum([size for size, life in sizes if life >> number & 1]) for number in members], default=0)
 
 
 def _read_later(members: Collection[Node], node: Node) -> Collection[SSAValue]:

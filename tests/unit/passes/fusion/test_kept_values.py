@@ -67,9 +67,9 @@ def test_what_is_evaluated_where_it_is_read_keeps_what_it_reads(steps: int):
     p.done(p.matmul(value, p.x[2]))
     members = nodes_of(p)
     roots = [node for node in members if node.reduces]
-    assert lives(members, roots) == {
-        **{node: range(number, steps + 2) for number, node in enumerate(members)},
-        members[-1]: range(steps + 1, steps + 2),
+    every, last = (1 << steps + 2) - 1, 1 << steps + 1
+    assert lives(members, roots) == {**dict.fromkeys(members, every), members[-1]: last} | {
+        node: every >> number << number for number, node in enumerate(members)
     }
     inner = {node: list(range(1, len(node.loops))) for node in members}
     assert [(one.value, one.elements) for one in kept_values(members, inner)] == [(members[0].op.results[0], narrow)]
@@ -88,35 +88,60 @@ def test_rows_of_nests_lie_there_all_together():
     assert not first.blocked and first.scratch_bytes == 3 * (32 * 4 + LINE_BYTES)
 
 
-def _brute_force(sizes: list[tuple[int, range]]) -> int:
-    numbers = {number for _, life in sizes for number in life}
-    return max((sum(size for size, life in sizes if number in life) for number in numbers), default=0)
-
-
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 20])
 def test_the_peak_is_that_of_the_worst_member(count: int):
-    begins = [int(at) for at in RNG.integers(0, 30, count)]
-    sizes = [(int(RNG.integers(1, 99)), range(at, at + int(RNG.integers(1, 12)))) for at in begins]
-    assert most_at_a_time(sizes) == _brute_force(sizes)
+    lives = [{int(at) for at in RNG.integers(0, 30, RNG.integers(1, 12))} for _ in range(count)]
+    sizes = [(int(RNG.integers(1, 99)), life) for life in lives]
+    worst = max((sum(size for size, life in sizes if at in life) for at in range(30)), default=0)
+    assert most_at_a_time([(size, sum(1 << at for at in life)) for size, life in sizes]) == worst
 
 
-def test_lives_end_where_the_last_reader_does():
-    """Random programs: a value is needed by each member that reads it, and by those that evaluate such a reader."""
+def _random_members() -> list[Node]:
     p = Program((8, 8), (8, 8))
     values: list[SSAValue] = list(p.x)
     for _ in range(20):
         one, other = (values[-1 - int(RNG.integers(min(5, len(values))))] for _ in range(2))
         values.append(p.matmul(one, other) if RNG.integers(2) else p.add(one, other))
-    p.done(values[-1])
-    members = nodes_of(p)
+    return nodes_of(p.done(values[-1]))
+
+
+def _shuffled(members: list[Node]) -> list[Node]:
+    """Another order in which values are made before they are read."""
+    order, left = list[Node](), list(members)
+    while left:
+        ready = [node for node in left if not any(read.producer in left for read in node.reads)]
+        order.append(ready[int(RNG.integers(len(ready)))])
+        left.remove(order[-1])
+    return order
+
+
+def test_a_value_may_lie_there_where_it_does_in_some_order():
+    """Random programs: from where it is made to the last member that reads it, or evaluates such a reader."""
+    members = _random_members()
     kept = {node for node in members if node.reduces or len(node.readers) > 1}
-    number = {node: i for i, node in enumerate(members)}
+    found = lives(members, kept)
+    for _ in range(20):
+        order = _shuffled(members)
+        number = {node: i for i, node in enumerate(order)}
 
-    def last(node: Node) -> int:
-        ends = [number[r.consumer] if r.consumer in kept else last(r.consumer) for r in node.readers]
-        return max(ends, default=number[node])
+        def last(node: Node, number: dict[Node, int] = number) -> int:
+            ends = [number[r.consumer] if r.consumer in kept else last(r.consumer) for r in node.readers]
+            return max(ends, default=number[node])
 
-    assert lives(members, kept) == {node: range(number[node], last(node) + 1) for node in members}
+        for node in members:
+            lies = [one for one in order if number[node] <= number[one] <= last(node)]
+            assert all(found[node] >> members.index(one) & 1 for one in lies)
+
+
+def test_the_most_at_a_time_does_not_depend_on_the_order():
+    members = _random_members()
+    kept = {node for node in members if node.reduces or len(node.readers) > 1}
+    sizes = {node: int(RNG.integers(1, 99)) for node in members}
+    peaks = {
+        most_at_a_time([(sizes[node], life) for node, life in lives(order, kept).items() if node in kept])
+        for order in (members, _shuffled(members), _shuffled(members))
+    }
+    assert len(peaks) == 1
 
 
 @pytest.mark.parametrize("count", [4, 6, 8])

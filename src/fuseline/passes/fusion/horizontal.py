@@ -25,6 +25,7 @@ from fuseline.passes.fusion.graph import element_bytes
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.node import Node, Read
+from fuseline.passes.fusion.stacked_concats import only_stacks
 
 CONCAT_SLICES, SHARED_OPERAND, SAME_SPACE, SMALL = "concat-slices", "shared-operand", "same-space", "small-ops"
 
@@ -86,11 +87,12 @@ def concat_merge(group: Group, order: GroupOrder) -> HorizontalMerge | WhyNot | 
             "no-rule", "no part of the concat is made by a dispatch that could write it in place", concat.name
         )
     chosen = sorted(writers, key=lambda g: g.key)
-    while chosen:
-        between = _reached(chosen, group, order)
-        if between is None:
+    least = min(2, len(chosen)) if _needs_no_dispatch(group, order) else 1
+    while len(chosen) >= least:
+        early = _early_writer(chosen, group, order)
+        if early is None:
             return HorizontalMerge(CONCAT_SLICES, (*_flat(chosen), group))
-        chosen.remove(between)
+        chosen.remove(early)
     return WhyNot("cycle", "the parts of the concat depend on each other", concat.name)
 
 
@@ -102,13 +104,21 @@ def _writer(read: Read, group_of: Mapping[Node, Group]) -> Group | None:
     return group if group.fusable and read.producer not in group.inlined else None
 
 
+def _needs_no_dispatch(group: Group, order: GroupOrder) -> bool:
+    """Whether a concat is memory for all its parts (`elide-concats`): one writer of several gains nothing then, and
+    would copy the parts of the others."""
+    reads = list(group.outside_reads())
+    made = all(_writer(read, order.group_of) is not None for read in reads)
+    return only_stacks(group) and made and len({read.value for read in reads}) == len(reads)
+
+
 def _flat(groups: Iterable[Group]) -> list[Group]:
     return [arm for group in groups for arm in (group.arms or (group,))]
 
 
-def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group | None:
-    """A writer that another writer, or a group outside that depends on one, leads to: it cannot run beside the
-    others."""
+def _early_writer(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group | None:
+    """A writer that leads to another one, or over a group outside to the concat: it cannot run beside the others. The
+    one that it leads to can, and would be in its way outside as well."""
     inside = {*chosen, concat}
     last = max(order.position[group] for group in inside)
     for writer in chosen:
@@ -117,7 +127,7 @@ def _reached(chosen: Sequence[Group], concat: Group, order: GroupOrder) -> Group
         while stack:
             group = stack.pop()
             if group in inside:
-                return group if group is not concat else writer
+                return writer
             if group not in seen and order.position[group] <= last:
                 seen.add(group)
                 stack += order.consumers(group)

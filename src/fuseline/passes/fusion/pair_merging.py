@@ -198,7 +198,7 @@ class PairMerging:
 
     def _waits(self, consumer: Group) -> bool:
         """Whether others are merged before it: a concat that is memory and no more."""
-        return only_stacks(consumer, self.graph.shapes)
+        return only_stacks(consumer)
 
     def _judge(self, merge: Merge) -> Outcome:
         """The rules' answer where the structure of the graph permits the merge."""

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from xdsl.ir import SSAValue
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map
@@ -133,14 +134,25 @@ def test_a_concat_of_arguments_has_nobody_to_write_it():
     assert (refusal.code, refusal.detail, refusal.at) == ("no-rule", words, concat.root.name)
 
 
-def test_parts_that_all_wait_for_each_other_are_told():
-    p = Program((4, 8))
-    first = p.unary(p.x[0])
-    groups, order = _order(p.done(p.concat(first, p.unary(first))))
-    (concat,) = groups["concat"]
-    assert concat_merge(concat, order) == WhyNot(
-        "cycle", "the parts of the concat depend on each other", concat.root.name
-    )
+def test_one_writer_of_several_is_left_to_write_in_place():
+    """The concat is memory then, and needs no dispatch; parts side by side are copied, which the last writer does."""
+    for axis in (0, 1):
+        p = Program((4, 8))
+        first = p.unary(p.x[0])
+        groups, order = _order(p.done(p.concat(first, p.unary(first), axis=axis)))
+        (concat,), (_, last) = groups["concat"], groups["elementwise"]
+        waits = WhyNot("cycle", "the parts of the concat depend on each other", concat.root.name)
+        assert concat_merge(concat, order) == (HorizontalMerge("concat-slices", (last, concat)) if axis else waits)
+
+
+def test_one_writer_beside_parts_of_arguments_copies_them():
+    """The first part waits for nothing, the last one for it; an argument lies elsewhere, whatever the axis."""
+    for axis in (0, 1):
+        p = Program((4, 8), (4, 8))
+        first = p.unary(p.x[0])
+        groups, order = _order(p.done(p.concat(first, p.x[1], p.unary(first), axis=axis)))
+        (concat,), (_, last) = groups["concat"], groups["elementwise"]
+        assert concat_merge(concat, order) == HorizontalMerge("concat-slices", (last, concat))
 
 
 def test_a_concat_of_more_parts_than_arms_is_told():
@@ -154,16 +166,37 @@ def test_a_concat_of_more_parts_than_arms_is_told():
 
 
 def test_a_concat_is_written_by_those_that_no_path_connects():
-    """`n3` waits for `n1`, so that it stays outside, and `n1` with it: `n3` would run between the two."""
+    """`n3` waits for `n1`, which stays outside, so that the others can run side by side."""
     p = Program((4, 8), (4, 8))
     first, other = p.unary(p.x[0]), p.unary(p.x[1])
     groups, order = _order(p.done(p.concat(first, p.unary(first), other)))
     (concat,) = groups["concat"]
     join = concat_merge(concat, order)
     assert isinstance(join, HorizontalMerge)
-    assert {group.root.nodes for group in join.groups[:-1]} == {("n2",)}
+    assert {group.root.nodes for group in join.groups[:-1]} == {("n2",), ("n3",)}
     assert join.groups[-1] is concat
     assert all(concat_merge(group, order) is None for group in groups["elementwise"])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("parts", [3, 5, 8])
+def test_those_that_lead_to_no_other_part_write_a_concat(parts: int, axis: int):
+    """Parts of arguments, or of earlier parts: what another one waits for runs before."""
+    p = Program(*[(4, 8)] * parts)
+    made, waited = list[SSAValue](), set[int]()
+    for number in range(parts):
+        source = int(RNG.integers(0, number + 1))
+        made.append(p.unary(made[source] if source < number else p.x[number]))
+        waited |= {source} - {number}
+    groups, order = _order(p.done(p.concat(*(made[int(at)] for at in RNG.permutation(parts)), axis=axis)))
+    (concat,) = groups["concat"]
+    join, last = concat_merge(concat, order), set(range(parts)) - waited
+    if len(last) == 1 and axis == 0:
+        assert isinstance(join, WhyNot) and join.code == "cycle"
+        return
+    assert isinstance(join, HorizontalMerge) and join.groups[-1] is concat
+    written = {made.index(value) for group in join.groups[:-1] for value in group.root.op.results}
+    assert written == last
 
 
 def test_depth_is_the_longest_way_from_the_inputs():

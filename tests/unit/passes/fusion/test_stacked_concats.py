@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from xdsl.ir import SSAValue
 
-from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.passes.fusion.stacked_concats import only_stacks
 
 from .programs import Program
@@ -13,7 +12,7 @@ from .test_rule_answers import graph_of
 
 
 def _answers(p: Program, result: SSAValue) -> list[bool]:
-    return [only_stacks(group, ShapeAnalysis()) for group in graph_of(p.done(result))[1]]
+    return [only_stacks(group) for group in graph_of(p.done(result))[1]]
 
 
 @pytest.mark.parametrize("shape", [(4, 6), (9,), (2, 3, 5)])

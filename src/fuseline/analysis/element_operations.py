@@ -10,12 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from fuseline.analysis.cost import operations
+from fuseline.analysis.operand_reads import operand_reads
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import captured_tensors
 from fuseline.ir.costs import assumed_size
 
 
@@ -35,26 +34,19 @@ def _shares(
     value: SSAValue, chain: Sequence[Operation], shapes: ShapeAnalysis, lanes: int
 ) -> Iterator[tuple[Operation, float]]:
     """Of how many of the elements each op of the chain is evaluated, those that read it before it."""
-    inside = set(chain)
-    waiting = Counter(made.op for op in chain for made in _read(op) if isinstance(made, OpResult))
-    shares = defaultdict[Operation, float](float)
-    ready = [value.op] if isinstance(value, OpResult) and value.op in inside else []
-    shares.update((op, 1.0) for op in ready)
+    read = {op: [made.owner for made, _ in operand_reads(op, shapes, moves=False)] for op in chain}
+    waiting = Counter(made for each in read.values() for made in each)
+    shares = defaultdict[Operation | Block, float](float, {value.owner: 1.0})
+    ready = [op for op in chain if op is value.owner]
     while ready:
         op = ready.pop()
         share = min(1.0, shares[op])
         yield op, share
-        for number, made in enumerate(_read(op)):
-            if isinstance(made, OpResult) and made.op in inside:
-                shares[made.op] += share * _part(op, number, shapes, lanes)
-                waiting[made.op] -= 1
-                ready += [made.op] * (waiting[made.op] == 0)
-
-
-def _read(op: Operation) -> list[SSAValue]:
-    """The tensors that an op reads."""
-    read = [operand for operand in op.operands if isinstance(operand.type, TensorType)]
-    return [*read, *(captured_tensors(op) if op.regions else ())]
+        for number, made in enumerate(read[op]):
+            if isinstance(made, Operation) and made in read:
+                shares[made] += share * _part(op, number, shapes, lanes)
+                waiting[made] -= 1
+                ready += [made] * (waiting[made] == 0)
 
 
 def _part(op: Operation, number: int, shapes: ShapeAnalysis, lanes: int) -> float:

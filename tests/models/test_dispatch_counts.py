@@ -42,7 +42,7 @@ DEFAULT = {
     "deeplabv3_mnv2_fp32": (39, 39),
     "deeplabv3_mnv2_int8": (39, 39),
     "lstm_small": (5, 5),
-    "bert_base": (50, 86),
+    "bert_base": (62, 86),
     "gpt2": (74, 86),
     "mobilebert": (74, 76),
     "esrgan": (350, 350),

@@ -89,14 +89,28 @@ def test_a_concat_beyond_a_limit_tells_its_edges(change: dict[str, int], code: s
     assert len(merging.edge_words) == 2 and not merging.side_by_side
 
 
-def test_a_concat_of_what_depends_on_each_other_is_told():
-    p = Program((4, 64))
-    first = p.unary(p.x[0])
-    merging = _merging(p.done(p.concat(first, p.unary(first), axis=1)), [CONCAT_SLICES])
-    assert merging.run() == [1, 1, 1]
+@pytest.mark.parametrize("parts", [2, 3])
+def test_a_concat_of_what_depends_on_each_other_is_told(parts: int):
+    """Each part waits for the one before."""
+    merging = _merging(_waiting_parts(parts, axis=0), [CONCAT_SLICES])
+    assert merging.run() == [1] * (parts + 1)
     into = [one for (_, node), one in merging.edge_words.items() if node.kind.value == "concat"]
-    assert len(into) == 2 and {one.rule for one in into} == {CONCAT_SLICES}
+    assert len(into) == parts and {one.rule for one in into} == {CONCAT_SLICES}
     assert {one.answer.code for one in into if isinstance(one.answer, WhyNot)} == {"cycle"}
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_the_last_of_them_copies_the_others_where_the_concat_is_no_memory(parts: int):
+    merging = _merging(_waiting_parts(parts, axis=1), [CONCAT_SLICES])
+    assert sorted(merging.run()) == [*[1] * (parts - 1), 2]
+
+
+def _waiting_parts(count: int, axis: int) -> Program:
+    p = Program((4, 64))
+    made = [p.unary(p.x[0])]
+    while len(made) < count:
+        made.append(p.unary(made[-1]))
+    return p.done(p.concat(*made, axis=axis))
 
 
 LEVELS = {

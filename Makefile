@@ -8,7 +8,7 @@ SECONDS ?= 60
 FUZZ ?= .fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all conformance fuzz fuzz-files lint types jax bench packing mutants replay clean
+.PHONY: help setup demo test test-all cpu-seconds conformance fuzz fuzz-files lint types jax bench packing mutants replay clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test: $(VENV)/.test ## run the default tests (TESTS=path, WORKERS=n)
 
 test-all: $(VENV)/.dev ## run the slow tests too
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not bench and not torch and not jax and not iree and not ortools and not packages" $(TESTS)
+
+cpu-seconds: $(VENV)/.dev ## measure what each test takes, of which a default run draws a share (tests/cpu_seconds.json)
+	$(BIN)/python -m pytest -n $(WORKERS) --keep-cpu-seconds $(TESTS)
 
 conformance: $(VENV)/.test ## run every official ONNX node test on both targets, with and without ranks, and generated calls of every operator
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/conformance

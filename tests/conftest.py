@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fuseline.gc_pause import gc_paused
-from tests import draws
+from tests import cpu_seconds, draws, shares
 
 # A test compiles what it says, and never finds what an earlier one (or another state of the code under a patch) made.
 os.environ.setdefault("FUSELINE_NO_CACHE", "programs")
@@ -39,20 +39,25 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--keep-cpu-seconds", action="store_true", help="run all tests, and keep what each takes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--keep-cpu-seconds"):
+        config.pluginmanager.register(cpu_seconds.Meter(keeps=not hasattr(config, "workerinput")))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of tests `sampled(n)` leave one n-th, which the session's seed draws; all of them where slow tests are asked for
-    as well, or the file or test by its name."""
+    """Leave the share of a default session (`tests/shares.py`); all tests where slow ones are asked for as well, or the
+    file or test by its name."""
     by_name = any(not Path(config.invocation_params.dir, name.partition("::")[0]).is_dir() for name in config.args)
-    if by_name or "not slow" not in config.option.markexpr:
+    if by_name or "not slow" not in config.option.markexpr or config.getoption("--keep-cpu-seconds"):
         return
-    left_out = {item: _is_left_out(item) for item in items}
-    config.hook.pytest_deselected(items=[item for item in items if left_out[item]])
-    items[:] = [item for item in items if not left_out[item]]
-
-
-def _is_left_out(item: pytest.Item) -> bool:
-    mark = item.get_closest_marker("sampled")
-    return mark is not None and draws.generator(item.nodeid).integers(mark.args[0]) != 0
+    seconds = cpu_seconds.kept()
+    drawn = [shares.is_drawn(item.nodeid, seconds) for item in items]
+    config.hook.pytest_deselected(items=[item for item, takes_part in zip(items, drawn, strict=True) if not takes_part])
+    items[:] = [item for item, takes_part in zip(items, drawn, strict=True) if takes_part]
 
 
 @pytest.hookimpl(tryfirst=True)

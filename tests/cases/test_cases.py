@@ -45,7 +45,6 @@ WANTS = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", sorted(WANTS))
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_case_compiles_to_few_dispatches_and_equals_the_interpreter(name: str, threads: int):

@@ -44,7 +44,6 @@ def _check(names: list[str]) -> None:
             assert kept is None or kept.tobytes() == x.tobytes(), name
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("share", range(SHARES))
 def test_sampled_node_tests(share: int) -> None:
     _check(_single_nodes()[::SAMPLED][share::SHARES])

@@ -38,7 +38,6 @@ def _run(names: list[str], target: Target = interpreted) -> None:
     assert not problems, "\n".join(problems)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("share", range(SHARES))
 def test_sampled_node_tests(share: int) -> None:
     """An eighth of all node tests."""

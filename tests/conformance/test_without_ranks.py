@@ -67,7 +67,6 @@ def _check(names: Sequence[str], target: Target) -> None:
     assert not problems, "\n".join(problems)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", [interpreted, on_the_cpu])
 def test_a_sample(target: Target, package: str) -> None:
     _check(sorted(node_cases())[PACKAGES.index(package) :: SAMPLED], target)

@@ -181,7 +181,6 @@ def answer(run: Any) -> list[Array] | str:
         return error.code
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_is_read_or_written_outside(name: str):
     case = CASES[name]

@@ -56,7 +56,6 @@ ON_ROWS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("given", ["known", "symbolic"])
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("name", ON_ROWS)
@@ -196,7 +195,6 @@ LENGTHS: dict[str, Case] = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("given", ["in the model", "at run time"])
 @pytest.mark.parametrize("name", LENGTHS)
 def test_lengths_of_attention(name: str, given: str):

@@ -114,7 +114,6 @@ def agrees(model: onnx.ModelProto, feeds: dict[str, Any]) -> None:
         np.testing.assert_allclose(ours.astype(np.float64), theirs.astype(np.float64), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("given", ["in the model", "at run time", "beside symbols"])
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameters_that_make_no_sense(name: str, given: str):

@@ -15,7 +15,6 @@ from tests.fuzz.mutants.work import KINDS
 FILES = 20
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_mutated_files(kind: str):
     outcomes = run_mutants(kind, 0, FILES, lambda _: None)

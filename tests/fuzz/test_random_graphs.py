@@ -25,7 +25,6 @@ from tests.graphs.onnx_text import onnx_model
 GRAPHS, PARTS, FEW = 300, 6, 8
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_graphs(part: int):
     """Each under the levels of fusion and numerics that its seed draws."""

@@ -106,7 +106,6 @@ CASES: dict[str, tuple[Callable[[], onnx.ModelProto], list[dict[str, int]]]] = {
 }
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", CASES)
 def test_any_length(name: str, threads: int):
@@ -122,7 +121,6 @@ def test_any_length(name: str, threads: int):
                 np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_scores_and_weights_stay_inside_one_dispatch(name: str):
     record = fuseline.compile(CASES[name][0](), target="cpu", threads=2).record

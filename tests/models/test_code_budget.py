@@ -17,8 +17,6 @@ from fuseline.targets.cpu import code_budget
 from tests.graphs.onnx_builder import FLOAT, Builder
 from tests.one_node import by_onnxruntime
 
-pytestmark = pytest.mark.sampled(3)
-
 Array = NDArray[Any]
 Body = Callable[[Builder, str, int], str]
 BYTES_PER_INSTRUCTION = 12

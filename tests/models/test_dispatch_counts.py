@@ -63,7 +63,6 @@ def _cases(names: Iterable[str]) -> list[object]:
     return [pytest.param(name, marks=() if i < QUICK else pytest.mark.slow) for i, name in enumerate(names)]
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("threads", (1, 2))
 @pytest.mark.parametrize("name", _cases(DEFAULT))
 def test_no_more_dispatches_by_default(name: str, threads: int):

@@ -179,7 +179,6 @@ def _shuffling(spelling: str, groups: int, channels: int, *pixels: int | str) ->
     return model(b, {"x": (1, 5, *pixels)}, y)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("spelling", ["steps", "single"])
 @pytest.mark.parametrize(("groups", "channels"), [(2, 8), (3, 12), (2, 24)])
 def test_a_channel_shuffle_spelt_by_slices(spelling: str, groups: int, channels: int):

@@ -15,7 +15,7 @@ from fuseline.passes.registry import make_pass
 from fuseline.pipeline import PASS_PHASES
 from tests.small_models import SMALL_MODELS
 
-pytestmark = [pytest.mark.models, pytest.mark.sampled(8)]
+pytestmark = pytest.mark.models
 
 CASES = sorted((Path(__file__).parents[1] / "filecheck" / "cases").glob("*.mlir"))
 

@@ -119,7 +119,6 @@ GRAPHS: dict[str, tuple[Callable[[], ModelProto], dict[str, tuple[int, ...]]]] =
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_code_is_bounded_and_right(name: str) -> None:
     make, shapes = GRAPHS[name]

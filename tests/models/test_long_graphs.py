@@ -107,7 +107,6 @@ def _grows_with_length(name: str, size: int) -> None:
     assert twice - least <= MOST_GROWTH * (whole - least)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_short_graphs(name: str) -> None:
     _grows_with_length(name, 48)

@@ -23,7 +23,7 @@ from fuseline.pipeline import PASS_PHASES
 from tests.equivalence import random_arguments
 from tests.small_models import SMALL_MODELS
 
-pytestmark = [pytest.mark.models, pytest.mark.sampled(2)]
+pytestmark = pytest.mark.models
 
 _TERMINATORS = (FuncOp, ReturnOp, FlowReturnOp)
 

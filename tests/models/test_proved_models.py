@@ -48,7 +48,6 @@ def inverted_bottleneck() -> onnx.ModelProto:
 MODELS = {model.__name__: model for model in (hidden_layer, squeeze_and_expand, inverted_bottleneck)}
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", MODELS)
 def test_no_kernel_leaves_its_memory(name: str, threads: int):

@@ -13,8 +13,6 @@ import fuseline
 from tests.draws import RNG
 from tests.graphs.quantized_network import Network, assert_steps_apart
 
-pytestmark = pytest.mark.sampled(2)
-
 
 def _split(n: Network) -> list[str]:
     """Both halves of a convolution's channels, with its scale."""

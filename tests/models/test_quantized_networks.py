@@ -13,8 +13,6 @@ import fuseline
 from tests.draws import RNG
 from tests.graphs.quantized_network import Network, assert_steps_apart
 
-pytestmark = pytest.mark.sampled(4)
-
 
 def _upsampled(n: Network) -> None:
     scales = n.constant(np.array([1, 1, 2, 2], np.float32))

@@ -21,7 +21,7 @@ from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 from tests.small_models import SMALL_MODELS
 
-pytestmark = [pytest.mark.models, pytest.mark.sampled(3)]
+pytestmark = pytest.mark.models
 
 STAGES = ("input", *PASS_PHASES)
 _OF_A_RUN = ("model", "phase_seconds")

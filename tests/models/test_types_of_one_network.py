@@ -119,7 +119,6 @@ QUICK = 7
 """The first of them run by default, the others are slow."""
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if i < QUICK else pytest.mark.slow) for i, name in enumerate(NETWORKS)]

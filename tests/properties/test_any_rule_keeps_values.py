@@ -78,7 +78,6 @@ def _check(model: onnx.ModelProto, rules: Path, seed: int) -> None:
         )
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SMALL_MODELS)
 def test_small_models(name: str, rules: Path):
     _check(SMALL_MODELS[name](), rules, 7)
@@ -87,7 +86,6 @@ def test_small_models(name: str, rules: Path):
 numbers = st.integers(0, 40)
 
 
-@pytest.mark.sampled(2)
 @given(program=st.lists(st.tuples(numbers, numbers, numbers), min_size=3, max_size=14), seed=st.integers(0, 1 << 16))
 @settings(max_examples=4)
 def test_generated_models(program: list[tuple[int, int, int]], seed: int, rules: Path):

@@ -16,8 +16,6 @@ from tests.graphs.onnx_text import onnx_model
 from tests.properties.near_duplicates import feeds, near_duplicates
 from tests.proved import ProvedProgram
 
-pytestmark = pytest.mark.sampled(6)
-
 
 def _check(seed: int, target: str, fusion: str, rows: str) -> None:
     rng = np.random.default_rng(seed)

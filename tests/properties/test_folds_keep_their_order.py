@@ -70,7 +70,6 @@ def test_a_decaying_sum_behind_a_transposition(draw: int, tmp_path: Path) -> Non
         np.testing.assert_allclose(found, _folded(x, perm, kinds), rtol=1e-5)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("draw", range(12))
 def test_the_place_of_the_best_of_equal_elements_behind_a_transposition(draw: int) -> None:
     rng = generator(f"place {draw}")

@@ -59,7 +59,6 @@ def _moving(loops: FusedLoops) -> int:
     return sum(extent != 1 for extent in loops.grids[0])
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fusion", ["none", "default", "aggressive"])
 @pytest.mark.parametrize("name", SMALL_MODELS)
 def test_small_models(name: str, fusion: str):

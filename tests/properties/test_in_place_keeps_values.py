@@ -37,7 +37,6 @@ def _results(program: Artifact, feeds: dict[str, Any], threads: int | None = Non
     return list(Session(shared, threads=threads).run(feeds).values())
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fusion", ["none", "default"])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("seed", [11, 12])

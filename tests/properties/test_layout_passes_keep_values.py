@@ -107,7 +107,6 @@ def check(
     assert not [op.name for op in lost if op.name not in ("tensor.dim", "tensor.collapse_shape", "tensor.empty")]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("one", ALONE, ids=lambda one: one.name)
 @given(program=steps, seed=st.integers(0, 7))
 @settings(max_examples=25, deadline=None)

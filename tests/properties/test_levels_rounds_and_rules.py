@@ -147,7 +147,6 @@ def test_no_rule_is_switched_off_in_vain(name: str, graph: str, target: str):
     assert any(_decided(name, graph, target.replace("cpu:", "null:")) for _ in range(4))
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("without", "graph"), [*by_default(product(NAMES, GRAPHS), 0), *zip(NAMES, [*GRAPHS] * 2, strict=False)]
 )

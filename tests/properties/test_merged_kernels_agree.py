@@ -19,8 +19,6 @@ from tests.graphs.onnx_text import onnx_model
 from tests.properties.near_shapes import near_shapes
 from tests.proved import ProvedProgram
 
-pytestmark = pytest.mark.sampled(2)
-
 
 def feeds(rng: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
     return {"x": rng.standard_normal((rows, 24)).astype(np.float32)}

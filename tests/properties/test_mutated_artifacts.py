@@ -18,8 +18,6 @@ from fuseline.errors import ERROR_TITLES
 from tests.properties.artifact_models import MODELS
 from tests.properties.mutated_artifacts import branch_mutations, header_of, mutations, outcomes
 
-pytestmark = pytest.mark.sampled(4)
-
 FEW, MANY = 25, 5000
 
 

@@ -13,7 +13,6 @@ from tests.graphs.onnx_text import onnx_model
 NARROW = {"int8": 3, "uint8": 2, "int16": 5, "int32": 6, "float16": 10}
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("source", ["float32", "float64", "int64", "int32", "int8"])
 @pytest.mark.parametrize("narrow", NARROW)
 def test_every_remainder(source: str, narrow: str) -> None:

@@ -20,7 +20,6 @@ BODIES = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize(
     ("shape", "axis"), [((7, 5), 0), ((33, 130), 0), ((64, 1), 0), ((3, 17, 21), 1), ((2, 9, 3, 40), 1), ((70, 300), 0)]

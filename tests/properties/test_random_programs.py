@@ -39,7 +39,6 @@ def _check(rng: np.random.Generator, path: Path) -> None:
             np.testing.assert_array_equal(found, wanted, err_msg=f"{fusion}\n{text}", strict=True)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("share", range(4))
 def test_some(share: int, tmp_path: Path) -> None:
     rng = generator(f"program {share}")

@@ -17,8 +17,6 @@ from tests.draws import RNG
 from tests.properties.random_models import INPUTS, RandomModel
 from tests.wishes.compared import agree
 
-pytestmark = pytest.mark.sampled(6)
-
 LACKED = ("tanh", "exp", "maximumf", "divf", "rsqrt", "absf", "negf", "subf", "mulf")
 """Scalar operations that random models are made of."""
 

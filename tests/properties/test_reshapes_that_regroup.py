@@ -89,7 +89,6 @@ def _unet_block(written: str, batch: int, channels: int, groups: int, side: int,
     return onnx_model(text.replace("GROUPS", str(groups)), given, opset=21, ir_version=10)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("written", ["operator", "exported"])
 @pytest.mark.parametrize(("channels", "groups", "side", "batch"), [(64, 16, 16, 1), (20, 4, 15, 2), (32, 2, 17, 1)])
 def test_a_group_norm_between_convolutions(written: str, channels: int, groups: int, side: int, batch: int) -> None:

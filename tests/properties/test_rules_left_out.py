@@ -52,7 +52,6 @@ def test_small_models(name: str, without: str):
     _check(SMALL_MODELS[name](), without, "default", 11)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("without", NAMES)
 def test_attention(without: str):
     _check(SMALL_MODELS["attention"](), without, "aggressive", 13)

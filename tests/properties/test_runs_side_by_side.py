@@ -149,7 +149,6 @@ def processors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     return len(allowed_processors())
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("name", MODELS)
 def test_many_callers(name: str, threads: int, processors: int) -> None:

@@ -32,7 +32,6 @@ def _reference(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.
     return ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", list(SMALL_MODELS))
 def test_outputs_agree_with_onnxruntime(name: str, threads: int):

@@ -16,7 +16,6 @@ def _modules_with_examples() -> list[str]:
     return [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in paths]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", _modules_with_examples())
 def test_the_examples_of(name: str):
     result = doctest.testmod(import_module(name))

@@ -40,7 +40,6 @@ def _model(lines: str, shape: tuple[int, ...]) -> onnx.ModelProto:
     return onnx_model(f"(float[{extents}] x) => (float[] y) {{ {lines} }}", used, opset=20)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("empty", range(4))
 @pytest.mark.parametrize("kind", LINES)
 def test_nothing_along_a_dimension(kind: str, empty: int):

@@ -27,7 +27,6 @@ def test_the_phases_by_name_are_the_default(name: str):
     assert _dispatches(name, passes="cleanup,layout,padding,fusion") == _dispatches(name)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "passes",
     [

@@ -37,7 +37,6 @@ def _headings(text: str, comment: str) -> dict[str, list[str]]:
     return {symbol: names.split() for symbol, names in found}
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize(("form", "comment"), [("kernel", "//"), ("llvm", ";"), ("asm", "#")])
 def test_each_kernel_stands_once_under_its_dispatches(model: onnx.ModelProto, form: str, comment: str):

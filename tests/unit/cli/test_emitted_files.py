@@ -243,7 +243,6 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", BROKEN)
 @pytest.mark.parametrize("command", [["compile"], ["opt"]])
 def test_what_does_not_fit_is_said_by_name(case: str, command: list[str], text: Path, capsys: Capture):

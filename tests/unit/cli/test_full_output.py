@@ -19,7 +19,6 @@ PROGRAM = """func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {
 """
 
 
-@pytest.mark.sampled(2)
 @NEEDS_A_FULL_DEVICE
 @pytest.mark.parametrize(
     "words",

@@ -67,7 +67,6 @@ def _feeds(program: fuseline.CompiledModel) -> dict[str, Any]:
     return {one.name: (9 * RNG.standard_normal(shapes[one.name])).astype(one.dtype) for one in program.inputs}
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("clean", CLEAN)
 @pytest.mark.parametrize("level", ["none", "default", "aggressive"])

@@ -415,7 +415,6 @@ KEYS: dict[str, tuple[str, Callable[[Any, Any], Sequence[Any]]]] = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sizes", ["3x7", "?x?"])
 @pytest.mark.parametrize("name", KEYS)
 def test_comparators_of_keys_are_one_dispatch(name: str, sizes: str, tmp_path: Path):

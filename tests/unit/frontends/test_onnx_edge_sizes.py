@@ -17,8 +17,6 @@ from tests.draws import RNG
 from tests.graphs.onnx_text import attributes_of, element_of, onnx_model
 from tests.one_node import by_onnxruntime
 
-pytestmark = pytest.mark.sampled(3)
-
 Array = NDArray[Any]
 Inputs = dict[str, tuple[list[int | str], Array]]
 

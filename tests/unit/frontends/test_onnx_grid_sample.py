@@ -15,8 +15,6 @@ from tests.native import assert_as_onnxruntime
 
 from .test_onnx_reading import model, read, run
 
-pytestmark = pytest.mark.sampled(3)
-
 Array = NDArray[np.float32]
 SPATIAL = (4, 6, 3)
 

@@ -48,7 +48,6 @@ TESTS = {
 }
 
 
-@pytest.mark.sampled(4)
 @TARGETS
 @pytest.mark.parametrize("name", TESTS)
 def test_the_way_that_makes_sense_is_taken_and_required(name: str, target: str):

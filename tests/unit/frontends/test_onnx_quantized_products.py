@@ -162,7 +162,6 @@ STEP = {"qdq convolution": 0.1, "QLinear": 1}
 """One step of the quantised result, twice where it is added to itself: what a rounding the other way at a tie makes."""
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
 @pytest.mark.parametrize("name", MADE)
 def test_results_are_those_of_the_reference(name: str, target: str):

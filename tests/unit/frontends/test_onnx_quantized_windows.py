@@ -35,7 +35,6 @@ def _model(window: str, sizes: str) -> onnx.ModelProto:
     return model
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_of_quantised_images(name: str, symbolic: bool):

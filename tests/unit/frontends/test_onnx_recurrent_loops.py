@@ -18,8 +18,6 @@ from fuseline.runtime import load
 from fuseline.verify.dispatch_times import dispatch_seconds
 from tests.graphs.onnx_text import call, declared, onnx_model
 
-pytestmark = pytest.mark.sampled(3)
-
 Array = NDArray[Any]
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 OPS = pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])

@@ -59,7 +59,6 @@ def expected(feeds: dict[str, Array], samples: int, scale: float, moved: bool, l
     return out
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("moved", ["half_pixel", "output_half_pixel", None])
 @pytest.mark.parametrize("samples", [1, 2, 3])

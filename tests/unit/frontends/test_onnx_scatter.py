@@ -114,7 +114,6 @@ def positions(reduction: str, size: int, *shape: int) -> Array:
     return np.where(found < 0, flat - size, flat)
 
 
-@pytest.mark.sampled(4)
 @REDUCTIONS
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize(("axis", "shape"), [(0, (4, 3)), (0, (9, 3)), (1, (7, 2)), (0, (3, 2)), (-1, (5, 3))])

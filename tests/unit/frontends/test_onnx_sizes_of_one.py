@@ -111,7 +111,6 @@ def has_fallback(program: fuseline.CompiledModel) -> bool:
     return noted
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", BODIES)
 def test_every_legal_size_gives_onnxruntimes_result(name: str):
     program = compare(model(BODIES[name]))

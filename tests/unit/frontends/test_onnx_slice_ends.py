@@ -22,7 +22,6 @@ def sliced(start: int, end: int, step: int, size: int | str) -> ModelProto:
     return onnx_model(f"(float[{size}] x) => (float[m] y) {{ y = Slice(x, starts, ends, axes, steps) }}", weights)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("step", [-1, -2])
 @pytest.mark.parametrize("size", [7, "n"])
 def test_backwards_to_every_end(step: int, size: int | str):

@@ -46,7 +46,6 @@ def check(proto: onnx.ModelProto, *, to: tuple[int, int] | None = None) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("coordinates", ["asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners"])
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 def test_interpolation(mode: str, coordinates: str):

@@ -70,7 +70,6 @@ def cases() -> Iterator[ParameterSet]:
     yield pytest.param(model("LayerNormalization", ((1,),), axis=2), id="LayerNormalization")
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("proto", list(cases()))
 def test_one_program_for_all_sizes(proto: onnx.ModelProto):
     program = fuseline.compile(proto, threads=1)

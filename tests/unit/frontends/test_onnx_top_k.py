@@ -32,7 +32,6 @@ def top(
     return found["y0"], found["y1"]
 
 
-@pytest.mark.sampled(2)
 @TARGETS
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize(("axis", "k"), [(0, 1), (1, 4), (1, 37), (-1, 3), (2, 5)])

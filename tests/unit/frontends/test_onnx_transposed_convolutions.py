@@ -134,7 +134,6 @@ def filter_of(kind: str, shape: tuple[int, ...]) -> tuple[Array, dict[str, Any]]
     return made.astype(np.float32), {"v": whole.astype(np.int8), "s": scale, "z": zero}
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", FILTERS)
 @pytest.mark.parametrize("image", ["float", "quantised"])
 def test_pixels_are_not_spread_whatever_makes_the_filter(kind: str, image: str):
@@ -291,7 +290,6 @@ WIDE: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("constant", [(), (1,)], ids=["runtime", "constant"])
 @pytest.mark.parametrize("name", WIDE)
 def test_more_padding_than_the_window_is_wide(name: str, constant: tuple[int, ...]):

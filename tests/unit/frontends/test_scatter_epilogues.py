@@ -49,7 +49,6 @@ HALF_READERS = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", HALF_READERS)
 @pytest.mark.parametrize("element", ["float16", "bfloat16"])
 @pytest.mark.parametrize("scatter", ["f = ConstantOfShape(shape)  o = Cast<to={to}>(f)", "o = Abs(u2)", "o = Neg(u2)"])
@@ -85,7 +84,6 @@ READERS = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize(("size", "width", "updates"), [(16, 8, 4), (7, 67, 7), (1, 1, 1), (33, 3, 20)])
 def test_readers_of_a_scatter_into_a_fill(name: str, size: int, width: int, updates: int):

@@ -16,8 +16,6 @@ import fuseline
 from tests.draws import RNG
 from tests.graphs.onnx_text import attributes_of, onnx_model
 
-pytestmark = pytest.mark.sampled(3)
-
 Array = NDArray[Any]
 Feeds = dict[str, Array]
 NUMPY: dict[str, Any] = {

@@ -30,7 +30,6 @@ def _arguments(function: FuncOp) -> list[np.ndarray]:
     return [np.abs(a) + a.dtype.type(0.5) if a.dtype.kind == "f" else a for a in args]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMED_PROGRAMS)
 def test_the_printed_form_reads_back(name: str):
     module = parse_module(NAMED_PROGRAMS[name], new_context())

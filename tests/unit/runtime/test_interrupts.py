@@ -77,7 +77,6 @@ def _check_nothing_is_left(session: Session) -> None:
     assert len(pool._made) == len(pool.idle)  # pyright: ignore[reportPrivateUsage]
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("opened", [False, True])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_run_that_is_interrupted_anywhere(kit: Any, threads: int, opened: bool) -> None:

@@ -109,7 +109,6 @@ def test_a_mutants_lines_are_those_of_its_statement(every: list[Mutant]):
     )
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("added", "call", "value"),
     [

@@ -250,7 +250,6 @@ def test_a_record_of_a_choice_that_is_legal_no_more_is_a_remark(model: Path):
     assert {remark.code for remark in program.record.remarks} == {"choice-error-bound"}
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "order", [["--tuned"], ["--tuned", "--tuned-from"], ["--tuned-from", "--tuned"], ["--tuned-from"]]
 )

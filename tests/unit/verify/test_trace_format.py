@@ -53,7 +53,6 @@ def _checked(path: Path) -> list[dict[str, Any]]:
     return json.loads(data)["traceEvents"]
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", MODELS)
 def test_runs(name: str, threads: int, tmp_path: Path) -> None:

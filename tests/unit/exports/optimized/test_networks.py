@@ -23,7 +23,6 @@ def test_tf_deeplab(spelling: Spelling):
     assert not any(found.operators[name] for name in gone)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("spelling", ["transposed", "sliced"])
 @pytest.mark.parametrize("normalized", [False, True])
 def test_shufflenets(spelling: str, normalized: bool):

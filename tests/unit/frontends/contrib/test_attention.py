@@ -15,8 +15,6 @@ from fuseline.errors import FuselineError
 from tests.graphs.onnx_text import onnx_model
 from tests.unit.frontends.contrib.calls import RNG, Array, agree, ints, normal, one_call, ort
 
-pytestmark = pytest.mark.sampled(3)
-
 B, S, L, P, N, H = 6, 5, 9, 7, 2, 4
 D = N * H
 FREE = (B, S, L, P)

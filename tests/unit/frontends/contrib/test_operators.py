@@ -9,8 +9,6 @@ import pytest
 
 from tests.unit.frontends.contrib.calls import Array, agree, ints, normal
 
-pytestmark = pytest.mark.sampled(2)
-
 B, S, W = 6, 5, 8
 free_or_not = pytest.mark.parametrize("free", [(), (B, S)])
 

@@ -38,7 +38,6 @@ def machine(classes: int, kind: str, *, fitted: bool, seed: int = 0, **more: Any
     return given | fit | {"classlabels_ints": [7 * i + 3 for i in range(classes)]} | more
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("classes", "kind", "fitted", "post"),
     [

@@ -14,8 +14,6 @@ from tests.native import assert_as_onnxruntime, assert_same, native
 from tests.one_node import by_onnxruntime, one_node
 from tests.unit.frontends.ml.ensembles import FEATURES, MODES, Ensemble, rows
 
-pytestmark = pytest.mark.sampled(4)
-
 ML = "ai.onnx.ml"
 
 

@@ -82,7 +82,6 @@ def _answer(name: str, inputs: list[Any], **options: Any) -> Any:
     return next(iter(program.run(feeds_of(inputs, constants)).values()))
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", CALLS)
 def test_an_operator_rounds_once(name: str, dtype: str) -> None:

@@ -43,7 +43,6 @@ def _model(name: str, size: str, dtype: Any) -> tuple[onnx.ModelProto, list[str]
     return onnx_model(text, used, opset=22, ir_version=10), shape
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("size", "dtype"), [("19, 23", HALVES[0]), ("h, w", HALVES[1])])
 @pytest.mark.parametrize("name", WINDOWS)
 def test_as_many_dispatches_as_in_floats(name: str, size: str, dtype: Any):

@@ -49,7 +49,6 @@ def target(tmp_path: Path) -> str:
     return f"cpu:{tmp_path}/machine.toml"
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("kernel", [1, 3])
 @pytest.mark.parametrize("mode", ["CRD", "DCR"])

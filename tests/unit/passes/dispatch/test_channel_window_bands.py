@@ -94,7 +94,6 @@ def _drawn() -> tuple[int, int, int]:
     return int(RNG.integers(3, 20)), int(RNG.integers(17, 70)), int(RNG.integers(3, 30))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("given", [
     {}, {"strides": [2, 2]}, {"pads": [0, 0, 0, 0]}, {"window": 5}, {"window": 5, "strides": [2, 2]},
@@ -114,7 +113,6 @@ def test_instruction_sets_and_levels(isa: str, fusion: str, tmp_path: Path):
     _require_one(_chain(48, 31, _drawn()), _target(tmp_path, isa=isa), 2, fusion=fusion)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("given", [
     {}, {"strides": [2, 2]}, {"pads": [0, 0, 0, 0]}, {"window": 5, "strides": [2, 2]}, {"expand": 3},
@@ -155,7 +153,6 @@ def test_what_else_reads_the_window(tmp_path: Path):
     np.testing.assert_allclose(found.run(feeds)["y"], expected, rtol=0, atol=1e-3)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [240, 227])
 @pytest.mark.parametrize("given", [{}, {"strides": [2, 2]}])
 def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], rows: int):
@@ -167,7 +164,6 @@ def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], ro
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("given", [

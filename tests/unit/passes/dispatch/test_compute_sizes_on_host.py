@@ -140,7 +140,6 @@ _CASES = [
 ]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("chain", "source", "sink", "bits"), _CASES)
 def test_numbers_are_those_that_a_dispatch_makes(chain: str, source: str, sink: str, bits: int, tmp_path: Path) -> None:
     path = tmp_path / "m.mlir"

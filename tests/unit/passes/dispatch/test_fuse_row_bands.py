@@ -91,7 +91,6 @@ def _feeds(*sizes: int) -> dict[str, NDArray[np.float32]]:
     return {"x": RNG.normal(size=sizes).astype(np.float32)}
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("window", [2, 3, 5])
 def test_windows_of_any_size(threads: int, window: int, tmp_path: Path):
@@ -103,7 +102,6 @@ def test_windows_of_any_size(threads: int, window: int, tmp_path: Path):
     _require_equal(model, _target(tmp_path), threads, _feeds(*size))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "given",
     [
@@ -145,7 +143,6 @@ def test_what_follows(after: str, tmp_path: Path):
     _require_equal(model, _target(tmp_path), 2, _feeds(*size))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("given", [{}, {"strides": [2, 2]}, {"pads": [0, 2, 2, 0]}, {"pads": [2, 1, 2, 1]}])
 @pytest.mark.parametrize("rows", [41, 59, 71])
 def test_rows_that_no_number_of_bands_divides(rows: int, given: dict[str, Any], tmp_path: Path):
@@ -175,7 +172,6 @@ def test_a_residual_behind_the_reader(tmp_path: Path):
     _require_equal(model, _target(tmp_path), 2, _feeds(*size))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [480, 467])
 @pytest.mark.parametrize("given", [{}, {"strides": [2, 2]}, {"pads": [0, 2, 2, 0]}])
 def test_no_band_reads_or_writes_outside_of_its_memory(given: dict[str, Any], rows: int):
@@ -380,7 +376,6 @@ def test_a_pair_that_reads_what_another_pair_makes(rows: int, tmp_path: Path):
     np.testing.assert_allclose(banded.run(feeds)["y"], expected, rtol=0, atol=1e-4)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fusion", ["none", "default"])
 @pytest.mark.parametrize("channels", [1, 5])
 @pytest.mark.parametrize(

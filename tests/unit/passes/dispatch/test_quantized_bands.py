@@ -52,7 +52,6 @@ def _floats(rows: int, columns: int, channels: tuple[int, int, int], stride: int
     return onnx_model(text, {name: RNG.normal(size=shape).astype(np.float32) for name, shape in shapes.items()})
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("element", [np.uint8, np.int8])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("threads", [1, 2])

@@ -68,7 +68,6 @@ def _runs(model: CompiledModel) -> NDArray[Any]:
     return np.asarray(found)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("element", ["f32", "f16"])
 @pytest.mark.parametrize(

@@ -106,7 +106,6 @@ def _compiled(text: str, feeds: dict[str, NDArray[Any]], folder: Path, **options
 @pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 2)])
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("element", BODIES)
-@pytest.mark.sampled(3)
 def test_a_filter_that_is_computed_is_one_dispatch(
     element: str, first: bool, stride: int, dilation: int, fusion: str, tmp_path: Path
 ):

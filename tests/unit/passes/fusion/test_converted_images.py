@@ -108,7 +108,6 @@ def test_patches_of_three_channels_are_quantised_on_the_way(window: int, threads
     assert fuseline.compile(model, target="null", threads=threads).stats["dispatches"] == 1
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", NETS)
 def test_a_model_in_halves_has_as_many_dispatches(name: str, dtype: Any):
@@ -123,7 +122,6 @@ def test_a_model_in_halves_has_as_many_dispatches(name: str, dtype: Any):
     assert programs[0].stats["dispatches"] == programs[1].stats["dispatches"]
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", ["1, 3, 41, 57", "n, 3, 41, 57", "1, 3, h, w"])
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
 def test_an_image_with_a_border(mode: str, size: str):
@@ -143,7 +141,6 @@ def test_an_image_with_a_border(mode: str, size: str):
     assert missed == ([] if mode == "constant" else ["unprofitable"] * (program.stats["dispatches"] - 1))
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fusion", ["none", "default", "aggressive"])
 @pytest.mark.parametrize("name", ["mobilenet", "digits", "patches"])
 def test_outputs_are_those_of_the_interpreter(name: str, fusion: str):

@@ -83,7 +83,6 @@ def _run(text: str, x: NDArray[Any], y: NDArray[Any], folder: Path, threads: int
     return program, found
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("types", [("f16", "f16", "f32"), ("bf16", "bf16", "f32"), ("f16", "bf16", "f32")])
 @pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
 @pytest.mark.parametrize("sizes", [(100, 500, 250), (33, 47, 19), (7, 130, 64), (256, 96, 77)])

@@ -29,7 +29,6 @@ def _attention(heads: int, rows: int, width: int) -> onnx.ModelProto:
     )
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", (1, 2))
 @pytest.mark.parametrize("rows", (64, 197, 250))
 def test_attention_in_bytes_is_one_dispatch(rows: int, threads: int):

@@ -30,7 +30,6 @@ def _projections(rows: int, steps: int, widths: list[int], element: Any, residua
     )
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("element", [np.uint8, np.int8])
 @pytest.mark.parametrize("count", [2, 3, 4])
 @pytest.mark.parametrize("residual", ["", "a"])

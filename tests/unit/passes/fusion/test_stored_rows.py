@@ -95,7 +95,6 @@ def test_a_softmax_that_streams_stores_nothing():
     assert group.streamed and not group.stored_rows.values
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", CHAINS)
 def test_one_dispatch_computes_what_several_do(name: str, threads: int):
@@ -133,7 +132,6 @@ def test_what_is_evaluated_where_it_is_read_is_not_stored(batches: int, width: i
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("level", ["default", "aggressive"])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("after", ["Tanh", "Neg", "Identity"])

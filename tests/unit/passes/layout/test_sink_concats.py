@@ -51,7 +51,6 @@ def _weights(channels: tuple[int, ...], size: tuple[int, int]) -> dict[str, NDAr
     }  # fmt: skip
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PARTS)
 def test_a_quantized_concat(name: str):
     """To a step of the last scale, as onnxruntime has it; read where it lies, or packed where pairs of integers would

@@ -24,7 +24,6 @@ def _record(name: str, threads: int) -> CompileRecord:
     return fuseline.compile(MODELS[name](), threads=threads, fusion="none", cache=False).record
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", MODELS)
 def test_lives_that_overlap_lie_apart(name: str, threads: int) -> None:

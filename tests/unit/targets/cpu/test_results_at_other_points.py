@@ -16,8 +16,6 @@ from onnx import parser
 import fuseline
 from tests.draws import RNG
 
-pytestmark = pytest.mark.sampled(3)
-
 N = 8
 ROOTS = {
     "ArgMin": "y = ArgMin <axis = 1, keepdims = 1> (x)",

@@ -22,8 +22,6 @@ from tests.draws import RNG
 from tests.unit.targets.cpu.nests.generics import function, generic, tensor
 from tests.unit.targets.cpu.nests.texts import parse
 
-pytestmark = pytest.mark.sampled(3)
-
 N = 8
 ROOTS = {
     "ArgMin": ("int64", "q = ArgMin <axis = 1, keepdims = 1> (x)"),

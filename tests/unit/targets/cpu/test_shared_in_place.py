@@ -88,7 +88,6 @@ def _codes(one: Built, kernel: Kernel, numbers: Sequence[int] = ()) -> Mapping[t
     return {pair: "" if refusal is None else refusal.code for pair, refusal in found.items()}
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", ["avx512", "avx2"])
 @pytest.mark.parametrize("name", ALIKE)
 def test_what_own_kernels_write_in_place_shared_ones_do(name: str, isa: str) -> None:

@@ -13,8 +13,6 @@ from tests.graphs.onnx_text import attributes_of
 
 from .special_values import Array, check, edges
 
-pytestmark = pytest.mark.sampled(3)
-
 WINDOWS: dict[str, tuple[str, dict[str, Any]]] = {
     "largest": ("MaxPool", {"kernel_shape": [3, 3], "pads": [1] * 4}),
     "mean": ("AveragePool", {"kernel_shape": [3, 3], "pads": [1] * 4}),

@@ -24,7 +24,6 @@ def _convolution(channels: int, kernel: int) -> tuple[Any, Any]:
     return model, RNG.standard_normal(size).astype(np.float32)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kernel", [1, 3])
 @pytest.mark.parametrize("channels", [5, 16, 20, 48])
 @pytest.mark.parametrize("threads", [1, 2])

@@ -55,7 +55,6 @@ def test_the_whole_pipeline_as_text_gives_the_default_partition():
     assert again.groups == default.groups and again.fingerprint == default.fingerprint
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("model", [convolutions, attention])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_variant_computes_the_same(variant: str, model: Callable[[], onnx.ModelProto]):

@@ -40,7 +40,6 @@ def drawn(shape: tuple[int, ...], dtype: str = "float32") -> Any:
     return RNG.standard_normal(shape).astype(dtype)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("mode", FITS)
 @pytest.mark.parametrize("threads", [1, 2])

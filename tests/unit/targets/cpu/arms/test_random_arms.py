@@ -73,7 +73,6 @@ def _concat(name: str, parts: list[Part], axis: int) -> tuple[str, str]:
     return f"\n%{name} = tensor.concat dim({axis}) {values} : ({types}) -> {type_}", type_
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_any_parts_in_any_order(seed: int) -> None:
     rng = np.random.default_rng(seed)

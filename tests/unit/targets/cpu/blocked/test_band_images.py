@@ -77,7 +77,6 @@ WINDOWS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("given", WINDOWS)
 def test_rows_are_kept_that_the_next_band_needs(

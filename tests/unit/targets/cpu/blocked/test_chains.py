@@ -26,8 +26,6 @@ from .programs import (
 )
 from .run import check
 
-pytestmark = pytest.mark.sampled(3)
-
 
 def normed(a: Array, b: Array, bias: Array, residual: Array) -> tuple[Array, Array]:
     total = a.astype(np.float64) @ b + bias + residual

@@ -75,7 +75,6 @@ def _drawn_sizes(count: int) -> list[Sizes]:
     return [(int(RNG.integers(30, 120)), columns, int(RNG.integers(3, 40)), inner, made) for _ in range(count)]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("window", "expand"), [(3, 1), (5, 1), (3, 3)])
 def test_results_are_those_of_kernels_of_their_own(window: int, expand: int, threads: int, tmp_path: Path):

@@ -130,7 +130,6 @@ WINDOWS = [
 ]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("kind", ["depthwise", "convolution", "pool"])
 def test_a_window_and_products_over_its_channels(kind: str, window: Window):
@@ -175,7 +174,6 @@ def test_a_window_over_what_a_product_gives_on_every_isa(isa: str):
     assert_close(run.evaluated(*arrays)[0], expected_expanded(window, *arrays)[0], bits=15)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ISA_NAMES)
 @pytest.mark.parametrize("kind", ["depthwise", "pool"])
 def test_windows_and_products_on_every_isa(kind: str, isa: str):

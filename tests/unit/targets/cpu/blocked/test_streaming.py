@@ -26,8 +26,6 @@ from tests.kernels import Array, Runner, arrays_for, assert_close, random
 from .programs import attention, expected_attention
 from .streams import Change, expected, head, scaled_by, with_argument
 
-pytestmark = pytest.mark.sampled(3)
-
 KEYS = (0, 1, 5, 63, 64, 65, 130, 301)
 """Blocks have 64 keys or more."""
 

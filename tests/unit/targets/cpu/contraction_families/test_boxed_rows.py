@@ -27,8 +27,6 @@ from tests.kernels import Runner, assert_close, plan_of, random
 from .narrow import integers, narrow
 from .test_convolution import convolve, maps_of
 
-pytestmark = pytest.mark.sampled(3)
-
 FAMILY = ConvolutionFamily()
 Array = NDArray[Any]
 

@@ -23,8 +23,6 @@ from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.graphs.program import Program
 from tests.kernels import Array, Runner, assert_close, kernel_of, plan_of, random
 
-pytestmark = pytest.mark.sampled(3)
-
 LENGTHS = (*range(1, 27), 33, 40)
 CHANNELS, TAPS = 12, 3
 KINDS = ["depthwise", "pooling", "plain"]

@@ -24,8 +24,6 @@ from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from tests.graphs.program import Program
 from tests.kernels import Array, Runner, assert_close, kernel_of, plan_of, random
 
-pytestmark = pytest.mark.sampled(3)
-
 LENGTHS = (*range(1, 21), 26, 27, 31, 43)
 CHANNELS, COLUMNS, TAPS = 3, 20, 5
 

@@ -75,7 +75,6 @@ def test_a_filter_that_is_computed(name: str):
     check(CASES[name], (0, 1, 2), relu=True)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", test_grouped.CASES)
 def test_groups(name: str):
     case = test_grouped.CASES[name]

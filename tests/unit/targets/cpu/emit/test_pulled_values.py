@@ -78,7 +78,6 @@ def test_it_is_what_the_dispatch_means(name: str) -> None:
     check_pulled(p.dispatch(MOVES[name](p)))
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("size", [1, 5, 16])
 @pytest.mark.parametrize("name", ["body", "transpose", "row sums", "softmax"])
 def test_sizes_that_only_the_run_knows(name: str, size: int) -> None:

@@ -16,8 +16,6 @@ from tests.draws import RNG
 from tests.graphs.onnx_text import attributes_of, onnx_model
 from tests.proved import ProvedProgram
 
-pytestmark = pytest.mark.sampled(4)
-
 Array = NDArray[Any]
 
 

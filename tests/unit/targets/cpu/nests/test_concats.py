@@ -44,7 +44,6 @@ def squared_concat(count: int, rows: tuple[int, ...] = (), nested: bool = False)
     return text
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [(), (3,)])
 @pytest.mark.parametrize("count", [2, 3, 6, 7, 13])
 def test_parts_of_any_size(count: int, rows: tuple[int, ...]) -> None:
@@ -61,7 +60,6 @@ def test_concats_of_concats(count: int) -> None:
     check(squared_concat(count, nested=True), sizes={f"n{i}": (7 * i + 3) % 12 for i in range(count)})
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("isa", ["avx2", "avx512"])
 def test_code_is_linear_in_the_parts(isa: str, nested: bool) -> None:

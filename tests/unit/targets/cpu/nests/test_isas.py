@@ -18,8 +18,6 @@ from .test_scatters import scatter
 from .test_selections import selection
 from .texts import build, check, parse
 
-pytestmark = pytest.mark.sampled(3)
-
 TEXTS = {
     "gelu": unary((3, 37), GELU, "%r"),
     "softmax": softmax((3, 45)),

@@ -29,7 +29,6 @@ def test_along_any_axis(shape: tuple[int, ...], axis: int, room: int, keys: Sequ
     check(order(shape, axis, room, keys), family="order", compiled=True)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("keys", [("i32",), ("i64",), ("i8", "i32")])
 @pytest.mark.parametrize(("size", "room"), [(137, 1), (201, 9), (170, 70), (170, 170)])
 def test_rows_longer_than_what_is_kept(size: int, room: int, keys: Sequence[str]) -> None:

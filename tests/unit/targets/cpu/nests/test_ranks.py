@@ -42,7 +42,6 @@ def rank(
     return text.replace('fuseline.name = "n"', f'fuseline.name = "n", fuseline.bounds = "{bound}"') if bound else text
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("element", ["i64", "i32", "i8"])
 @pytest.mark.parametrize(
     ("shape", "axis"),

@@ -78,7 +78,6 @@ def test_the_last_of_several_integers_stays(element: str) -> None:
     check(scatter((9, 21), 0, 15, ("last", "3"), element=element), family="scatter")
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), [((9, 21), 0), ((3, 5, 70), 1), ((33,), 0)])
@@ -151,7 +150,6 @@ def _compared(shape: tuple[int, ...]) -> str:
     return f"{empty('e1', shape, 'i1')}\n{made}"
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("combine", [SUM, LAST])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(

@@ -69,7 +69,6 @@ def test_squares_in_place_of_scattered_elements(shape: Shape):
     check(text, compiled=True)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("out", ["d2, d0, d1", "d0, d2, d1", "d2, d1, d0", "d1, d2, d0"])
 def test_any_order_that_ends_in_another_loop(out: str):
     text = norm((18, 23, 35), out=out)

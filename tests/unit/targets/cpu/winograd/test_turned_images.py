@@ -89,7 +89,6 @@ def loops_of(view: DispatchView) -> WinogradLoops:
     return found
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("outputs", [2, 4])
 @pytest.mark.parametrize("name", CASES)
 def test_channels_first(name: str, outputs: int):
@@ -100,7 +99,6 @@ def test_channels_first(name: str, outputs: int):
 DRAWN = generator(__name__).integers([4, 4, 2, 2, 0, 0, 0, 2], [20, 20, 30, 30, 3, 3, 2, 7], size=(12, 8)).tolist()
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("drawn", DRAWN, ids=str)
 def test_any_shape(drawn: Sequence[int]):
     height, width, channels, columns, low, high, relu, outputs = drawn
@@ -108,7 +106,6 @@ def test_any_shape(drawn: Sequence[int]):
     case.check(Forced(outputs if outputs != 5 else 3, int(RNG.integers(1, 9)), 16), bits=13)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("isa", ISA_NAMES)
 @pytest.mark.parametrize("name", ["odd sizes", "tails of channels and columns", "computed", "one dimension"])
 def test_no_access_can_leave_its_buffer(name: str, isa: str):

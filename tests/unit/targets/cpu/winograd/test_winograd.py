@@ -45,7 +45,6 @@ def test_larger_tiles(outputs: int):
     Case((17, 15), (16, 24)).check(Forced(outputs), bits=10 if outputs == 8 else 14)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("parts", [1, 2, 5])
 @pytest.mark.parametrize(("tiles", "passes"), [(3, None), (3, 1), (3, 2), (16, 1), (40, None)])
 def test_blocks_of_tiles_and_columns_in_any_ranges_of_workgroups(tiles: int, passes: int | None, parts: int):

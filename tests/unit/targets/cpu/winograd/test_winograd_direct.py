@@ -71,7 +71,6 @@ class Tiles:
         return found[batch, *box, number * width : (number + 1) * width].reshape(-1, width)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("outputs", "value"), [(2, np.nan), (4, -np.inf)])
 @pytest.mark.parametrize("name", CASES)
 def test_a_tile_is_computed_again(name: str, outputs: int, value: float) -> None:

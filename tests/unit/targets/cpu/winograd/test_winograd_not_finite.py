@@ -35,7 +35,6 @@ def _same(found: Array, expected: Array, bits: int = 14) -> None:
     assert_close(np.where(finite, found, 0), np.where(finite, expected, 0), bits=bits)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("outputs", [2, 4, 6])
 @pytest.mark.parametrize("name", CASES)
 def test_pixels_that_are_not_finite(name: str, outputs: int):

@@ -1,10 +1,8 @@
 """Merging two groups at a time: what is legal by the structure of the graph, by a rule and by the target, and pays.
 
-Candidates wait in a queue by profit, then by canonical ids, so that the result does not depend on the order of the
-program. Moved data that a root reads where it lies comes first: it costs nothing, and as the tail of another group it
-would have to be stored. An answer stays valid until one of its groups changes; a merge re-examines the neighbours of
-the new group only. Rules are asked when a candidate could be the next: most of them are gone by then, for one of their
-groups has become another.
+Candidates wait in a queue by profit (`candidate_ranks.py`). An answer stays valid until one of its groups changes; a
+merge re-examines the neighbours of the new group only. Rules are asked when a candidate could be the next: most of them
+are gone by then, for one of their groups has become another.
 """
 
 from __future__ import annotations
@@ -12,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from fuseline.ir.target_description import TargetDescription
-from fuseline.passes.fusion.candidate_queue import CandidateQueue, Rank
+from fuseline.passes.fusion.candidate_queue import CandidateQueue
+from fuseline.passes.fusion.candidate_ranks import CandidateRanks
 from fuseline.passes.fusion.decision import Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.forbidding import Forbidding, forbidden
@@ -22,17 +21,13 @@ from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.group_owners import GroupOwners
 from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.parallelism import becomes_serial, loses_parallelism
+from fuseline.passes.fusion.parallelism import loses_parallelism
 from fuseline.passes.fusion.profit import ANSWERED, CONVERSION, QUANTIZES, unprofitable, weigh
-from fuseline.passes.fusion.root_depths import root_depths
 from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
 from fuseline.passes.fusion.rule_choice import JOINS
-from fuseline.passes.fusion.stacked_concats import only_stacks
 from fuseline.passes.fusion.starting_groups import StartingGroup, with_single_nodes
 from fuseline.passes.fusion.stored_rows import STORED_BYTES
-from fuseline.passes.fusion.streamed_softmax import (
-    online_reductions,
-)
+from fuseline.passes.fusion.streamed_softmax import online_reductions
 from fuseline.passes.fusion.walk_epilogue import walk_refusal, walk_takes
 
 Pair = tuple[Group, Group]
@@ -88,7 +83,7 @@ class PairMerging:
         self.alive = set(groups)
         self.order = GroupOrder(groups, self.group_of)
         self.edge_words: dict[tuple[Node, Node], Outcome] = {}
-        self.depths = root_depths(graph.nodes)
+        self.ranks = CandidateRanks(graph, rules, target)
         self.queue: CandidateQueue[tuple[Merge, Outcome | None]] = CandidateQueue()
         self.side_by_side: list[tuple[str, Node, Node]] = []
         self.kept_apart: list[tuple[str, Group, Group, WhyNot]] = []
@@ -153,52 +148,20 @@ class PairMerging:
         if refusal is not None:
             self._note(merge, Outcome("structure", refusal))
             return
-        first = 0 if consumer.heavy and producer.moves else 2 if self._waits(consumer) else 1
-        saved = weigh(merge, self.graph).bytes_saved
-        self.queue.push((first, -saved, 0, self._waiting(merge), producer.key, consumer.key), (merge, None))
+        self.queue.push(self.ranks.earliest(merge), (merge, None))
 
     def _settle(self, merge: Merge, bytes_saved: int) -> None:
         """Ask the rules about a candidate, and queue it again where its answer says."""
         outcome = self._ask_rules(merge, bytes_saved)
         self._note(merge, outcome)
         if outcome.group is not None:
-            self.queue.push(self._priority(merge, outcome), (merge, outcome))
+            self.queue.push(self.ranks.of(merge, outcome), (merge, outcome))
 
     def _note(self, merge: Merge, outcome: Outcome) -> None:
         """The last word so far on the edges between two groups."""
         for read in merge.reads:
             assert read.producer is not None
             self.edge_words[read.producer, read.consumer] = outcome
-
-    def _priority(self, merge: Merge, outcome: Outcome) -> Rank:
-        """Less comes first.
-
-        Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to
-        one thread, or a concat that is memory, or a rule is late. Then what saves more bytes, the earlier rule, and
-        what is made last of what the consumer reads: of two parts of a sum, the other one may then be an arm beside
-        what is made before.
-        """
-        assert outcome.group is not None
-        producer, consumer = merge.producer, merge.consumer
-        places = ((i, rule.late) for i, rule in enumerate(self.rules) if rule.name == outcome.rule)
-        order, late = next(places, (len(self.rules), False))
-        if consumer.heavy and outcome.group.inlines(producer):
-            first = 0 if producer.moves else 2
-        else:
-            waits = late or self._waits(consumer)
-            first = 2 if waits or becomes_serial(outcome.group, (producer, consumer), self.target) else 1
-        return first, -outcome.bytes_saved, order, self._waiting(merge), producer.key, consumer.key
-
-    def _waiting(self, merge: Merge) -> int:
-        """How many roots later than what a merge is about the last is made that its consumer reads."""
-        made = max((self.depths[read.producer] for read in merge.reads if read.producer), default=0)
-        members = set(merge.consumer.members)
-        others = {read.producer for member in members for read in member.reads} - members
-        return max((self.depths[other] for other in others if other is not None), default=made) - made
-
-    def _waits(self, consumer: Group) -> bool:
-        """Whether others are merged before it: a concat that is memory and no more."""
-        return only_stacks(consumer)
 
     def _judge(self, merge: Merge) -> Outcome:
         """The rules' answer where the structure of the graph permits the merge."""

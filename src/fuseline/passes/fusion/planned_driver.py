@@ -136,7 +136,7 @@ class PlannedDriver(Driver):
             candidates = self._candidates(self._pieces(planned))
             if not candidates or (self.graph.fuel is not None and not self.graph.fuel.left("fusion")):
                 break
-            self._apply(*min(candidates, key=lambda one: self._priority(Merge(*one[0], self.target), one[1])))
+            self._apply(*min(candidates, key=lambda one: self.ranks.of(Merge(*one[0], self.target), one[1])))
         for stream in self.streams:
             if self.paid_for.issuperset(stream.nodes):
                 self._stream_softmax(stream)

@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fuseline.passes.fusion.chain_merging import ChainMerging
 from fuseline.passes.fusion.decision import Legal, WhyNot
 from fuseline.passes.fusion.edge_records import Outcome
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, HorizontalMerge, concat_merge, level_merges
 from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.pair_merging import OUT_OF_FUEL
-from fuseline.passes.fusion.softmax_merging import SoftmaxMerging
 from fuseline.passes.fusion.starting_groups import StartingGroup
 
 REGION = "region"
 """What stands for a rule where ops are in one region from before the round."""
 
 
-class ArmsMerging(SoftmaxMerging):
+class ArmsMerging(ChainMerging):
     """Takes groups into one dispatch as its arms."""
 
     def _join_regions(self) -> None:

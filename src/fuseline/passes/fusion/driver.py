@@ -2,6 +2,7 @@
 
     pair_merging.py       two groups with an edge between them, by profit, to the fixed point
     softmax_merging.py    softmaxes that are still in pieces; then pairs again
+    chain_merging.py      chains that only the limit of roots keeps in pieces, cut into fewer
     arms_merging.py       groups without an edge between them, side by side
 
 Every edge ends with one decision record.
@@ -48,6 +49,7 @@ class Driver(ArmsMerging):
             self._examine_consumers(group)
         self._drain()
         self._stream_softmaxes()
+        self._cut_chains()
         self._ask_last_rules()
         self._join_regions()
         self._join_arms()

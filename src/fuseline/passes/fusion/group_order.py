@@ -9,6 +9,7 @@ only at groups whose position lies between theirs.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -36,7 +37,7 @@ class GroupOrder:
         return known
 
     def _found_producers(self, group: Group) -> list[Group]:
-        found = {self.group_of[other]: None for other in group.body.producers()}
+        found = dict.fromkeys(self._groups_of(group.body.producers()))
         found.pop(group, None)
         return list(found)
 
@@ -48,9 +49,13 @@ class GroupOrder:
         return known
 
     def _found_consumers(self, group: Group) -> list[Group]:
-        found = {self.group_of[other]: None for other in group.body.consumers()}
+        found = dict.fromkeys(self._groups_of(group.body.consumers()))
         found.pop(group, None)
         return list(found)
+
+    def _groups_of(self, nodes: Iterable[Node]) -> list[Group]:
+        """The group of each of `nodes`."""
+        return [self.group_of[node] for node in nodes]
 
     def between(self, joined: Collection[Group]) -> Group | None:
         """A group on a path from one of `joined` to another that leaves them, None where they could be one group.
@@ -122,7 +127,7 @@ class GroupOrder:
         before and after both."""
         for each in joined:
             for node in each.body.sized:
-                if any([self.group_of[other] in joined for other in node.sized_by]):
+                if any([other in joined for other in self._groups_of(node.sized_by)]):
                     return each
         return None
 
@@ -144,6 +149,23 @@ class GroupOrder:
             self.position[group] = slot
         self._forget(joined)
 
+    def leave(self, former: Sequence[Group]) -> list[int]:
+        """`former` are no groups any more; the places that they had, the first one first. To be told before `group_of`
+        changes."""
+        self._forget(former)
+        return sorted([self.position.pop(each) for each in former])
+
+    def enter(self, groups: Sequence[Group], places: Sequence[int]) -> None:
+        """`groups`, no more than the `places` that others of the same nodes left, take their place; to be told when
+        `group_of` has changed. Raises CycleError for groups that lead to each other."""
+        among = sorted(
+            [group for group, at in self.position.items() if places[0] < at < places[-1]], key=self.position.__getitem__
+        )
+        slots = sorted([*places, *(self.position[group] for group in among)])
+        inside = {*groups, *among}
+        before = {group: [o for o in self.producers(group) if o in inside] for group in (*groups, *among)}
+        self.position.update(zip(TopologicalSorter(before).static_order(), slots, strict=False))
+
     def _forget(self, joined: Sequence[Group]) -> None:
         """Drop what is known of the neighbours of `joined`: from now on they neighbour another group."""
         for each in joined:
@@ -163,3 +185,12 @@ class GroupOrder:
                 seen[group] = None
                 stack += step(group)
         return list(seen)
+
+
+class InnerOrder(GroupOrder):
+    """That of a few groups of a partition; `group_of` knows their nodes only. Paths through others are not seen."""
+
+    def _groups_of(self, nodes: Iterable[Node]) -> list[Group]:
+        """The group of each of `nodes` that has one here."""
+        found = map(self.group_of.get, nodes)
+        return [group for group in found if group is not None]

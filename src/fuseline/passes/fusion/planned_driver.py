@@ -51,6 +51,7 @@ class PlannedDriver(Driver):
     ) -> None:
         super().__init__(graph, rules, target, level, veto, joins, start)
         self.constraints = constraints
+        self.wanted = frozenset(node for planned in constraints.sets for node in planned.nodes)
         self.paid_for: frozenset[Node] = frozenset()
 
     def run(self) -> Partition:
@@ -81,6 +82,10 @@ class PlannedDriver(Driver):
     def _stream_costs_time(self, candidate: Candidate, bytes_saved: int) -> WhyNot | None:
         wanted = all(any(node in self.paid_for for node in merged.members) for merged in candidate.joined)
         return None if wanted else super()._stream_costs_time(candidate, bytes_saved)
+
+    def _opens(self, group: Group) -> bool:
+        """What a plan puts together is never taken apart."""
+        return super()._opens(group) and not any(node in self.wanted for node in group.members)
 
     def _joinable(self) -> list[Group]:
         return [group for group in super()._joinable() if self.constraints.free(group)]

@@ -34,6 +34,7 @@ RESERVED_NAMES = frozenset(
         "structure",
         "none",
         "plan",
+        "chain-cuts",
         "concat-slices",
         "shared-operand",
         "same-space",
@@ -150,9 +151,14 @@ class FusionRule(ABC):
         """
 
 
+def count_roots(group: Group) -> int:
+    """How many roots a group has."""
+    return sum(node.heavy for node in group.members)
+
+
 def roots_refusal(group: Group, target: TargetDescription, at: str) -> WhyNot | None:
     """The refusal of a group with more roots than the target runs one after the other, seen at the node `at`."""
-    roots, limit = sum(node.heavy for node in group.members), target.roots_limit
+    roots, limit = count_roots(group), target.roots_limit
     if roots <= limit and limit != 1:
         return None
     detail = f"{roots} roots, the target runs {limit} in a dispatch"

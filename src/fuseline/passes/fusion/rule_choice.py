@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from fuseline.errors import FuselineError
+from fuseline.passes.fusion.chain_cuts import CHAIN_CUTS
 from fuseline.passes.fusion.horizontal import CONCAT_SLICES, SAME_SPACE, SHARED_OPERAND, SMALL
 from fuseline.passes.fusion.rule import FusionRule, builtin_rules, order_rules
 from fuseline.passes.fusion.streamed_softmax import STREAMED_SOFTMAX
 
-JOINS = (STREAMED_SOFTMAX, CONCAT_SLICES, SHARED_OPERAND, SAME_SPACE, SMALL)
-"""What makes one group of several at once, in order."""
+JOINS = (STREAMED_SOFTMAX, CHAIN_CUTS, CONCAT_SLICES, SHARED_OPERAND, SAME_SPACE, SMALL)
+"""What makes one group of several at once, or fewer of some, in order."""
 
 
 @dataclass(frozen=True)

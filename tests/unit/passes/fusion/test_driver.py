@@ -37,7 +37,7 @@ def _build(recipe: Recipe) -> Program:
     return p.done(values[-1])
 
 
-def _shuffle(p: Program, seed: int) -> None:
+def shuffle(p: Program, seed: int) -> None:
     """Write the same program in another topological order, with other names."""
     block = p.function.body.block
     ops = list(block.ops)
@@ -80,7 +80,7 @@ recipes = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20), st.integers(
 @given(recipes, st.integers(0, 1 << 16))
 def test_order_and_names_do_not_matter(recipe: Recipe, seed: int):
     first, second = _build(recipe), _build(recipe)
-    _shuffle(second, seed)
+    shuffle(second, seed)
     second.module.verify()
     assert _signature(first) == _signature(second)
 

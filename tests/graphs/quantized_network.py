@@ -22,7 +22,7 @@ class Network(Builder):
     def __init__(self, element: Any, channels: int, *, by_channel: bool) -> None:
         super().__init__()
         self.element, self.by_channel = element, by_channel
-        self.shape = (1, channels, int(RNG.integers(14, 23)), int(RNG.integers(14, 23)))
+        self.shape: tuple[int, ...] = (1, channels, int(RNG.integers(14, 23)), int(RNG.integers(14, 23)))
         self.scales: dict[str, tuple[str, ...]] = {}
         self.last = self.x = self.quantized("x", self.parameters())
 

@@ -43,7 +43,8 @@ class TargetDescription:
     `scratch_bytes_limit` bounds the scratch one workgroup of a dispatch may use (bytes), `image_bytes_limit` that of
     one whose values between roots are images that would lie in memory otherwise (`channel-window`), `band_bytes_limit`
     what a workgroup may keep of an image that is made band by band (`fuse-row-bands`); `binding_limit` the buffers a
-    dispatch may bind, `arms_limit` the independent parts it may have. `roots_limit` the roots that a
+    dispatch may bind (a product of 8-bit numbers has about five: what it reads and makes, weights, a scale and a bias
+    of each channel), `arms_limit` the independent parts it may have. `roots_limit` the roots that a
     workgroup may run one after the other, over scratch: each is code of its own in the kernel. `code_limit` bounds what
     a dispatch of several ops may have of code, in operations of about 20 bytes; 0: any. `tile_multiples` are loop
     lengths that the matrix unit takes, by role (one of `TILE_ROLES`): loops grow to multiples of them (`pad-to-tile`);
@@ -61,7 +62,7 @@ class TargetDescription:
     scratch_bytes_limit: int = 256 * 1024
     image_bytes_limit: int = 1024 * 1024
     band_bytes_limit: int = 2 * 1024 * 1024
-    binding_limit: int = 32
+    binding_limit: int = 64
     arms_limit: int = 16
     roots_limit: int = 8
     code_limit: int = 10_000

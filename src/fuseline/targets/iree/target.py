@@ -53,6 +53,7 @@ class IreeTarget(Target):
             scratch_bytes_limit=STACK_BYTES,
             image_bytes_limit=1,
             band_bytes_limit=1,
+            binding_limit=32,
             arms_limit=1,
             roots_limit=1,
             code_limit=0,

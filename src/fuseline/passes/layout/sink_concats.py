@@ -130,9 +130,10 @@ def _is_handed_over(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
 
 
 def _is_made_by_root(part: SSAValue) -> bool:
-    """Whether a root makes `part`, and ops behind it that compute element by element, for what reads `part` alone."""
+    """Whether a root makes `part`, and ops behind it that compute element by element; others may read it, too: what is
+    computed of it is another result of the same dispatch."""
     value: SSAValue | None = part
-    while value is not None and len(users_of_value(value)) == 1 and is_generic(op := producer_of(value)):
+    while value is not None and is_generic(op := producer_of(value)):
         if kind(op) in DENSE | CHANNEL_WINDOWS:
             return True
         same = [read for read in op.inputs if shape_of(read) == shape_of(value)]

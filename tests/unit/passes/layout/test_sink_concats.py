@@ -83,10 +83,14 @@ def test_outputs_are_those_without_the_pass():
 
 
 def _handed_over(end: str, batch: int, more: str = "") -> Any:
-    """Two convolutions, or one and the image, concatenated and quantised for the caller."""
+    """Two convolutions, of the image or the second of the first one, or one and the image, concatenated and quantised
+    for the caller."""
     size = int(RNG.integers(12, 30)), int(RNG.integers(12, 30))
-    second, outputs = ("bd", (12, 20)) if end != "image" else ("xd", (12, 16))
+    second, outputs = {"image": ("xd", (12, 16)), "chain": ("bd", (16, 20))}.get(end, ("bd", (12, 20)))
     text = HEAD.format(h=size[0], w=size[1]).replace("float[1,", f"float[{batch},")
+    if end == "chain":
+        lines = text.replace("(xd, f2)", "(ad, f2)").split("\n")
+        text = "\n".join([*lines[:3], lines[4], lines[3], *lines[5:]])
     if second == "xd":
         text = "\n".join(line for line in text.split("\n") if "f2" not in line and "bq" not in line)
     text += (
@@ -98,9 +102,12 @@ def _handed_over(end: str, batch: int, more: str = "") -> Any:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(("end", "batch", "apart"), [("both", 1, True), ("both", 2, False), ("image", 1, False)])
+@pytest.mark.parametrize(
+    ("end", "batch", "apart"),
+    [("both", 1, True), ("both", 2, False), ("chain", 1, True), ("chain", 2, False), ("image", 1, False)],
+)
 def test_what_the_caller_gets_is_computed_with_each_part(end: str, batch: int, apart: bool, threads: int):
-    """Where all parts are made by roots and lie in one piece: no dispatch reads them again."""
+    """Where all parts are made by roots and lie in one piece, whoever else reads them: no dispatch reads them again."""
     model, x = _handed_over(end, batch)
     program = fuseline.compile(model, threads=threads)
     last = program.record.dispatches[-1]

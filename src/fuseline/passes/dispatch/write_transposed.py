@@ -5,8 +5,8 @@ in another order.
     %t = transpose %r [1, 0]   =>    %t = generic (read (j, i), written (i, j)) %r
     return %r, %t                    return %r, %t
 
-So a kernel stores a value in both orders while it has it. A transposition of what lies in memory already stays: it is
-read where that lies, or is a copy of its own.
+So a kernel stores a value in both orders while it has it, as a result or as a part of a concat that is one. A
+transposition of what lies in memory already stays: it is read where that lies, or is a copy of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import linalg
+from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, OpResult
@@ -46,9 +46,12 @@ def _rewrite(entry: FuncOp) -> None:
     body = entry.body.block
     end = last_of(body)
     assert end is not None
-    returned = {value.op for value in operands_of(end) if isinstance(value, OpResult)}
+    returned = [value.op for value in operands_of(end) if isinstance(value, OpResult)]
+    concats = [op for op in returned if type(op) is tensor.ConcatOp]
+    parts = [value.op for op in concats for value in op.inputs if isinstance(value, OpResult)]
+    leaving = {*returned, *parts}
     for op in ops_of(body):
-        if op in returned and _turns_what_is_computed(op):
+        if op in leaving and _turns_what_is_computed(op):
             new = generalized(op)
             assert new is not None
             new.attributes.update(op.attributes)

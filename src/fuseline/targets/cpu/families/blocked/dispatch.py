@@ -85,7 +85,7 @@ def blocked_dispatch(
 ) -> BlockedDispatch:
     """The parts of a dispatch; `carried` are its values that blocks fill for each other, `classes` those of its loops
     (those of the view, unless given)."""
-    results = {unreshaped(result) for result in view.results}
+    results = _stored(view)
     placed: list[linalg.ops.GenericOp] = []
     moved: set[Operation] = set()
     for op in view.members:
@@ -100,6 +100,13 @@ def blocked_dispatch(
             moved.add(op)
     moved = _read_by(placed, moved)
     return BlockedDispatch(view, classes or view.classes, tuple(placed), frozenset(moved), carried)
+
+
+def _stored(view: DispatchView) -> set[SSAValue]:
+    """The results of a dispatch, and the parts of those that are concats, which lie in the result."""
+    results = {unreshaped(result) for result in view.results}
+    concats = [value.op for value in results if isinstance(value, OpResult) and isinstance(value.op, tensor.ConcatOp)]
+    return results.union(*(concat.inputs for concat in concats))
 
 
 def _computes(op: linalg.ops.GenericOp, results: set[SSAValue]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
+from fuseline.passes.fusion.gathered_elements import is_gathered
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.order_walk import rank_in
@@ -28,7 +29,9 @@ class RowChain(FusionRule):
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         """`reshape-between`, `strided-inner`, `scratch`, or legal with the bytes of scratch."""
         producer, consumer = merge.producer, merge.consumer
-        if producer.heavy or consumer.heavy or rank_in(producer) is not None or _read_in_place(merge):
+        if producer.heavy or consumer.heavy or rank_in(producer) is not None:
+            return NotApplicable()
+        if _read_in_place(merge) or _picked_in_place(merge):
             return NotApplicable()
         return rows_refusal(merge, graph) or scratch_refusal(merge) or Legal(_numbers(merge))
 
@@ -39,6 +42,14 @@ def _read_in_place(merge: Merge) -> bool:
     if not merge.producer.moves or merge.consumer.reduces or merge.regrouped or merge.leaks:
         return False
     return bool(merge.alignment.demoted_consumer)
+
+
+def _picked_in_place(merge: Merge) -> bool:
+    """Whether bodies pick several elements each of what is computed, and no rows are reduced: no kernel keeps a row for
+    that, each element is evaluated wherever it is picked, which is a matter of `read-in-place`."""
+    if merge.producer.moves or merge.producer.reduces or merge.consumer.reduces or merge.leaks:
+        return False
+    return all(is_gathered(read) and read.consumer.picks > 1 for read in merge.reads)
 
 
 def rows_refusal(merge: Merge, graph: FusionGraph) -> WhyNot | None:

@@ -13,9 +13,10 @@ A border that repeats its tensor is repeated where all its readers are roots. A 
 it is done where elements are loaded, half of the bytes. Where a root reads it that would evaluate it again and again
 (a depthwise window, a pooling), all share one (dilated convolutions of one f16 image, one thread: 1.01 of the time,
 1.11 of a large one; two threads .93 to .99). What quantises an argument is repeated for each reader where a product is
-among them (at `aggressive` in any case), unless a window reads it: a dispatch less, and where channels lie apart, each
-reader lays them out in pairs as it rounds (measured: convolutions of two windows .35 to .62 of the time, residual
-blocks .98 to 1.05). Not where several products read it along the same rows: those make each row once
+among them (at `aggressive` in any case), or a depthwise or pooling window, but not where several windows are: a
+dispatch less, and where channels lie apart, each reader lays them out in pairs as it rounds (measured: convolutions of
+two windows .35 to .62 of the time, residual blocks .98 to 1.05, around a depthwise window .96 to 1.03, a pooling beside
+pointwise convolutions .90 to 1.0). Not where several products read it along the same rows: those make each row once
 (`analysis/shared_rows.py`; 96x128 and 197x384 for three products .92 to 1.02 of the time, with a dispatch less). What
 is computed of slices of stored integers is repeated likewise: what makes those stores them in any case (halves of a
 convolution's channels: .96 to 1.03, with a dispatch less). A transposition of a quantised argument is made once: two
@@ -78,18 +79,18 @@ class CloneReadsPass(ModulePass):
 
     def _is_rounded_by_each(self, op: Operation, shapes: ShapeAnalysis, target: TargetDescription) -> bool:
         origin = origin_of(op)
-        if origin is None or _is_read_by_window(op):
+        if origin is None or (windows := _windows(op)) > 1:
             return False
         if origin is Origin.CUT_INTEGERS:
-            return _is_read_by_product(op)
+            return not windows and _is_read_by_product(op)
         if makes_shared_rows(op, shapes, target):
             return False
-        return self.level == "aggressive" or (self.level == "default" and _is_read_by_product(op))
+        return self.level == "aggressive" or (self.level == "default" and (windows == 1 or _is_read_by_product(op)))
 
 
 def _is_repeatable(op: Operation, costs: MachineCosts, shapes: ShapeAnalysis) -> bool:
     if _widens_an_argument(op):
-        return not _is_read_by_window(op)
+        return not _windows(op)
     if _makes_keys(op, shapes):
         return True
     if type(op) in (tensor.ExtractSliceOp, tensor.PadOp):
@@ -123,10 +124,11 @@ def _ranks(reader: linalg.ops.GenericOp, shapes: ShapeAnalysis) -> bool:
     return bool(view.reduction) and isinstance(idiom_of(view, view.loops(shapes)), Rank)
 
 
-def _is_read_by_window(op: Operation) -> bool:
-    """Whether a depthwise or pooling window reads `op`, maybe through padding and what else quantises: those read
-    stored tensors."""
-    return _is_read_by(op, CHANNEL_WINDOWS, _pads_or_quantizes)
+def _windows(op: Operation) -> int:
+    """How many depthwise or pooling windows read `op`, maybe through padding and what else quantises."""
+    readers = dict.fromkeys(users_of_value(result_of(op)))
+    windows = sum(kind(reader) in CHANNEL_WINDOWS for reader in readers)
+    return windows + sum(_windows(reader) for reader in readers if _pads_or_quantizes(reader))
 
 
 def _is_read_by_product(op: Operation) -> bool:

@@ -147,6 +147,25 @@ def test_an_argument_that_no_product_reads_is_quantised_once_by_default(level: s
     assert _roundings(p.done(p.reduce(both), p.relu(both)), level) == count
 
 
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize(
+    ("readers", "count"), [("we", 2), ("wp", 2), ("wpe", 3), ("ww", 1), ("wwp", 1), ("w", 1), ("ee", 1)]
+)
+def test_a_window_quantises_what_others_read_but_several_windows_share_it(
+    readers: str, count: int, padded: bool
+) -> None:
+    """`w`: a depthwise window, through a pad or not; `p`: a product; `e`: an elementwise op."""
+    rows, columns = int(RNG.integers(6, 20)), int(RNG.integers(4, 20))
+    p = Program((rows, columns), (columns, 5), (3, columns), constants=[1, 2])
+    both = _quantised(p, p.x[0])
+    made = {
+        "w": lambda: p.depthwise(p.pad(both, (1, 0), (1, 0)) if padded else both, p.x[2]),
+        "p": lambda: p.matmul(both, p.x[1]),
+        "e": lambda: p.relu(both),
+    }
+    assert _roundings(p.done(*(made[reader]() for reader in readers))) == count
+
+
 def test_a_quantised_argument_is_turned_once() -> None:
     p = Program((6, 8), (6, 5), (6, 3))
     turned = _turned(p, _quantised(p, p.x[0]), [1, 0])

@@ -25,6 +25,7 @@ LINES = {
     "widened filter": QUANTISED + "d = DequantizeLinear(k, s, z)  y = Conv<pads = [1, 1, 1, 1], group = 4>(a, d)",
     "computed filter": "d = Mul(f, s)  y = Conv<pads = [1, 1, 1, 1], group = 4>(x, d)",
     "spread in groups": "y = ConvTranspose<strides = [2, 2], group = 2>(x, u)",
+    "interpolated": 'e = Constant<value_floats = [1.0, 1.0, 2.0, 2.0]>()  y = Resize<mode = "linear">(x, , e)',
     "scaled": 'e = Constant<value_floats = [1.0, 1.0, 2.0, 2.0]>()  y = Resize<mode = "nearest">(x, , e)',
 }
 """What each makes of `x`, which has 4 channels and 5 columns where they are not nothing."""

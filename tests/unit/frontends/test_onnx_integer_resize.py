@@ -33,7 +33,7 @@ def test_between_integers(dtype: Any, way: str):
     model = _resize(shape, new, dtype, way)
     x = RNG.integers(0 if dtype == np.uint8 else -100, 120, shape).astype(dtype)
     program = fuseline.compile(model, threads=int(RNG.integers(1, 3)))
-    assert program.stats["host_ops"] == 0 and program.stats["dispatches"] == 1
+    assert program.stats["host_ops"] == 0 and program.stats["dispatches"] <= 2  # along one axis, and the other
     found = program.run({"x": x})["y"]
     between = onnxruntime.InferenceSession(_resize(shape, new, np.float32, way).SerializeToString())
     exact = np.asarray(between.run(None, {"x": x.astype(np.float32)})[0])

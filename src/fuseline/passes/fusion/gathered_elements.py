@@ -53,9 +53,9 @@ def is_gathered(read: Read) -> bool:
 
 def picked(read: Read) -> float:
     """How many elements a body extracts for each that there is, at the sizes that are assumed: a few rows of a table
-    are less than all of it."""
+    are less than all of it. 0 where there is none."""
     made = assumed_size(product(read.producer.loops)) if read.producer is not None else 1
-    return read.consumer.picks * _points(read.consumer) / made
+    return read.consumer.picks * _points(read.consumer) / max(1, made)
 
 
 def evaluated_by_element_ns(merge: Merge) -> float:

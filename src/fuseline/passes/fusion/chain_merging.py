@@ -73,7 +73,7 @@ class ChainMerging(SoftmaxMerging):
     def _chain_from(self, start: Group) -> list[Group]:
         """The first chain on the way from `start` that could be one group fewer, none where there is no such chain."""
         chain = [start]
-        while len(chain) < LONGEST:
+        for _ in range(LONGEST - 1):
             after = self._next(chain[-1]) if len(chain) == 1 or self._opens(chain[-1]) else None
             if after is None:
                 return []

@@ -27,7 +27,6 @@ Copies that no reader took in are one again after `merge-equal-regions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -134,14 +133,9 @@ def _windows(op: Operation) -> int:
 def _is_read_by_product(op: Operation) -> bool:
     """Whether a product or convolution reads `op`, maybe through what moves it or quantises it, too: other readers
     share loops with `op`, and may store its result for all."""
-    return _is_read_by(op, DENSE, _moves_or_quantizes)
-
-
-def _is_read_by(op: Operation, kinds: Collection[Kind], hands_on: Callable[[Operation], bool]) -> bool:
-    """Whether an op of `kinds` reads `op`, or what ops that it is handed on by make of it."""
     readers = users_of_value(result_of(op))
-    return any(kind(reader) in kinds for reader in readers) or any(
-        _is_read_by(reader, kinds, hands_on) for reader in readers if hands_on(reader)
+    return any(kind(reader) in DENSE for reader in readers) or any(
+        _is_read_by_product(reader) for reader in readers if _moves_or_quantizes(reader)
     )
 
 

@@ -14,7 +14,7 @@ from fuseline.errors import FuselineError
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.rule import FusionRule, Merge, Shape, scratch_refusal
+from fuseline.passes.fusion.rule import FusionRule, Merge, Shape, count_roots, scratch_refusal
 
 _HINT = (
     "matches() returns Legal(), WhyNot(code, detail, at), Forbid(code, detail, at) or NotApplicable() and changes "
@@ -52,7 +52,7 @@ def structural_refusal(merge: Merge, shape: Shape) -> WhyNot | None:
         if merge.producer.reduces:
             return WhyNot("recompute", "a reduction read in place would be done again for each element", at)
         return None
-    roots, limit = sum(node.heavy for node in merge.shared.members), merge.target.roots_limit
+    roots, limit = count_roots(merge.shared), merge.target.roots_limit
     if roots > limit:
         return WhyNot(
             "roots-limit", f"{roots} roots, the target runs {limit} in a dispatch", at, {"roots": float(roots)}

@@ -62,7 +62,7 @@ class TargetDescription:
     scratch_bytes_limit: int = 256 * 1024
     image_bytes_limit: int = 1024 * 1024
     band_bytes_limit: int = 2 * 1024 * 1024
-    binding_limit: int = 64
+    binding_limit: int = 48
     arms_limit: int = 16
     roots_limit: int = 8
     code_limit: int = 10_000

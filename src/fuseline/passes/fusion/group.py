@@ -251,8 +251,7 @@ class Group:
 
     def _kept_bytes(self) -> Iterator[tuple[Dim, int]]:
         points = min(BLOCK_POINTS, self._points or BLOCK_POINTS) if self.blocked else 1
-        inner = {node: self.inner(node) for node in self.members if node not in self.inlined}
-        for one in kept_values(self.members, inner, self.streamed, self.online):
+        for one in kept_values(self.members, self.inner, self.inlined, self.streamed, self.online):
             yield add(mul(one.elements, points * element_bytes(one.value)), LINE_BYTES), one.life
 
     @cached

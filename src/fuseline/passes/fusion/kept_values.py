@@ -7,7 +7,7 @@ after the other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
@@ -32,7 +32,8 @@ class KeptValue:
 
 def kept_values(
     members: Sequence[Node],
-    inner: Mapping[Node, Sequence[int]],
+    inner: Callable[[Node], Sequence[int]],
+    inlined: Collection[Node] = (),
     streamed: Collection[Loop] = (),
     online: Sequence[OnlineReductionNodes] = (),
 ) -> Iterator[KeptValue]:
@@ -40,22 +41,24 @@ def kept_values(
     often than once, if they have loops inside a workgroup.
 
     Args:
-        inner: those loops, of each member that is not read in place.
+        inner: those loops, of a member that is not `inlined`.
+        inlined: members that are read in place.
         streamed: the loops that are met block by block, for the softmax `online`: a block is kept.
     """
     carried = {stream.product for stream in online} if streamed else set[Node]()
-    mine = set(members)
-    kept = {node: read for node in inner if (read := _read_later(mine, node)) or node in carried}
-    life = lives(members, kept)
-    for node, read in kept.items():
-        extents = [
-            minimum(node.loops[loop], online[0].points) if (node, loop) in streamed else node.loops[loop]
-            for loop in inner[node]
-            if node.iterators[loop] == "parallel"
-        ]
-        elements = product(extents)
-        if elements != 1:
-            yield from (KeptValue(value, elements, life[node]) for value in (read or node.op.results))
+    mine, kept, elements = set(members), dict[Node, Collection[SSAValue]](), dict[Node, Dim]()
+    for node in members:
+        if node not in inlined and ((read := _read_later(mine, node)) or node in carried):
+            kept[node] = read or node.op.results
+            elements[node] = product(
+                minimum(node.loops[loop], online[0].points) if (node, loop) in streamed else node.loops[loop]
+                for loop in inner(node)
+                if node.iterators[loop] == "parallel"
+            )
+    lying = [node for node in kept if elements[node] != 1]
+    life = lives(members, kept) if lying else {}  # asked of every candidate, most of which have nothing there
+    for node in lying:
+        yield from (KeptValue(value, elements[node], life[node]) for value in kept[node])
 
 
 def lives(members: Sequence[Node], kept: Collection[Node]) -> Mapping[Node, int]:

@@ -72,7 +72,9 @@ def test_what_is_evaluated_where_it_is_read_keeps_what_it_reads(steps: int):
         node: every >> number << number for number, node in enumerate(members)
     }
     inner = {node: list(range(1, len(node.loops))) for node in members}
-    assert [(one.value, one.elements) for one in kept_values(members, inner)] == [(members[0].op.results[0], narrow)]
+    assert [(one.value, one.elements) for one in kept_values(members, inner.__getitem__)] == [
+        (members[0].op.results[0], narrow)
+    ]
 
 
 def test_rows_of_nests_lie_there_all_together():

@@ -16,7 +16,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim, lower_bound
 from fuseline.passes.layout.rewriting.mixed import Mixed
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, uniform_value
-from fuseline.passes.layout.rewriting.permutation import users_of
+from fuseline.passes.layout.rewriting.permutation import is_shared
 from fuseline.passes.layout.rewriting.row_tiles import Tiles
 from fuseline.passes.layout.rewriting.scope import Scope
 
@@ -61,16 +61,16 @@ def padded_tiles(scope: Scope, tiles: Tiles) -> PaddedTiles | None:
     """The pad between a generic and `tiles`, with a reshape above it or not; None where something else lies between,
     where a value between has another reader, or where the padding is no constant around the rows."""
     pad = producer_of(tiles.source)
-    if type(pad) is not tensor.PadOp or len(users_of(pad.result)) > 1:
+    if type(pad) is not tensor.PadOp or is_shared(pad.result):
         return None
     scalar = uniform_value(pad)
     made = producer_of(scalar) if scalar is not None else None
     low, high, value = _amounts(scope, low_of(pad)), _amounts(scope, high_of(pad)), pad.source
-    if type(made) is not arith.ConstantOp or low is None or high is None or len(users_of(value)) > 1:
+    if type(made) is not arith.ConstantOp or low is None or high is None or is_shared(value):
         return None
     opened = producer_of(value)
     rows = opened.src if type(opened) is tensor.ExpandShapeOp else value
-    if type(rows) is not OpResult or not is_generic(rows.op) or len(users_of(rows)) > 1:
+    if type(rows) is not OpResult or not is_generic(rows.op) or is_shared(rows):
         return None
     return PaddedTiles(rows, scope.dims(value), low, high, made.value, tiles)
 

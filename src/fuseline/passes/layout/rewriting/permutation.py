@@ -13,6 +13,7 @@ A permutation `p` is linalg.transpose's: dimension `i` of the result is dimensio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, TypeVar, cast
 
 from xdsl.dialects import arith, linalg, tensor
@@ -152,6 +153,12 @@ def init_like(scope: Scope, at: Emitter, value: SSAValue, permutation: Sequence[
 def users_of(value: SSAValue) -> list[Operation]:
     """The ops that use `value`, one entry per use, without `tensor.dim` (which reads no element)."""
     return [use.operation for use in value.uses if type(use.operation) is not tensor.DimOp]
+
+
+def is_shared(value: SSAValue) -> bool:
+    """Whether more than one use is in `users_of`, without a look at all of what may be thousands."""
+    users = (use.operation for use in value.uses if type(use.operation) is not tensor.DimOp)
+    return next(islice(users, 1, None), None) is not None
 
 
 def merge_equal_transposes(value: SSAValue) -> None:

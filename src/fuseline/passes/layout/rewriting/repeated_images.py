@@ -30,7 +30,7 @@ from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting.broadcasts import broadcast_source
 from fuseline.passes.layout.rewriting.free_reshapes import is_free
 from fuseline.passes.layout.rewriting.generics import set_input
-from fuseline.passes.layout.rewriting.permutation import users_of
+from fuseline.passes.layout.rewriting.permutation import is_shared
 from fuseline.passes.layout.rewriting.scope import Scope
 
 _MOST_OPS_BACK = 8
@@ -58,7 +58,7 @@ def read_repeated_images(scope: Scope, op: linalg.ops.GenericOp) -> bool:
 def _window_behind(value: SSAValue) -> Kind | None:
     """The window that makes `value`, for one reader alone all the way."""
     for _ in range(_MOST_OPS_BACK):
-        if type(value) is not OpResult or len(users_of(value)) > 1:
+        if type(value) is not OpResult or is_shared(value):
             return None
         if (what := kind(value.op)) in WINDOWS:
             return what

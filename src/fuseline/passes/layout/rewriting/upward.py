@@ -14,7 +14,7 @@ from fuseline.ir.dim import Dim
 from fuseline.ir.fast.direct import operands_of, replace_uses
 from fuseline.passes.layout.rewriting.free_reshapes import cancels, is_free
 from fuseline.passes.layout.rewriting.loops import can_expand, dims_in, expand_loops, expanded_dims
-from fuseline.passes.layout.rewriting.permutation import users_of
+from fuseline.passes.layout.rewriting.permutation import is_shared
 from fuseline.passes.layout.rewriting.reshapes import reshape, segments
 from fuseline.passes.layout.rewriting.scope import Scope
 
@@ -70,7 +70,7 @@ def climbs(
         return True, False
     if cancels(scope, value, dims):
         return True, True
-    if budget == 0 or type(value) is not OpResult or not is_generic(value.op) or len(users_of(value)) > 1:
+    if budget == 0 or type(value) is not OpResult or not is_generic(value.op) or is_shared(value):
         return False, False
     return _through(scope, value, dims, budget, stays)
 

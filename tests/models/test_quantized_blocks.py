@@ -39,7 +39,25 @@ def _partial_residual(n: Network) -> None:
     _joined(n, left, right, n.quantized(n("Add", right, high), n.parameters()))
 
 
-BLOCKS: dict[str, Callable[[Network], None]] = {"partial": _partial, "partial residual": _partial_residual}
+def _context(n: Network) -> None:
+    """The image summed with weights that it makes itself, added to all of it (Cao et al., GCNet)."""
+    channels, (height, width) = n.shape[1], n.shape[2:]
+    flat = height * width
+    weights = n.moved("Reshape", n.conv(n.x, channels, 1, 1), n.constant(np.array([1, flat, 1])))
+    share = () if n.element is None else (n.constant(np.float32(0.03 / flat)), n.constant(np.zeros((), n.element)))
+    weights = n.quantized(n("Softmax", weights, axis=1), share)
+    rows = n.moved("Reshape", n.x, n.constant(np.array([1, channels, flat])))
+    context = n.quantized(n("MatMul", rows, weights), n.parameters())
+    context = n.moved("Reshape", context, n.constant(np.array([1, channels, 1, 1])))
+    context = n.conv(n.conv(context, channels, channels // 2, 1), channels // 2, channels, 1)
+    n.quantized(n("Add", n.x, context), n.parameters())
+
+
+BLOCKS: dict[str, Callable[[Network], None]] = {
+    "partial": _partial,
+    "partial residual": _partial_residual,
+    "context": _context,
+}
 
 
 @pytest.mark.parametrize("element", [np.uint8, np.int8])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import OpResult, SSAValue
+from xdsl.dialects import tensor
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import HEAVY, Kind, is_generic, kind
 from fuseline.ir.fast.direct import ops_of
@@ -39,4 +40,11 @@ def _is_computed(root: SSAValue) -> bool:
 
 
 def _keeps_apart(op: ReshapeOp) -> bool:
-    return _is_computed(root_of(op.src)) and any(kind(user) not in _APART_ANYWAY for user in users_of(op.result))
+    return _is_computed(root_of(op.src)) and any(_may_join(op, user) for user in users_of(op.result))
+
+
+def _may_join(op: ReshapeOp, reader: Operation) -> bool:
+    """Whether `reader` could share a dispatch with what makes the operand of `op`; a contraction over a sum of fewer
+    loops could be the next root of a chain."""
+    what = kind(reader)
+    return what not in _APART_ANYWAY or (what is Kind.CONTRACTION and type(op) is tensor.CollapseShapeOp)

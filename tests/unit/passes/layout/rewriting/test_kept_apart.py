@@ -1,9 +1,10 @@
-"""Reshapes in the way of fusion: those between a generic and a reader that is no root."""
+"""Reshapes in the way of fusion: those between a generic and a reader that could share its dispatch."""
 
 from __future__ import annotations
 
 from xdsl.dialects import linalg
 
+from fuseline.ir.build import dims_map
 from fuseline.passes.layout.collapse_dims import CollapseDimsPass
 from fuseline.passes.layout.rewriting.kept_apart import reshapes_between
 from tests.graphs.program import Program
@@ -30,9 +31,20 @@ def test_of_an_argument_or_for_the_caller_none() -> None:
     assert _count(p) == 0
 
 
-def test_before_a_root_none() -> None:
+def test_before_a_contraction_those_that_merge_loops() -> None:
     p = Program((2, 3, 4))
     p.done(p.matmul(p.collapse(p.unary(p.x[0]), [[0, 1], [2]]), constant(p, 4, 5)))
+    assert _count(p) == 1
+    with same_results(p) as scope:
+        CollapseDimsPass().rewrite(scope)
+    assert _count(p) == 0 and _ranks(p) == [2, 3]
+
+
+def test_before_a_contraction_none_that_splits_loops() -> None:
+    p = Program((6, 4))
+    split = p.expand(p.unary(p.x[0]), 2, 3, 4, groups=[[0, 1], [2]])
+    maps = [dims_map(4, dims) for dims in ([0, 1, 3], [3, 2], [0, 1, 2])]
+    p.done(p.multiply_add(split, constant(p, 4, 5), p.zeros(2, 3, 5), maps, "pppr"))
     assert _count(p) == 0
 
 

@@ -121,7 +121,8 @@ def test_long_graphs(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 def test_chains_are_not_limited_by_the_stack(name: str) -> None:
-    assert fuseline.compile(GRAPHS[name](4000), threads=1, target="null").stats["dispatches"]
+    stats = fuseline.compile(GRAPHS[name](4000), threads=1, target="null").stats
+    assert stats["dispatches"] or stats["copies"]
 
 
 def nested(depth: int) -> ModelProto:

@@ -1,9 +1,9 @@
 """Which tests a default session runs: all that are quick, and of those that take long a share that its seed draws.
 
-    CPU seconds     .1    .2    .3    1    4         `cpu_seconds.json` has them
-    one session in   1     2     3    5    5
+    CPU seconds    <.1   .1   .15   1    4         `cpu_seconds.json` has them
+    one session in   1     2    3    5    5
 
-A twentieth of the tests takes most of the time, so that a default session runs nearly all tests in half of it.
+A twentieth of the tests takes most of the time, so that a default session runs most tests in half of it.
 `make test-all`, and a file or a test that is named, run whole.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from tests import draws
 
-AFFORDED_SECONDS = 0.1
+AFFORDED_SECONDS = 0.05
 """What a test takes of a session on average, at the most."""
 
 LONGEST_INTERVAL = 5

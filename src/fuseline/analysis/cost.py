@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import math
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from fuseline.analysis.idioms import idiom_of
@@ -69,8 +69,11 @@ def _weight(op: Operation) -> int:
 
 
 def is_operation(op: Operation) -> bool:
-    """Whether a scalar op computes, rather than reads or says where."""
-    return not op.name.startswith("tensor.") and op.name not in ("linalg.index", "arith.index_cast")
+    """Whether a scalar op computes, rather than reads or says where: index arithmetic does not vary from lane to lane,
+    or it is what a gather takes anyway."""
+    if op.name.startswith("tensor.") or op.name in ("linalg.index", "arith.index_cast"):
+        return False
+    return not any(isinstance(value.type, IndexType) for value in (*op.operands, *op.results))
 
 
 def is_function(op: Operation) -> bool:

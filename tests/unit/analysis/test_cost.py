@@ -26,6 +26,11 @@ def _elementwise(body: str, element: str = "f32"):
 
 
 PRODUCT = "%m = arith.mulf %a0, %a1 : f32\n %s = arith.addf %a2, %m : f32\n linalg.yield %s : f32"
+REFLECTED = """%i = linalg.index 0 : index
+ %end = arith.constant 2 : index
+ %j = arith.subi %end, %i : index
+ %c = arith.cmpi slt, %i, %j : index
+ %r = arith.addf %a0, %a0 : f32"""
 INDEXED = "%i = linalg.index 0 : index\n %j = arith.index_cast %i : index to i32\n %r = arith.addi %a0, %j : i32"
 
 
@@ -36,6 +41,7 @@ INDEXED = "%i = linalg.index 0 : index\n %j = arith.index_cast %i : index to i32
         ("%r = math.exp %a0 : f32", "f32", TRANSCENDENTAL_OPS),
         ("%r = math.sqrt %a0 : f32", "f32", 1),
         (INDEXED, "i32", 1),
+        (REFLECTED, "f32", 1),
         ("%t = math.tanh %a0 : f32\n %r = arith.mulf %t, %a0 : f32", "f32", TRANSCENDENTAL_OPS + 1),
     ],
 )

@@ -2,6 +2,7 @@
 `fuseline.loops` and code generation share.
 
     %s = generic (i, j)  ins %a (i, j)  outs %b (i)        (%a, (i, j)), and (%b, (i)) where the body uses it
+    %g = generic (i, j)  extract %a[i, %place]             (%a, (i, None))
     %t = extract_slice %a[2]                               (%a, (d0 + 2)), over the dimensions of %t
 """
 
@@ -10,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.moves import Coordinate, affine_sources
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic
+from fuseline.analysis.structured import StructuredOp, body_ops, captured_tensors, is_generic
+from fuseline.analysis.walks import loop_of
 
 Coordinates: TypeAlias = Sequence[Coordinate] | None
-"""Those of a tensor that is read; None where all of it may be read."""
+"""Those of a tensor that is read; None where all of it, or all along a dimension, may be read."""
 
 
 def operand_reads(
@@ -35,4 +39,14 @@ def operand_reads(
         found = affine_sources(op, shapes) if moves else None
         tensors = [value for value in op.operands if isinstance(value.type, TensorType)]
         yield from ((one.value, one.at) for one in found) if found is not None else ((one, None) for one in tensors)
-    yield from ((value, None) for value in (captured_tensors(op) if op.regions else ()))
+    for value in captured_tensors(op) if op.regions else ():
+        yield value, _picked_at(op, value) if is_generic(op) else None
+
+
+def _picked_at(op: linalg.ops.GenericOp, value: SSAValue) -> Coordinates:
+    """Where a body picks elements of `value`: a loop for each dimension along which it takes them all in step with that
+    one."""
+    extracts = (one for one in body_ops(op) if isinstance(one, tensor.ExtractOp) and one.tensor is value)
+    picked = [[loop_of(index) for index in one.indices] for one in extracts]
+    loops = [at[0] if len(set(at)) == 1 else None for at in zip(*picked, strict=True)]
+    return [None if loop is None else AffineDimExpr(loop) for loop in loops]

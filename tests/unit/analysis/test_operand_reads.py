@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
@@ -52,7 +53,38 @@ def test_a_reduction_reads_its_input_and_the_init_it_adds_to():
 
 def test_an_ignored_init_is_not_read_and_what_a_body_captures_may_be_read_anywhere():
     _, gather, _ = _program()
-    assert _reads(gather) == [("s", "d0"), ("table", None)]
+    assert _reads(gather) == [("s", "d0"), ("table", "None")]
+
+
+@pytest.mark.parametrize(
+    ("picked", "at"),
+    [
+        (["%i, %j"], "d0, d1"),
+        (["%j, %i"], "d1, d0"),
+        (["%i, %p"], "d0, None"),
+        (["%i, %p", "%i, %j"], "d0, None"),
+        (["%i, %j", "%j, %i"], "None, None"),
+        (["%p, %j", "%p, %j"], "None, d1"),
+    ],
+)
+def test_a_dimension_along_which_all_elements_are_picked_in_step_with_one_loop(picked: list[str], at: str):
+    extracts = "".join(f"%v{n} = tensor.extract %x[{place}] : tensor<6x6xf32>\n" for n, place in enumerate(picked))
+    total = "".join(f"%s{n + 1} = arith.addf %s{n}, %v{n} : f32\n" for n in range(len(picked)))
+    text = f"""func.func @main(%x: tensor<6x6xf32>, %k: tensor<6xindex>) -> tensor<6x6xf32> {{
+      %e = tensor.empty() : tensor<6x6xf32>
+      %y = linalg.generic {{indexing_maps = [affine_map<(a, b) -> (a)>, affine_map<(a, b) -> (a, b)>],
+          iterator_types = ["parallel", "parallel"]}} ins(%k : tensor<6xindex>) outs(%e : tensor<6x6xf32>) {{
+      ^bb0(%p: index, %o: f32):
+        %i = linalg.index 0 : index
+        %j = linalg.index 1 : index
+        %s0 = arith.constant 0.0 : f32
+        {extracts} {total} linalg.yield %s{len(picked)} : f32
+      }} -> tensor<6x6xf32>
+      return %y : tensor<6x6xf32>
+    }}"""
+    module = parse_module(text, new_context())
+    (gather,) = [op for op in module.walk() if is_generic(op)]
+    assert _reads(gather)[-1] == ("x", at)
 
 
 def test_a_moving_op_reads_at_coordinates_of_its_result_where_it_is_asked_for_them():

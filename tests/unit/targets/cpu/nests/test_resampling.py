@@ -8,6 +8,7 @@ from fuseline.targets.cpu.families.nests.loop_nest import NestPlan
 from fuseline.targets.cpu.families.nests.schedule import Schedule
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
+from tests.draws import RNG
 
 from .generics import empty, function, generic, tensor
 from .texts import build, check, parse
@@ -127,3 +128,18 @@ def test_another_input_along_the_lanes_decides_for_them() -> None:
 
 def test_few_channels_are_gathered() -> None:
     assert not schedule(both(3, "d2, d0, d1")).transposed
+
+
+@pytest.mark.parametrize("channels", [1, 5, 8, 21])
+def test_a_row_is_kept_where_what_is_made_of_it_runs_alike(channels: int) -> None:
+    """The first step is made once per row, into scratch, and the second picks from there."""
+    old, new = ((int(a), int(b)) for a, b in (RNG.integers(2, 9, 2), RNG.integers(10, 40, 2)))
+    text = both(channels, "d0, d1, d2", old, new)
+    first, second = schedule(text).groups
+    assert [stage.op for stage in (*first.stages, *second.stages)] == [None, None]
+    assert [axis for axis in first.stages[0].parallel if axis not in second.stages[0].parallel]
+    check(text, family="elementwise")
+
+
+def test_no_row_is_kept_for_fewer_than_threads_want() -> None:
+    assert len(schedule(both(1, "d0, d1, d2", new=(3, 40))).groups) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from xdsl.dialects import linalg
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
@@ -63,7 +64,7 @@ class _Reads:
         for value, at in operand_reads(op, self.dispatch.view.shapes):
             if self.dispatch.is_inside(value):
                 self._in_step(value, at, axes)
-            elif at is not None and not starts_empty(value):
+            elif _is_known(at) and not starts_empty(value):
                 self._behind(value, at)
 
     def _in_step(self, value: SSAValue, at: Coordinates, axes: tuple[LoopRef, LoopRef]) -> None:
@@ -105,7 +106,7 @@ class _Reads:
             raise _NotShiftedError
         places = [loops[loop] for loop in range(len(loops))]
         for value, read in operand_reads(op, self.dispatch.view.shapes):
-            if read is not None and not starts_empty(value):
+            if _is_known(read) and not starts_empty(value):
                 self._behind(value, _composed(read, places))
 
     def _coordinates(self, at: Sequence[Coordinate]) -> None:
@@ -127,6 +128,11 @@ class _Reads:
 
 def _composed(exprs: Sequence[Coordinate], at: Sequence[Coordinate]) -> list[AffineExpr]:
     return [expr.replace_dims_and_symbols(_known(at), []) for expr in _known(exprs)]
+
+
+def _is_known(at: Coordinates) -> TypeGuard[Sequence[Coordinate]]:
+    """Whether a read goes along loops alone: where a body picks elements is in `row_numbers`."""
+    return at is not None and None not in at
 
 
 def _known(at: Sequence[Coordinate]) -> list[AffineExpr]:

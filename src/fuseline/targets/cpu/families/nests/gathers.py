@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg, tensor
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from fuseline.analysis.structured import StructuredOp
-from fuseline.analysis.walks import loops_behind
+from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.analysis.walks import loop_of, loops_behind
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,13 @@ def gathers(op: linalg.ops.GenericOp) -> list[Gather]:
     found: list[Gather] = []
     for inner in view.body.ops:
         if isinstance(inner, tensor.ExtractOp):
-            loops = tuple(_loop(i) for i in inner.indices)
+            loops = tuple(loop_of(i) for i in inner.indices)
             computed = [loops_behind(view, i) for i, loop in zip(inner.indices, loops, strict=True) if loop is None]
             found.append(Gather(inner.tensor, loops, tuple(frozenset(found) for found in computed)))
     return found
 
 
-def _loop(index: SSAValue) -> int | None:
-    op = index.owner
-    return op.dim.value.data if isinstance(op, linalg.ops.IndexOp) else None
+def is_picked(value: SSAValue, readers: Iterable[Operation]) -> bool:
+    """Whether a body of `readers` picks several elements of the same row of `value`."""
+    picks = ([one for one in gathers(op) if one.source is value] for op in readers if is_generic(op))
+    return any(len(mine) > 1 and any(loop is not None for loop in mine[0].loops) for mine in picks)

@@ -8,16 +8,22 @@ from xdsl.ir import SSAValue
 
 from fuseline.dispatch.fused_loops import Role
 from fuseline.dispatch.loop_ref import LoopRef
-from fuseline.ir.dim import upper_bound
+from fuseline.ir.costs import assumed_size
+from fuseline.ir.dim import product, upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.nests.stages import SCRATCH_LIMIT_BYTES, Staging
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 
 def given_grid(staging: Staging) -> list[LoopRef]:
-    """The grid of the dispatch, in the order of the largest result, as far as all stages that are needed have it. A
-    result that is an argument is made by no member: where there are no others, its dimensions are the grid."""
-    needed = [stage for stage in staging.stages if stage.op is not None or any(stage.destinations.values())]
+    """The grid of the dispatch, in the order of the largest result, as far as all stages that are needed have it, and
+    rows that elements are picked from. A result that is an argument is made by no member: where there are no others,
+    its dimensions are the grid."""
+    needed = [
+        stage
+        for stage in staging.stages
+        if stage.op is not None or any(stage.destinations.values()) or stage.values[0] in staging.picked
+    ]
     main = max(needed, key=lambda stage: len(stage.parallel)).parallel if needed else []
     placed = any(member.role is Role.PLACED for member in staging.view.loops.members)
     given = [axis for axis in main if axis in staging.axes.grid] if placed else main
@@ -33,6 +39,28 @@ def out_of_grid(staging: Staging, grid: Sequence[LoopRef]) -> SSAValue | None:
             if not set(grid).issubset(stage.parallel) or any(axes[i] in grid for i in staging.loose.get(value, ())):
                 return value
     return None
+
+
+LEAST_ROWS = 8
+"""Workgroups that a thread should have: fewer rows are not worth keeping for that."""
+
+
+def out_of_rows(staging: Staging, grid: Sequence[LoopRef], threads: int, lanes: int) -> SSAValue | None:
+    """A value of which rows are kept, where there are too few of them for the threads, or lanes would run across."""
+    picked = staging.picked
+    rows = product(staging.axes.extents[axis] for axis in grid)
+    if assumed_size(rows) < LEAST_ROWS * threads:
+        return next(iter(picked), None)
+    results = {_lane(staging, value, grid, lanes) for value, places in staging.destinations.items() if places}
+    return next((value for value in picked if {_lane(staging, value, grid, lanes)} != results), None)
+
+
+def _lane(staging: Staging, value: SSAValue, grid: Sequence[LoopRef], lanes: int) -> LoopRef | None:
+    """The grid's axis that a value lies innermost along; None for one inside a workgroup, or that fills no vector."""
+    *_, last = [None, *(axis for axis in staging.axes.of_value(value) if axis is not None)]
+    if last is None or last not in grid or assumed_size(staging.axes.extents[last]) < lanes:
+        return None
+    return last
 
 
 def unaffordable(staging: Staging, grid: Sequence[LoopRef]) -> SSAValue | None:

@@ -12,7 +12,8 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from fuseline.analysis.indexing_maps import dims_of
 from fuseline.analysis.moves import affine_sources
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic
+from fuseline.analysis.structured import StructuredOp, is_generic
+from fuseline.targets.cpu.families.nests.gathers import gathers
 
 
 def non_identity_reads(
@@ -45,8 +46,9 @@ def _loose_in_generic(op: linalg.ops.GenericOp, loose: dict[SSAValue, set[int]],
             plain = isinstance(expr, AffineDimExpr) and expr.position not in loops
             if not plain and not (isinstance(expr, AffineConstantExpr) and expr.value == 0 and _size_one(value, axis)):
                 loose.setdefault(value, set()).add(axis)
-    for value in captured_tensors(op):
-        loose.setdefault(value, set()).update(range(len(_shape(value))))
+    for read in gathers(op):
+        found = {axis for axis, loop in enumerate(read.loops) if loop is None or loop in loops}
+        loose.setdefault(read.source, set()).update(found)
 
 
 def _only_places(op: Operation) -> bool:

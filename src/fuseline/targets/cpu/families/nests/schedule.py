@@ -21,7 +21,7 @@ from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.families.nests.ahead import values_ahead
 from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops, side_by_side_as_written
 from fuseline.targets.cpu.families.nests.evaluations import MOST_OPERATIONS, operations_per_point
-from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, unaffordable
+from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, out_of_rows, unaffordable
 from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of, widths_of
 from fuseline.targets.cpu.families.nests.moved_rows import moved_rows
@@ -107,7 +107,7 @@ class Schedule:
 
 def build_schedule(staging: Staging, machine: Machine, threads: int = 1) -> Schedule:
     """The schedule for `staging`, which may be told to store less on the way, for so many threads."""
-    grid, given_up = _settled_grid(staging)
+    grid, given_up = _settled_grid(staging, threads, machine.f32_lanes)
     if staging.grouped is not None and staging.grouped.group in grid:
         return _grouped_schedule(staging, staging.grouped, grid, machine, threads)
     weights = contiguous_traffic(staging)
@@ -172,16 +172,19 @@ def _lane(staging: Staging, weights: Mapping[LoopRef, float]) -> LoopRef | None:
     return max((axis for axis in weights if axis in run), key=lambda axis: weights[axis], default=None)
 
 
-def _settled_grid(staging: Staging) -> tuple[list[LoopRef], set[SSAValue]]:
+def _settled_grid(staging: Staging, threads: int, lanes: int) -> tuple[list[LoopRef], set[SSAValue]]:
     """The grid, after everything that would cost axes of it, or more scratch than there is, has given way, and what
     has: each round stores one value less."""
     grid, given_up = given_grid(staging), set[SSAValue]()
     for _ in rounds("the grid of a schedule", most=len(staging.stored)):
         lost = out_of_grid(staging, grid) or unaffordable(staging, grid)
+        lost = lost or out_of_rows(staging, grid, threads, lanes)
         if lost is None:
             break
         staging.unstore(lost)
-        given_up.add(lost)
+        if isinstance(lost.owner, Operation) and staging.saves_work(lost.owner, lost):
+            given_up.add(lost)
+        grid = given_grid(staging)
     return grid, given_up
 
 

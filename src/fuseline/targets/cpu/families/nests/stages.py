@@ -24,6 +24,7 @@ from fuseline.dispatch.view import DispatchView
 from fuseline.ir.rounds import rounds
 from fuseline.targets.cpu.emit.coordinates import static_upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.families.nests.gathers import is_picked
 from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
 from fuseline.targets.cpu.families.nests.non_identity_reads import non_identity_reads
 from fuseline.targets.cpu.families.nests.recompute_cost import RECOMPUTE_LIMIT_OPS, cost, is_elementary
@@ -83,11 +84,23 @@ class Staging:
             if StructuredOp(op).reduction:
                 if needed:
                     stored.update(op.results)
-            elif self._worth_storing(op):
-                stored.update(
-                    r for r in needed if len(_readers(r, self.live)) > 1 or (is_elementary(op) and self._repeated(r))
-                )
+            else:
+                stored.update(r for r in needed if self._is_kept(op, r))
         return stored
+
+    @property
+    def picked(self) -> list[SSAValue]:
+        """The stored values of which readers pick several elements of a row."""
+        return [value for value in self.stored if is_picked(value, _readers(value, self.live))]
+
+    def _is_kept(self, op: Operation, value: SSAValue) -> bool:
+        """Whether `value`, elements that `op` computes, is stored rather than evaluated at each read."""
+        return is_picked(value, _readers(value, self.live)) or self.saves_work(op, value)
+
+    def saves_work(self, op: Operation, value: SSAValue) -> bool:
+        """Whether several reads would evaluate `value`, which `op` makes and which is dear, again."""
+        again = len(_readers(value, self.live)) > 1 or (is_elementary(op) and self._repeated(value))
+        return again and self._is_dear(op)
 
     def _repeated(self, value: SSAValue) -> bool:
         """Whether something reads `value` again along loops that `value` does not have."""
@@ -169,7 +182,8 @@ class Staging:
                 pending += [result for result in op.results if result not in self.stored]
         return False
 
-    def _worth_storing(self, op: Operation) -> bool:
+    def _is_dear(self, op: Operation) -> bool:
+        """Whether what `op` makes takes more to evaluate again than to store and load."""
         return cost(op, self.live, set(self.destinations), RECOMPUTE_LIMIT_OPS) > RECOMPUTE_LIMIT_OPS
 
     def unstore(self, value: SSAValue) -> None:

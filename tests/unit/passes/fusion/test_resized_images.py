@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fuseline
+from fuseline.analysis.picked_rows import LEAST_ROWS
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 
@@ -65,3 +66,14 @@ def test_channels_that_fill_no_vector_turn_nothing(channels: int):
     (found,) = fuseline.compile(model, threads=int(RNG.integers(1, 3))).run({"x": x}).values()
     (wanted,) = fuseline.compile(model, target="interpreter", fusion="none").run({"x": x}).values()
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(LEAST_ROWS - 1, False), (LEAST_ROWS, True)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_are_kept_where_each_thread_has_some(rows: int, kept: bool, threads: int):
+    """Of fewer, elements are evaluated where they are picked, or stored, as their price says."""
+    larger = [1, 1, rows * threads, int(RNG.integers(20, 60))]
+    text = RESIZE.format(mode="linear", image="x").replace("r =", "y =")
+    model = onnx_model(f"(float[1, 1, 2, 9] x) => (float[] y) {{ {text} }}", {"sizes": np.array(larger, np.int64)})
+    decisions = fuseline.compile(model, target="null", threads=threads).record.decisions
+    assert any(one.verdict == "fused" and one.rule == "row-chain" for one in decisions) == kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fuseline.analysis.picked_rows import enough_rows
 from fuseline.ir.costs import assumed_size
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.gathered_elements import is_gathered
@@ -35,7 +36,7 @@ class RowChain(FusionRule):
             return NotApplicable()
         if _read_in_place(merge) or _evaluated_where_picked(merge):
             return NotApplicable()
-        return rows_refusal(merge, graph) or _turned_rows(merge) or scratch_refusal(merge) or Legal(_numbers(merge))
+        return rows_refusal(merge, graph) or _unkept_rows(merge) or scratch_refusal(merge) or Legal(_numbers(merge))
 
 
 def _read_in_place(merge: Merge) -> bool:
@@ -56,17 +57,22 @@ def _evaluated_where_picked(merge: Merge) -> bool:
     return all(is_gathered(read) and not (in_step and read.consumer.picks > 1) for read in merge.reads)
 
 
-def _turned_rows(merge: Merge) -> WhyNot | None:
-    """Why rows that bodies pick from should not be kept: what is made of them is written in another order, and lanes
-    would run across them (linear resize of 20x20 to 40x40 of 32 channels, innermost before and outermost behind: 2.4
-    and 1.8 of the time of two dispatches on one thread and two; 33x33 to 260x260 of 21: 2.0)."""
-    group, results = merge.shared, {id(value) for value in merge.shared.results()}
+def _unkept_rows(merge: Merge) -> WhyNot | None:
+    """Why rows that bodies pick from should not be kept: there are too few of them, or what is made of them is written
+    in another order, and lanes would run across (linear resize of 20x20 to 40x40 of 32 channels, innermost before and
+    outermost behind: 2.4 and 1.8 of the time of two dispatches on one thread and two; 33x33 to 260x260 of 21: 2.0)."""
+    group, target, at = merge.shared, merge.target, merge.consumer.root.name
     rows = [read.producer for read in merge.reads if is_gathered(read) and read.producer is not None]
-    made = [node for node in group.members if any(id(value) in results for value in node.op.results)]
-    lanes = {_lane(group, node, merge.target.costs.lanes) for node in (*rows, *made)}
-    if not rows or merge.consumer.reduces or len(lanes) == 1:
+    if not rows or merge.consumer.reduces:
         return None
-    return WhyNot("strided-inner", f"rows of {rows[0].name} would be kept across lanes", merge.consumer.root.name)
+    results = {id(value) for value in group.results()}
+    made = [node for node in group.members if any(id(value) in results for value in node.op.results)]
+    lanes = {_lane(group, node, target.costs.lanes) for node in (*rows, *made)}
+    if len(lanes) > 1:
+        return WhyNot("strided-inner", f"rows of {rows[0].name} would be kept across lanes", at)
+    if not enough_rows([extent for loop, extent in enumerate(group.grid) if loop not in lanes], target.threads):
+        return WhyNot("parallelism", f"rows of {rows[0].name} are too few for {target.threads} threads", at)
+    return None
 
 
 def _lane(group: Group, node: Node, lanes: int) -> int | None:

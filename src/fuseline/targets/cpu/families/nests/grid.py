@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from fuseline.analysis.picked_rows import enough_rows
 from fuseline.dispatch.fused_loops import Role
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.costs import assumed_size
-from fuseline.ir.dim import product, upper_bound
+from fuseline.ir.dim import upper_bound
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.nests.stages import SCRATCH_LIMIT_BYTES, Staging
 from fuseline.targets.cpu.kernel_ir.types import BYTES
@@ -41,17 +42,12 @@ def out_of_grid(staging: Staging, grid: Sequence[LoopRef]) -> SSAValue | None:
     return None
 
 
-LEAST_ROWS = 8
-"""Workgroups that a thread should have: fewer rows are not worth keeping for that."""
-
-
 def out_of_rows(staging: Staging, grid: Sequence[LoopRef], threads: int, lanes: int) -> SSAValue | None:
     """A value of which rows are kept, where there are too few of them for the threads, or lanes would run across."""
     picked = staging.picked
-    rows = product(staging.axes.extents[axis] for axis in grid)
-    if assumed_size(rows) < LEAST_ROWS * threads:
-        return next(iter(picked), None)
     results = {_lane(staging, value, grid, lanes) for value, places in staging.destinations.items() if places}
+    if not enough_rows([staging.axes.extents[axis] for axis in grid if axis not in results], threads):
+        return next(iter(picked), None)
     return next((value for value in picked if {_lane(staging, value, grid, lanes)} != results), None)
 
 

@@ -90,8 +90,9 @@ class Staging:
 
     @property
     def picked(self) -> list[SSAValue]:
-        """The stored values of which readers pick several elements of a row."""
-        return [value for value in self.stored if is_picked(value, _readers(value, self.live))]
+        """The stored values of which readers pick several elements of a row, in the order in which they are made."""
+        stored = (value for op in self.ops for value in op.results if value in self.stored)
+        return [value for value in stored if is_picked(value, _readers(value, self.live))]
 
     def _is_kept(self, op: Operation, value: SSAValue) -> bool:
         """Whether `value`, elements that `op` computes, is stored rather than evaluated at each read."""

@@ -61,8 +61,11 @@ class MachineCosts:
         over its blocks, as a share of their arithmetic: rows that are read again, tiles that the end of a block cuts
             (measured 0.02 to 0.11 in MobileNetV2 and ResNet-50). sharing_loss: the most of its time that a launch may
         lose by code that it shares across extents, at `--dedup shapes` (docs/dedup.md has what other limits give).
-        packed_bytes: scratch of each thread that an operand may take which is packed; a result that products would have
-        to pack only because it is stored in 8 bits must save more than all threads take (docs/memory.md).
+        block_bytes: what may lie between products in a workgroup before blocks of rows are made smaller (128 rows of
+        4608 f32, 2.4 MB on 512 KiB of second-level cache: one block .97 of the time of three, whose products read all
+        weights again). packed_bytes: scratch of each thread that an operand may take which is packed; a result that
+        products would have to pack only because it is stored in 8 bits must save more than all threads take
+        (docs/memory.md).
     """
 
     flops_per_ns: float = 50.0
@@ -84,6 +87,7 @@ class MachineCosts:
     filtering_pixels: int = 4
     sliding_share: float = 0.05
     sharing_loss: float = 0.25
+    block_bytes: int = 4 << 20
     packed_bytes: int = 112 << 10
 
     @property

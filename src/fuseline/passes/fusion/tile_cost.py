@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fuseline.analysis.filtered_convolutions import filtered_dims
-from fuseline.analysis.structured import HEAVY, StructuredOp, is_generic
+from fuseline.analysis.structured import HEAVY, WINDOWS, StructuredOp, is_generic
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
 from fuseline.ir.target_description import TargetDescription
@@ -65,11 +65,19 @@ def _size(node: Node) -> int:
 
 
 def _block_points(group: Group, target: TargetDescription) -> float:
-    """How many grid points a workgroup has: what fits the scratch, with a few workgroups for every thread."""
+    """How many grid points a workgroup has: what fits the scratch, with a workgroup for every thread, or a few where
+    only the run tells how many points there are: of few the blocks are small."""
     needed = group.scratch_bytes
-    fits = target.scratch_bytes_limit * BLOCK_POINTS / needed if needed else float("inf")
-    points = assumed_size(product(group.grid))
-    return max(float(BLOCK_POINTS), min(fits, points / (2 * target.threads)))
+    fits = _held_bytes(group, target) * BLOCK_POINTS / needed if needed else float("inf")
+    points = product(group.grid)
+    workgroups = target.threads if isinstance(points, int) else 2 * target.threads
+    return max(float(BLOCK_POINTS), min(fits, assumed_size(points) / workgroups))
+
+
+def _held_bytes(group: Group, target: TargetDescription) -> int:
+    """What a workgroup keeps between its roots before blocks are made smaller: more where no window meets it."""
+    windows = any(node.kind in WINDOWS for node in group.members)
+    return target.scratch_bytes_limit if windows else max(target.scratch_bytes_limit, target.costs.block_bytes)
 
 
 def block_passes(group: Group, used: Collection[int | None], target: TargetDescription) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 import pytest
 
@@ -20,6 +21,7 @@ from fuseline.passes.fusion.profit import (
 )
 from fuseline.passes.fusion.rule import Merge, builtin_rules
 from fuseline.passes.fusion.tile_cost import compute_ns, direct_ns, reread_ns
+from tests.draws import RNG
 
 from .programs import TARGET, Program
 
@@ -71,11 +73,25 @@ def test_the_weight_is_read_again_for_each_block_of_rows():
     assert both.blocked and not product.blocked
     assert reread_ns(product, graph, TARGET) == 0
     assert both.scratch_bytes is not None
-    points = max(8.0, min(TARGET.scratch_bytes_limit * 8 / both.scratch_bytes, 1024 / (2 * TARGET.threads)))
-    assert reread_ns(both, graph, TARGET) == pytest.approx(
-        (1024 / points - 1) * 64 * 256 * 4 / COSTS.packed_bytes_per_ns
+    assert reread_ns(both, graph, replace(TARGET, threads=1)) == 0
+    threads = int(RNG.integers(2, 64))
+    assert reread_ns(both, graph, replace(TARGET, threads=threads)) == pytest.approx(
+        (threads - 1) * 64 * 256 * 4 / COSTS.packed_bytes_per_ns
     )
     assert compute_ns(both, TARGET) == pytest.approx(2 * 1024 * 64 * 256 / COSTS.flops_per_ns)
+
+
+def test_blocks_of_rows_hold_what_kernels_keep_between_products():
+    graph, _, _, both = _rows()
+    assert both.scratch_bytes is not None
+    points = float(RNG.integers(8, 1024))
+    held = ceil(both.scratch_bytes * points / 8)
+    alone = replace(TARGET, threads=1, scratch_bytes_limit=1)
+    small = replace(alone, costs=replace(COSTS, block_bytes=held))
+    assert reread_ns(both, graph, small) == pytest.approx(
+        (1024 / points - 1) * 64 * 256 * 4 / COSTS.packed_bytes_per_ns, rel=1e-2
+    )
+    assert reread_ns(both, graph, replace(small, scratch_bytes_limit=both.scratch_bytes * 1024 // 8)) == 0
 
 
 def test_more_threads_make_smaller_blocks_that_read_more():
@@ -86,13 +102,14 @@ def test_more_threads_make_smaller_blocks_that_read_more():
 
 def test_what_is_streamed_is_weighed_against_what_is_saved():
     graph, product, total, both = _rows()
-    streamed = reread_ns(both, graph, TARGET)
-    slack = 0.02 * compute_ns(both, TARGET)
+    many = replace(TARGET, threads=16)
+    streamed = reread_ns(both, graph, many)
+    slack = 0.02 * compute_ns(both, many)
     launch = COSTS.launch_ns
     pays = int((streamed - slack - launch) * COSTS.stored_bytes_per_ns)
-    assert costs_more(both, (product, total), graph, TARGET, pays + 64, "default") is None
+    assert costs_more(both, (product, total), graph, many, pays + 64, "default") is None
     assert pays > 64
-    assert costs_more(both, (product, total), graph, TARGET, pays - 64, "default") is not None
+    assert costs_more(both, (product, total), graph, many, pays - 64, "default") is not None
 
 
 def test_a_refusal_has_the_sum_and_names_the_largest_part():

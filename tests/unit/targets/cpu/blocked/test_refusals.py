@@ -43,8 +43,8 @@ def test_scratch():
 
 
 def test_more_than_the_scratch_should_hold_is_better_than_nothing():
-    """A single row of 1.2 MB: rows one by one."""
-    plan = BlockedFamily(Policy(threads=1)).accepts(product_and_norm(3, 300_000, 2, constant=False), machine())
+    """A single row of 4.8 MB: rows one by one."""
+    plan = BlockedFamily(Policy(threads=1)).accepts(product_and_norm(3, 1_200_000, 2, constant=False), machine())
     assert isinstance(plan, Plan) and plan.notes["block"] == "1"
 
 

@@ -120,7 +120,8 @@ def block_of(root: StructuredOp, block_uses: int) -> int:
 
 def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis, uses: int, most: int | None) -> float:
     """How often each element of the operand is evaluated: once per block (of `uses` points, of which there are `most`)
-    of what it is reused over, and per window position; at the sizes that are assumed."""
+    of what it is reused over, and per window position, on the average of all elements, those between steps of a loop
+    that nothing reads among them; at the sizes that are assumed."""
     mine = used_dims(root.input_maps[position])
     reuse = assumed_size(extent_of(root, used_dims(root.output_maps[0]) - mine, shapes))
     iterations = assumed_size(extent_of(root, mine, shapes))
@@ -128,7 +129,7 @@ def _evaluations(root: StructuredOp, position: int, shapes: ShapeAnalysis, uses:
     blocks = -(-reuse // uses)
     if most is not None:
         blocks = min(blocks if runs_along_columns(root, position, shapes) else blocks_of_panels(reuse, uses), most)
-    return max(1.0, iterations / elements) * blocks
+    return iterations / elements * blocks
 
 
 def blocks_of_panels(columns: int, uses: int) -> int:

@@ -191,7 +191,7 @@ def _boxed(
     lines = max(1, prod(extents[loop] for loop in box.rows[:-1]))
     groups = blocks_of_panels(assumed_size(columns), block_of(root, costs.block_uses))
     groups = min(groups, -(-blocks_of(box, extents) // lines))
-    often = max(1.0, block.evaluated * groups / elements)
+    often = block.evaluated * groups / elements
     return Prologue("boxed", often, often, total)
 
 

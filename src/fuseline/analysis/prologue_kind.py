@@ -16,9 +16,10 @@ class Prologue:
     Attributes:
         kind: None where reading through them is not cheap; `reason` then says why. recompute: how often each element is
         evaluated in all, at most, at the sizes that are assumed; 1 where nothing is evaluated. Of images in strips, on
-        the average of the padded image. beside_packed: the same where the other operand is packed, too. operations:
-        arithmetic operations per evaluation. pieces: how many stored tensors the operand is read from, as segments.
-        gathered: whether rows are traversed across memory, an element at a time.
+        the average of the padded image; below 1 where a root goes in steps, and leaves out what lies between them.
+        beside_packed: the same where the other operand is packed, too. operations: arithmetic operations per
+        evaluation. pieces: how many stored tensors the operand is read from, as segments. gathered: whether rows are
+        traversed across memory, an element at a time.
     """
 
     kind: PrologueKind | None

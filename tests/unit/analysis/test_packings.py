@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis.packings import (
     BLOCK_FLOPS,
@@ -18,6 +19,7 @@ from fuseline.analysis.packings import (
 )
 from fuseline.analysis.structured import StructuredOp
 from fuseline.dispatch.view import DispatchView
+from fuseline.ir.build import dims_map
 from tests.draws import RNG
 from tests.graphs.program import Program
 
@@ -94,3 +96,15 @@ def test_beside_what_is_packed_too_blocks_are_what_fits():
 def test_iterations_of_no_loop_are_one():
     root, view = _product(3, 5, 7)
     assert [extent_of(root, loops, view.shapes) for loops in ((), (0,), (0, 2), (0, 1, 2))] == [1, 3, 15, 105]
+
+
+@pytest.mark.parametrize("step", (1, 2, 5))
+def test_what_lies_between_steps_is_not_packed(step: int):
+    """Of all elements, the share that the rows of the product are."""
+    rows, steps, columns = (int(n) for n in RNG.integers(65, 300, 3))
+    p = Program((rows * step, steps), (columns, steps))
+    image = AffineMap(3, 0, (AffineExpr.dimension(0) * step, AffineExpr.dimension(2)))
+    maps = [image, dims_map(3, [1, 2]), dims_map(3, [0, 1])]
+    view = p.dispatch(p.multiply_add(p.x[0], p.x[1], p.zeros(rows, columns), maps, "ppr"))
+    assert view.root_view is not None
+    assert packings(view.root_view, 0, view.shapes, 64)[0] == pytest.approx(max(1, -(-columns // 16) // 4) / step)

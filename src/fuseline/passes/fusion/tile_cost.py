@@ -17,7 +17,7 @@ from fuseline.analysis.structured import HEAVY, WINDOWS, StructuredOp, is_generi
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
 from fuseline.ir.target_description import TargetDescription
-from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.graph import FusionGraph, element_bytes
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.node import Node, Read
 
@@ -33,8 +33,9 @@ def reread_ns(group: Group, graph: FusionGraph, target: TargetDescription) -> fl
 
 
 def compute_ns(group: Group, target: TargetDescription) -> float:
-    """Time of the roots' arithmetic on one thread, nanoseconds."""
-    return sum(2.0 * _size(node) for node in group.members if node.kind in HEAVY) / target.costs.flops_per_ns
+    """Time of the roots' arithmetic on one thread, nanoseconds; half as many elements of 64 bits are a vector."""
+    flops = (2.0 * _size(node) * _vectors(node) for node in group.members if node.kind in HEAVY)
+    return sum(flops) / target.costs.flops_per_ns
 
 
 def direct_ns(group: Group, target: TargetDescription) -> float:
@@ -58,6 +59,11 @@ def _cuts_filter(node: Node, group: Group, target: TargetDescription) -> bool:
     return any(grid_loops[loop] is not None for loop in roles.output_channel) and all(
         grid_loops[loop] is None for loop in roles.image_loops
     )
+
+
+def _vectors(node: Node) -> float:
+    """In how many vectors as many results lie as one of f32 has."""
+    return max(1.0, element_bytes(node.op.results[0]) / 4)
 
 
 def _size(node: Node) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import ceil
 
 import pytest
+from xdsl.dialects.builtin import f64
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.passes.fusion.driver import partition
@@ -92,6 +93,14 @@ def test_blocks_of_rows_hold_what_kernels_keep_between_products():
         (1024 / points - 1) * 64 * 256 * 4 / COSTS.packed_bytes_per_ns, rel=1e-2
     )
     assert reread_ns(both, graph, replace(small, scratch_bytes_limit=both.scratch_bytes * 1024 // 8)) == 0
+
+
+def test_sums_of_64_bits_take_twice_as_long():
+    rows, steps, columns = (int(n) for n in RNG.integers(2, 99, 3))
+    p = Program((rows, steps), (steps, columns), element=f64)
+    product = p.matmul(p.x[0], p.x[1])
+    _, (group,) = _graph(p.done(product))
+    assert compute_ns(group, TARGET) == pytest.approx(4 * rows * steps * columns / COSTS.flops_per_ns)
 
 
 def test_more_threads_make_smaller_blocks_that_read_more():

@@ -32,6 +32,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "clamp-unproven-positions",
         "require-readable-positions",
         "compute-halves-in-f32",
+        "widen-factors",
         "canonicalize",
         "cse",
         "compute-before-repeats",

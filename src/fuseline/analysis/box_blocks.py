@@ -14,7 +14,7 @@ from math import prod
 
 from fuseline.analysis.image_box import ImageBox
 from fuseline.analysis.packings import BLOCK_FLOPS, MOST_BLOCKS
-from fuseline.ir.costs import LINE_BYTES, MachineCosts
+from fuseline.ir.costs import LINE_BYTES, MachineCosts, assumed_size
 from fuseline.ir.dim import Dim
 
 BLOCKS_OF_THREAD = 2
@@ -32,6 +32,13 @@ NEAR_BYTES = 28 * 1024
 LEAST_ROWS = 512
 """Rows of a block beside columns that the run packs, anew for each block: with fewer, packing would take a share of the
 arithmetic that counts. One block packs them once, as any kernel does."""
+
+LEAST_ROWS_OF_CUT = 192
+"""The same of a box that goes on in blocks of the reduction, half of those whose sums wait in scratch: else its image
+would be packed anew for each position of the window (measured .60 to .78 of the time of separate dispatches)."""
+
+LEAST_WIDTH = 14
+"""Pixels of a line, at least, that a block has where it has not all of them: those of a register tile."""
 
 VECTOR = LINE_BYTES // 4
 """Columns of f32 that are computed together, whether they are wanted or not."""
@@ -66,6 +73,8 @@ def choose_box_block(
     """
     lines, pixels = ((1, 1, *(extents[loop] for loop in box.rows[-2:])))[-2:]
     outer = prod(extents[loop] for loop in box.rows[:-2])
+    if box.cut is not None:
+        return _of_cut_box(box, (lines, pixels), outer, threads)
     room = next((n for n in range(pixels, 0, -1) if box.fits(box.counts(1, n))), 1)
     if room < pixels or 0 in (lines, pixels, outer):
         return _block(box, (lines, pixels), (1, room), outer)
@@ -90,19 +99,35 @@ def choose_box_block(
     return _block(box, (lines, pixels), (found, pixels), outer)
 
 
+def _of_cut_box(box: ImageBox, whole: tuple[int, int], outer: int, threads: int) -> BoxBlock:
+    """Of a box that goes on in blocks of the reduction: as high, and of as many pixels of a line, as evaluates almost
+    the least; of those that do, one of the most rows."""
+    lines, pixels = whole
+    widths = sorted({-(-pixels // n) for n in range(1, max(1, pixels // LEAST_WIDTH) + 1)}, reverse=True)
+    found: list[BoxBlock] = []
+    for wide in widths:
+        most = next((n for n in range(lines, 0, -1) if box.fits(box.counts(n, wide))), None)
+        if most is not None:
+            high = -(-lines // max(-(-lines // most), -(-least_blocks(threads) // (outer * -(-pixels // wide)))))
+            found.append(_block(box, whole, (max(1, high), wide), outer))
+    least = min((block.evaluated for block in found), default=0)
+    almost = [block for block in found if block.evaluated <= (1.0 + ALMOST) * least]
+    return max(almost, key=lambda one: one.lines * one.pixels, default=_block(box, whole, (1, min(widths)), outer))
+
+
 def least_blocks(threads: int) -> int:
     """How many blocks are left for so many threads, at least."""
     return BLOCKS_OF_THREAD * threads if threads > 1 else 1
 
 
 def packs_columns_seldom(box: ImageBox, extents: Sequence[Dim], threads: int = 1) -> bool:
-    """Whether columns that are packed anew for each block of the box are packed for many rows, or once."""
-    known = [extent for extent in extents if isinstance(extent, int)]
-    if len(known) < len(extents):
-        return False
+    """Whether columns that are packed anew for each block of the box are packed for many rows, or once; at the sizes
+    that are assumed."""
+    known = [assumed_size(extent) for extent in extents]
     block = choose_box_block(box, known, 0.0, 0.0, highest=True, threads=threads)
     rows = prod(known[loop] for loop in box.rows)
-    return block.lines * block.pixels >= min(LEAST_ROWS, rows)
+    least = LEAST_ROWS if box.cut is None else LEAST_ROWS_OF_CUT
+    return block.lines * block.pixels >= min(least, rows)
 
 
 def blocks_of(box: ImageBox, extents: Sequence[int]) -> int:

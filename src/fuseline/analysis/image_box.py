@@ -66,7 +66,8 @@ class ImageBox:
     tensors that the image is made of lie element by element.
 
     `rows` are the loops of the result over pixels, as they are written; `window` those of the reduction, with their
-    extents. `element_bytes`: of what is evaluated.
+    extents. `element_bytes`: of what is evaluated. `cut`: the loop of the window that goes on in blocks, one box each,
+    and how far it goes in all; `most_rows`: pixels of a block, as many as have their sums in scratch meanwhile.
     """
 
     axes: tuple[BoxAxis, ...]
@@ -74,6 +75,8 @@ class ImageBox:
     rows: tuple[int, ...]
     window: Mapping[int, int]
     element_bytes: int
+    cut: tuple[int, int] | None = None
+    most_rows: int | None = None
 
     def counts(self, lines: int, pixels: int) -> dict[int, int]:
         """How far the loops go in a block of so many lines and pixels of each."""
@@ -81,8 +84,9 @@ class ImageBox:
         return {**self.window, **ends}
 
     def evaluated(self, counts: Mapping[int, int]) -> int:
-        """Elements that a box is filled with."""
-        return prod(axis.size(counts) for axis in self.axes)
+        """Elements that a box is filled with; of one that goes on in blocks, that all of them are."""
+        found = prod(axis.size(counts) for axis in self.axes)
+        return found if self.cut is None else found * self.cut[1] // self.window[self.cut[0]]
 
     def elements(self, counts: Mapping[int, int]) -> int:
         """Elements that a box takes."""
@@ -91,7 +95,8 @@ class ImageBox:
 
     def fits(self, counts: Mapping[int, int]) -> bool:
         """Whether a box takes no more scratch than it may."""
-        return self.bytes(counts) <= BOX_BYTES
+        rows = prod(counts.get(loop, 1) for loop in self.rows[-2:])
+        return self.bytes(counts) <= BOX_BYTES and (self.most_rows is None or rows <= self.most_rows)
 
     def bytes(self, counts: Mapping[int, int]) -> int:
         """Scratch that a box takes."""
@@ -136,11 +141,14 @@ def image_box(
     shapes: ShapeAnalysis,
     is_stored: Callable[[SSAValue], bool],
     extents: Sequence[Dim] | None = None,
+    *,
+    whole: bool = True,
 ) -> ImageBox | None:
     """The box of input `position` of a convolution, or of a product whose rows lie across memory, from which it can be
-    evaluated; None where it is neither, does not go plainly along its dimensions, or one register tile would need too
-    much of it. `is_stored`: where evaluation ends. `extents`: how far each loop runs, where neighbours that are one in
-    memory run as one (the outer ones once, the inner one through all of it); else those of the root."""
+    evaluated; None where it is neither, or does not go plainly along its dimensions. `is_stored`: where evaluation
+    ends. `extents`: how far each loop runs, where neighbours that are one in memory run as one (the outer ones once,
+    the inner one through all of it); else those of the root. `whole`: None where one register tile would need too much
+    of it; else that is for the caller to see to."""
     map_, value = root.input_maps[position], root.inputs[position]
     extents, coordinates = extents or root.loops(shapes), coordinates_of(map_)
     rows = _rows(root, position, extents)
@@ -160,10 +168,14 @@ def image_box(
     bits = max(bits, 16) if multiplies_narrow(root.op) else bits  # those of 8 bits are widened on the way
     order = lying_order(value, shapes, is_stored, _paired(root, map_, known))
     box = ImageBox(tuple(found), order, rows, known, max(1, bits // 8))
-    pixels = extents[rows[-1]] if rows else 1
-    return (
-        box if box.fits(box.counts(1, min(pixels, LEAST_PIXELS) if isinstance(pixels, int) else LEAST_PIXELS)) else None
-    )
+    return box if not whole or holds_a_tile(box, extents) else None
+
+
+def holds_a_tile(box: ImageBox, extents: Sequence[Dim]) -> bool:
+    """Whether there is room in a box for the pixels of a register tile; `extents` of the root's loops."""
+    pixels = extents[box.rows[-1]] if box.rows else 1
+    least = min(pixels, LEAST_PIXELS) if isinstance(pixels, int) else LEAST_PIXELS
+    return box.fits(box.counts(1, least))
 
 
 def _is_image(root: StructuredOp, map_: AffineMap) -> bool:

@@ -24,11 +24,13 @@ packed, too, and so many do not fit beside it. What overlapping windows share is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from math import prod
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from fuseline.analysis.box_blocks import blocks_of, choose_box_block, lines_of_block, packs_columns_seldom, root_ns
+from fuseline.analysis.box_blocks import blocks_of, choose_box_block, lines_of_block, root_ns
+from fuseline.analysis.cut_boxes import box_beside_packed, groups_of_columns
 from fuseline.analysis.element_operations import operations_of_element
 from fuseline.analysis.filtered_convolutions import filtered_dims, tile_overlap
 from fuseline.analysis.image_box import ImageBox, image_box
@@ -151,12 +153,15 @@ def _in_blocks(
 ) -> Prologue | None:
     """Of an image beside a constant filter: evaluated tile by tile, or in boxes. `packs`: the filter is no constant,
     and packed for each box, where those are few."""
-    members = set(chain)
-    box = image_box(root, position, shapes, lambda value: is_stored(value, members)) if not reduces(chain) else None
-    if box is None:
+    members, extents = set(chain), root.loops(shapes)
+    stored = partial(is_stored, members=members)
+    if reduces(chain):
         return None
-    extents = root.loops(shapes)
-    if packs and not packs_columns_seldom(box, extents, threads):
+    if packs:
+        box = box_beside_packed(root, position, shapes, stored, extents, threads)
+    else:
+        box = image_box(root, position, shapes, stored)
+    if box is None:
         return None
     if packs or filtered_dims(root, extents, costs) is None:
         return _boxed(root, position, chain, shapes, costs, box, highest=packs, threads=threads)
@@ -191,6 +196,8 @@ def _boxed(
     lines = max(1, prod(extents[loop] for loop in box.rows[:-1]))
     groups = blocks_of_panels(assumed_size(columns), block_of(root, costs.block_uses))
     groups = min(groups, -(-blocks_of(box, extents) // lines))
+    if box.cut is not None:
+        groups = groups_of_columns(box, block.lines * block.pixels, assumed_size(columns))
     often = block.evaluated * groups / elements
     return Prologue("boxed", often, often, total)
 

@@ -17,6 +17,7 @@ from fuseline.analysis.box_blocks import (
     packs_columns_seldom,
 )
 from fuseline.analysis.packings import BLOCK_FLOPS, MOST_BLOCKS
+from fuseline.ir.costs import ASSUMED_SIZE
 from tests.draws import RNG
 
 from .test_image_box import box_of
@@ -96,7 +97,11 @@ def test_columns_are_packed_seldom_in_blocks_of_many_rows(image: tuple[int, int]
         assert packs_columns_seldom(box, extents) == (block.lines * block.pixels >= LEAST_ROWS)
 
 
-def test_columns_for_rows_of_unknown_number_are_not_packed_seldom():
-    box, view = box_of(("h", 40), (3, 3), 1, 1)
-    assert box is not None and view.root_view is not None
-    assert not packs_columns_seldom(box, view.root_view.loops(view.shapes))
+@pytest.mark.parametrize("channels", (3, 40, 150))
+def test_rows_of_unknown_number_are_as_many_as_is_assumed(channels: int):
+    answers: list[bool] = []
+    for height in ("h", ASSUMED_SIZE):
+        box, view = box_of((height, ASSUMED_SIZE + 2), (1, 3), 1, 1, channels=channels)
+        assert box is not None and view.root_view is not None
+        answers.append(packs_columns_seldom(box, view.root_view.loops(view.shapes)))
+    assert answers[0] == answers[1] == (channels < 100)

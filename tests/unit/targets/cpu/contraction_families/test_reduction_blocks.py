@@ -15,7 +15,7 @@ from fuseline.ir.build import dims_map
 from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFamily
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction.reduction_blocks import SUMS_LIMIT, with_sums_in_scratch
+from fuseline.targets.cpu.families.contraction.reduction_blocks import SUMS_BYTES, with_sums_in_scratch
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.tiles import Blocks, Tile
 from tests.draws import RNG
@@ -85,7 +85,7 @@ def test_windows_cut_one_of_their_loops(channels: int):
     p = Program((1, 6, 9, channels), (3, 2, channels, 10))
     y = p.multiply_add(p.relu(p.x[0]), p.relu(p.x[1]), p.zeros(1, 4, 8, 10), maps_of(2, (1, 1), (1, 1)), "pppprrr")
     run = Runner(CONVOLUTION, p.dispatch(y))
-    assert run.plan.notes["steps"] == "32 at a time"
+    assert run.plan.notes["lhs"] == "boxed" and run.plan.notes["steps"] == "64 at a time"
     a, w = random((1, 6, 9, channels), 0), random((3, 2, channels, 10), 1)
     wanted = convolve(np.maximum(a, 0).astype(np.float64), np.maximum(w, 0), (1, 1), (1, 1))
     assert_close(run(a, w)[0], wanted)
@@ -104,7 +104,7 @@ def test_errors_grow_with_the_blocks_and_not_with_the_steps():
 def test_the_sums_of_a_workgroup_fit_their_scratch():
     for blocks in (Blocks(1, 40, 2, columns_outer=True), Blocks(7, 3, 9, columns_outer=False), Blocks(1, 1, 100, True)):
         found = with_sums_in_scratch(blocks, Tile(12, 4), 256)
-        assert found.lines * found.tiles * found.panels * 12 * 256 <= SUMS_LIMIT
+        assert found.lines * found.tiles * found.panels * 12 * 256 <= SUMS_BYTES
         assert found.lines <= blocks.lines and found.tiles <= blocks.tiles and found.panels <= blocks.panels
     assert with_sums_in_scratch(Blocks(1, 2, 3, columns_outer=True), Tile(12, 4), 256).panels == 3
 

@@ -54,7 +54,9 @@ def choose_contraction_blocks(
         ),
         machine,
     )  # fmt: skip
-    if loops.box is not None and modes[0] == "boxed":
+    if loops.box is not None and loops.box.cut is not None and modes[0] == "boxed":
+        blocks = _around_cut_box(blocks, loops, loops.box, (tiles, tile), panels) if asked is None else blocks
+    elif loops.box is not None and modes[0] == "boxed":
         chooser = machine if asked is None else None
         blocks = _around_box(blocks, loops, loops.box, (tiles, tile), chooser, packs=modes[1] != "constant")
     if modes[0] == "packed":
@@ -98,6 +100,21 @@ def _around_box(
     while of_line > 1 and not box.fits(box.counts(lines, min(pixels, of_line * tile.rows))):
         of_line -= 1
     return Blocks(lines, shared_out(tiles, of_line), blocks.panels, blocks.columns_outer)
+
+
+def _around_cut_box(
+    blocks: Blocks, loops: ContractionLoops, box: ImageBox, cut: tuple[int, Tile], panels: int
+) -> Blocks:
+    """The block of a box that goes on in blocks of the reduction, for all `panels` where there are blocks enough of
+    rows; `cut`: the tiles of a line."""
+    (tiles, tile), extents = cut, [estimated(extent) for extent in loops.run_extents]
+    block = choose_box_block(box, extents, 0.0, 0.0, threads=loops.threads)
+    lines, whole = block.lines, extents[box.rows[-1]]
+    of_line = tiles if block.pixels >= whole else shared_out(tiles, block.pixels // tile.rows)
+    while lines > 1 and not box.fits(box.counts(lines, min(whole, of_line * tile.rows))):
+        lines -= 1
+    row_blocks = prod(extents[loop] for loop in box.rows) // (lines * min(whole, of_line * tile.rows))
+    return Blocks(lines, of_line, panels if row_blocks >= least_blocks(loops.threads) else blocks.panels, False)
 
 
 def _lines_of_box(loops: ContractionLoops, box: ImageBox, extents: list[int], machine: Machine, *, packs: bool) -> int:

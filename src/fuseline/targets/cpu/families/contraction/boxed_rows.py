@@ -15,6 +15,7 @@ from fuseline.targets.cpu.families.contraction.access import value_boundaries
 from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
+from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE, Piece
 from fuseline.targets.cpu.families.contraction.tile import RowTile, TileRows
 from fuseline.targets.cpu.families.contraction.turned_box import TurnedRuns, lanes_of_box, pieces_of
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
@@ -32,16 +33,19 @@ class BoxedRows:
         slack = 1 if plan.pairs else 0
         self.memory = self.kernel.scratch(plan.loops.elements[0], self.box.elements(self.most) + slack)
         self.origin: tuple[Operand, Operand] = (0, 0)
+        self.piece = WHOLE
         self.turned = lanes_of_box(plan.loops, self.box) if plan.lanes > 1 else None
 
     # filling ----------------------------------------------------------------------------------------------------------
 
-    def fill(self, outer: Mapping[Axis, Operand], lines: Range, rows: Range) -> None:
-        """Evaluate what rows `rows` of the lines `lines` read."""
+    def fill(self, outer: Mapping[Axis, Operand], lines: Range, rows: Range, piece: Piece = WHOLE) -> None:
+        """Evaluate what rows `rows` of the lines `lines` read of a block of the reduction."""
         kernel, order = self.kernel, self.box.order
-        self.origin = (lines[0], rows[0])
+        self.origin, self.piece = (lines[0], rows[0]), piece
         at = {axis.inner: value for axis, value in outer.items()}
         counts: dict[int, Operand] = dict(self.box.window)
+        if piece.axis is not None:
+            at[piece.axis.inner], counts[piece.axis.inner] = piece.first, piece.count
         for axis, (first, last) in ((self.plan.lines, lines), (self.plan.tiled, rows)):
             if axis is not None:
                 at[axis.inner], counts[axis.inner] = first, kernel.sub(last, first)
@@ -153,7 +157,7 @@ class BoxedRows:
         ]
         columns = ColumnReader.strides(self.plan, self.emitter)
         axes = [
-            ReductionAxis(self.buffers.operand(axis.extent), self._stride(axis), column)
+            ReductionAxis(self.piece.extent(axis, self.buffers.operand(axis.extent)), self._stride(axis), column)
             for axis, column in zip(self.plan.loops.reduction, columns, strict=True)
         ]
         return TileRows(addresses, axes)

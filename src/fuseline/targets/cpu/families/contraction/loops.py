@@ -15,7 +15,7 @@ from typing import Literal
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fuseline.analysis.box_blocks import packs_columns_seldom
+from fuseline.analysis.cut_boxes import box_beside_packed
 from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
@@ -278,10 +278,11 @@ def _box(
 ) -> ImageBox | None:
     """The box of an image, where what is packed beside it is packed at compile time, or of an image that is computed,
     for few blocks; `extents`: how far each loop runs in the kernel."""
-    box = image_box(root, sides[0], view.shapes, is_binding, extents)
-    if box is None or is_packable_constant(view, filter_):
-        return box
-    return box if not is_binding(root.inputs[sides[0]]) and packs_columns_seldom(box, extents, threads) else None
+    if is_packable_constant(view, filter_):
+        return image_box(root, sides[0], view.shapes, is_binding, extents)
+    if is_binding(root.inputs[sides[0]]):
+        return None
+    return box_beside_packed(root, sides[0], view.shapes, is_binding, extents, threads)
 
 
 def _elements(dtype: str, rhs: SSAValue) -> tuple[str, str]:

@@ -23,9 +23,8 @@ from fuseline.targets.cpu.families.contraction.pairs import takes_pairs
 from fuseline.targets.cpu.families.contraction.prefetch import choose_prefetch
 from fuseline.targets.cpu.families.contraction.reduction_blocks import (
     ReductionBlocks,
+    chosen_blocks,
     modes_in_blocks,
-    reduction_blocks,
-    wants_blocks,
 )
 from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
@@ -202,7 +201,7 @@ def plan_contraction(
     tile, rhs_mode = column_choice(loops, wanted, lanes)
     padding_row = padding_row_elements(loops)
     lhs_mode = lhs_mode_of(loops, tile, padding_row)
-    cut = reduction_blocks(loops) if wants_blocks(loops, tile, (lhs_mode, rhs_mode)) else None
+    cut = chosen_blocks(loops, tile, (lhs_mode, rhs_mode))
     if cut is not None:
         lhs_mode, rhs_mode = modes_in_blocks(loops, (lhs_mode, rhs_mode))
         tile = tile if rhs_mode == "constant" else wanted

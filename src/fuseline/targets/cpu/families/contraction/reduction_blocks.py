@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from fuseline.analysis.cut_boxes import SUMS_BYTES
 from fuseline.analysis.reduction_block import BLOCK_STEPS, reduction_block
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
@@ -21,9 +22,6 @@ from fuseline.targets.cpu.families.contraction.prefetch import row_tiles
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BYTES, Operand
 from fuseline.targets.cpu.tiles import Blocks, Tile, shared_out
-
-SUMS_LIMIT = 96 * 1024
-"""Bytes of scratch that the sums of a workgroup may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +56,16 @@ class Piece:
 WHOLE = Piece()
 
 
+def chosen_blocks(loops: ContractionLoops, tile: Tile, modes: tuple[LhsMode, RhsMode]) -> ReductionBlocks | None:
+    """The blocks that the reduction is traversed in, None where that is whole: those that the box of an image is
+    evaluated in, or what `wants_blocks`."""
+    if modes[0] == "boxed" and loops.box is not None and loops.box.cut is not None:
+        loop = loops.box.cut[0]
+        axis = next(axis for axis in loops.reduction if axis.inner == loop)
+        return ReductionBlocks(axis, loops.box.window[loop])
+    return reduction_blocks(loops) if wants_blocks(loops, tile, modes) else None
+
+
 def wants_blocks(loops: ContractionLoops, tile: Tile, modes: tuple[LhsMode, RhsMode]) -> bool:
     """Whether an operand would be evaluated more often than in blocks: rows, for every panel; columns, for many tiles
     of rows, or once for each few rows that fit their scratch whole."""
@@ -78,6 +86,8 @@ def modes_in_blocks(loops: ContractionLoops, modes: tuple[LhsMode, RhsMode]) -> 
     """How the operands are read a block at a time: in place where the addresses are plain, packed where they are not,
     or computed."""
     lhs, rhs = modes
+    if lhs == "boxed" and loops.box is not None and loops.box.cut is not None:
+        return lhs, "packed" if rhs == "pulled" else rhs
     accesses = [segment.access for segment in loops.segments]
     plain = len(accesses) == 1 and not accesses[0].bounds and not accesses[0].floordiv_terms
     return "linear" if lhs == "linear" and plain else "packed", "packed" if rhs == "pulled" else rhs
@@ -86,7 +96,7 @@ def modes_in_blocks(loops: ContractionLoops, modes: tuple[LhsMode, RhsMode]) -> 
 def with_sums_in_scratch(blocks: Blocks, tile: Tile, bytes_of_panel_row: int) -> Blocks:
     """Fewer panels, then fewer tiles, so that the sums of a workgroup fit; `bytes_of_panel_row`: of a row of one
     panel."""
-    most = max(1, SUMS_LIMIT // (tile.rows * bytes_of_panel_row))
+    most = max(1, SUMS_BYTES // (tile.rows * bytes_of_panel_row))
     tiles = shared_out(blocks.tiles, most)
     lines = shared_out(blocks.lines, most // tiles)
     return Blocks(lines, tiles, shared_out(blocks.panels, most // (tiles * lines)), blocks.columns_outer)

@@ -117,7 +117,7 @@ class RowReader:
         kernel = self.kernel
         rows = (self._first_row(tiles[0]), self._first_row(tiles[1]))
         if self.boxed is not None:
-            self.boxed.fill(outer, lines, rows)
+            self.boxed.fill(outer, lines, rows, self.piece)
             return
         self.origin = (lines[0], rows[0])
 

@@ -1,6 +1,6 @@
 // RUN: fuseline opt %s -p cleanup,layout,padding,fusion,dispatch | filecheck %s
 
-// CHECK-COUNT-2: flow.dispatch @
+// CHECK-COUNT-1: flow.dispatch @
 // CHECK-NOT: flow.dispatch @
 
 // A matmul and bias whose result is read by a transpose and by a row reduction.

@@ -13,10 +13,12 @@ from functools import reduce
 from operator import and_, or_
 
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.structured import HEAVY
 from fuseline.ir.dim import Dim, minimum, product
 from fuseline.passes.fusion.loop_classes import Loop
-from fuseline.passes.fusion.node import Node
+from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.streamed_loops import OnlineReductionNodes
 
 
@@ -38,7 +40,7 @@ def kept_values(
     online: Sequence[OnlineReductionNodes] = (),
 ) -> Iterator[KeptValue]:
     """The values that lie in scratch between `members`, in program order: those of reductions, and what is read more
-    often than once, if they have loops inside a workgroup.
+    often than once, if they have loops inside a workgroup; but what a root's epilogue hands out at once.
 
     Args:
         inner: those loops, of a member that is not `inlined`.
@@ -90,5 +92,20 @@ def most_at_a_time(sizes: Sequence[tuple[int, int]]) -> int:
 
 def _read_later(members: Collection[Node], node: Node) -> Collection[SSAValue]:
     """The values of a member that lie in scratch for others."""
-    inside = [read.value for read in node.readers if read.consumer in members]
-    return dict.fromkeys(inside) if node.reduces or len(inside) > 1 else ()
+    inside = [read for read in node.readers if read.consumer in members]
+    if len(inside) == 1 and (not node.reduces or (node.kind in HEAVY and _leaves_at_once(members, inside[0]))):
+        return ()
+    return dict.fromkeys(read.value for read in inside)
+
+
+def _leaves_at_once(members: Collection[Node], read: Read) -> bool:
+    """Whether what is read is stored as a result, as an epilogue point by point makes it: it never leaves registers."""
+    while True:
+        node = read.consumer
+        inside = [later for later in node.readers if later.consumer in members]
+        plain = not read.regrouped and all(isinstance(at, AffineDimExpr) for at in read.coordinates)
+        if node.reduces or not plain or len(read.coordinates) < len(node.loops) or len(inside) > 1:
+            return False
+        if not inside:
+            return True
+        (read,) = inside

@@ -52,8 +52,27 @@ def test_what_is_read_at_the_end_lies_there_all_the_time():
     p = Program((64, wide), (wide, wide), (wide, narrow), (narrow, wide))
     first = p.matmul(p.x[0], p.x[1])
     p.done(p.add(p.matmul(p.matmul(first, p.x[2]), p.x[3]), first))
-    each = [BLOCK_POINTS * 4 * width + LINE_BYTES for width in (wide, narrow, wide)]
+    each = [BLOCK_POINTS * 4 * width + LINE_BYTES for width in (wide, narrow)]
     assert _by_rows(p).scratch_bytes == sum(each)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_an_epilogue_hands_out_at_once_lies_nowhere(steps: int, turned: bool):
+    narrow, wide = _sizes(2)
+    p = Program((64, wide), (wide, narrow), (narrow, wide))
+    value = p.matmul(p.matmul(p.x[0], p.x[1]), p.x[2])
+    for step in range(steps):
+        value = p.unary(value, permutation=(1, 0) if turned and step == 0 else None)
+    p.done(value)
+    assert _by_rows(p).scratch_bytes == BLOCK_POINTS * 4 * narrow + LINE_BYTES
+
+
+def test_what_a_sum_reads_behind_an_epilogue_lies_there():
+    narrow, wide = _sizes(2)
+    p = Program((64, narrow), (narrow, wide))
+    p.done(p.reduce(p.unary(p.matmul(p.x[0], p.x[1]))))
+    assert _by_rows(p).scratch_bytes == BLOCK_POINTS * 4 * wide + LINE_BYTES
 
 
 @pytest.mark.parametrize("steps", [1, 3])

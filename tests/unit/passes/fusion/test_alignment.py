@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
@@ -24,7 +25,7 @@ def _aligned(
     whole: bool = False,
 ) -> Alignment:
     """exp of a square (of a vector, where the first map has one coordinate), and what reads it by `maps`, and by
-    `whole` all of it; `places` are the grid loops of the former."""
+    `whole` at places of its own, which may be all of it; `places` are the grid loops of the former."""
     rank = len(maps[0].results)
     p = Program((6,) * rank)
     made = p.unary(p.x[0])
@@ -34,7 +35,8 @@ def _aligned(
         for other in b.args[1 : len(maps)]:
             total = b.op(arith.AddfOp, total, other)
         if whole:
-            place = [b.add(linalg.ops.IndexOp(0)).result] * rank
+            last = b.add(arith.ConstantOp.from_int_and_width(5, IndexType())).result
+            place = [b.add(arith.SubiOp(last, b.add(linalg.ops.IndexOp(0)).result)).result] * rank
             total = b.op(arith.AddfOp, total, b.add(tensor.ExtractOp(made, place, p.element)).result)
         return total
 

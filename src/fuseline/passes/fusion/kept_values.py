@@ -100,12 +100,15 @@ def _read_later(members: Collection[Node], node: Node) -> Collection[SSAValue]:
 
 def _leaves_at_once(members: Collection[Node], read: Read) -> bool:
     """Whether what is read is stored as a result, as an epilogue point by point makes it: it never leaves registers."""
-    while True:
-        node = read.consumer
-        inside = [later for later in node.readers if later.consumer in members]
-        plain = not read.regrouped and all(isinstance(at, AffineDimExpr) for at in read.coordinates)
-        if node.reduces or not plain or len(read.coordinates) < len(node.loops) or len(inside) > 1:
-            return False
-        if not inside:
-            return True
-        (read,) = inside
+    inside = [read]
+    for _ in members:
+        if len(inside) != 1 or not _is_pointwise(inside[0]):
+            break
+        inside = [later for later in inside[0].consumer.readers if later.consumer in members]
+    return not inside
+
+
+def _is_pointwise(read: Read) -> bool:
+    """Whether a node makes each element of one that it reads, at whatever order of its loops."""
+    plain = not read.regrouped and all(isinstance(at, AffineDimExpr) for at in read.coordinates)
+    return plain and not read.consumer.reduces and len(read.coordinates) == len(read.consumer.loops)

@@ -10,6 +10,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.quantized_arguments import quantizes_argument
 from fuseline.analysis.structured import Kind
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
+from fuseline.passes.fusion.gathered_elements import is_gathered
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.node import Read
 from fuseline.passes.fusion.rule import FusionRule, Merge, roots_refusal, scratch_refusal
@@ -37,7 +38,7 @@ class RootChain(FusionRule):
     after = ("elementwise-epilogue", "row-chain")
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
-        """`roots-limit`, `reshape-between`, `two-roots`, `scratch`, or legal with the bytes of scratch."""
+        """A refusal of `chain_refusal`, `scratch`, or legal with the bytes of scratch."""
         if not is_chain(merge):
             return NotApplicable()
         return (
@@ -57,6 +58,8 @@ def chain_refusal(merge: Merge) -> WhyNot | None:
         return refusal
     if merge.regrouped:
         return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
+    if merge.alignment.pairs and any(map(is_gathered, merge.reads)):
+        return WhyNot("indexing-map", f"a body picks elements of all rows of {producer.root.name}", at)
     if consumer.heavy and not merge.alignment.exact and consumer.root.kind not in FOLLOWERS:
         return WhyNot("two-roots", f"{producer.root.name} and {at} are roots over different loops", at)
     return None

@@ -9,7 +9,7 @@ it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -136,8 +136,10 @@ class SubKernelWriter(EntryWriter):
         return self.emitter().add(op).result
 
     def _body(self, op: linalg.ops.GenericOp, tiles: Sequence[Tile | Part | None]) -> Region:
-        """The scalar computation, with the numbers of the loops as they are outside of the block."""
+        """The scalar computation, with the numbers of the loops as they are outside of the block: of what the block
+        itself made, elements are picked by its own."""
         mapper: dict[SSAValue, SSAValue] = {value: self._captured(value) for value in captured(op)}
+        mine = {new for value, new in mapper.items() if self.dispatch.is_inside(value)}
         region = Region()
         op.body.clone_into(region, value_mapper=mapper)
         if self.edge is not None and op is self.edge.op:
@@ -146,7 +148,10 @@ class SubKernelWriter(EntryWriter):
             if isinstance(inner, linalg.ops.IndexOp) and (tile := tiles[inner.dim.value.data]) is not None:
                 moved = arith.AddiOp(inner.result, self.size(tile.offset))
                 region.block.insert_op_after(moved, inner)
-                inner.result.replace_uses_with_if(moved.result, lambda use, moved=moved: use.operation is not moved)
+                inner.result.replace_uses_with_if(
+                    moved.result,
+                    lambda use, moved=moved: use.operation is not moved and not _picks(use.operation, mine),
+                )
         return region
 
     def _captured(self, value: SSAValue) -> SSAValue:
@@ -266,3 +271,8 @@ class SubKernelWriter(EntryWriter):
         tile = next(tile for tile in self.tiling.tiles.values() if name in (tile.number, tile.rest))
         bounds = "0.." if name == tile.number else f"1..{tile.size}"
         return {"fuseline.name": StringAttr(name), BOUNDS_ATTRIBUTE: StringAttr(bounds)}
+
+
+def _picks(op: Operation, tensors: Collection[SSAValue]) -> bool:
+    """Whether `op` picks an element of one of `tensors`."""
+    return isinstance(op, tensor.ExtractOp) and op.tensor in tensors

@@ -77,3 +77,24 @@ def test_rows_are_kept_where_each_thread_has_some(rows: int, kept: bool, threads
     model = onnx_model(f"(float[1, 1, 2, 9] x) => (float[] y) {{ {text} }}", {"sizes": np.array(larger, np.int64)})
     decisions = fuseline.compile(model, target="null", threads=threads).record.decisions
     assert any(one.verdict == "fused" and one.rule == "row-chain" for one in decisions) == kept
+
+
+def test_rows_of_a_product_are_stored_before_others_are_made_of_them():
+    """Channels and columns are in step, so that the resize could follow in a chain; it picks all rows."""
+    channels, rows, steps, columns = (int(size) for size in RNG.integers((2, 9, 4, 9), (9, 20, 20, 40)))
+    weights = {
+        "v": RNG.standard_normal((steps, steps)).astype(np.float32),
+        "w": RNG.standard_normal((steps, columns)).astype(np.float32),
+        "sizes": np.array([1, channels, rows + int(RNG.integers(2, 9)), columns], np.int64),
+    }
+    text = "b = MatMul(x, v) c = MatMul(b, w)" + RESIZE.format(mode="linear", image="c").replace("r =", "y =")
+    model = onnx_model(f"(float[1, {channels}, {rows}, {steps}] x) => (float[] y) {{ {text} }}", weights)
+    kinds = [
+        {member.kind for member in dispatch.members}
+        for dispatch in fuseline.compile(model, target="null", threads=3).record.dispatches
+    ]
+    assert kinds and not any({"contraction", "gather"} <= found for found in kinds)
+    x = RNG.standard_normal((1, channels, rows, steps)).astype(np.float32)
+    (found,) = fuseline.compile(model, threads=3).run({"x": x}).values()
+    (wanted,) = fuseline.compile(model, target="interpreter", fusion="none").run({"x": x}).values()
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from fuseline.ir.build import Body, identity_map
 from fuseline.targets.cpu.families.blocked.family import BlockedFamily
 from fuseline.targets.cpu.families.family import Policy
+from tests.draws import RNG
 from tests.graphs.program import Program
 from tests.kernels import Array, Runner, arrays_for, assert_close
 
@@ -112,6 +113,29 @@ def test_a_gather_from_an_argument_is_read_whole():
     y = p.elementwise([p.matmul(p.x[0], p.x[1])], p.empty(m, n), picked, [identity_map(2)] * 2)
     plans = check(
         p.dispatch(row_norm(p, y, n)), lambda a, b, table: [expected_row_norm(a.astype(np.float64) @ b + table[::-1])]
+    )
+    assert plans[-1].notes["block"] != "all"
+
+
+@pytest.mark.parametrize("m", [23, 61, "m"])
+def test_elements_of_a_row_that_the_block_made_are_picked_by_its_own_number(m: int | str):
+    """The row's number counts from the start of the block there, and of the tensor in an argument."""
+    n, k, rows = (*(int(size) for size in RNG.integers(3, 40, 2)), 61 if m == "m" else int(m))
+    p = Program((m, k), (k, n), (m, n))
+    product = p.matmul(p.x[0], p.x[1])
+
+    def picked(b: Body) -> SSAValue:
+        row, column = (b.op(linalg.ops.IndexOp, loop) for loop in (0, 1))
+        last = b.op(arith.ConstantOp, IntegerAttr(n - 1, IndexType()))
+        turned = b.op(arith.SubiOp, last, column)
+        mine, other = (b.op(tensor.ExtractOp, table, [row, turned], p.element) for table in (product, p.x[2]))
+        return b.op(arith.AddfOp, mine, other)
+
+    y = p.elementwise([product], p.empty(m, n), picked, [identity_map(2)] * 2)
+    plans = check(
+        p.dispatch(row_norm(p, y, n)),
+        lambda a, b, table: [expected_row_norm((a.astype(np.float64) @ b)[:, ::-1] + table[:, ::-1])],
+        {"m": rows} if m == "m" else None,
     )
     assert plans[-1].notes["block"] != "all"
 

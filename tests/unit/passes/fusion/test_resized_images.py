@@ -81,13 +81,13 @@ def test_rows_are_kept_where_each_thread_has_some(rows: int, kept: bool, threads
 
 def test_rows_of_a_product_are_stored_before_others_are_made_of_them():
     """Channels and columns are in step, so that the resize could follow in a chain; it picks all rows."""
-    channels, rows, steps, columns = (int(size) for size in RNG.integers((2, 9, 4, 9), (9, 20, 20, 40)))
+    channels, rows, steps, columns = (int(size) for size in RNG.integers((16, 9, 12, 25), (25, 20, 20, 40)))
     weights = {
-        "v": RNG.standard_normal((steps, steps)).astype(np.float32),
+        "v": RNG.standard_normal((channels, channels, 1, 1)).astype(np.float32) / channels,
         "w": RNG.standard_normal((steps, columns)).astype(np.float32),
         "sizes": np.array([1, channels, rows + int(RNG.integers(2, 9)), columns], np.int64),
     }
-    text = "b = MatMul(x, v) c = MatMul(b, w)" + RESIZE.format(mode="linear", image="c").replace("r =", "y =")
+    text = "a = Conv(x, v) b = MatMul(a, w) c = Tanh(b)" + RESIZE.format(mode="linear", image="c").replace("r =", "y =")
     model = onnx_model(f"(float[1, {channels}, {rows}, {steps}] x) => (float[] y) {{ {text} }}", weights)
     kinds = [
         {member.kind for member in dispatch.members}

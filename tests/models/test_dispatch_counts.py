@@ -49,8 +49,9 @@ DEFAULT = {
 }
 """At most so many by default, on one thread and on two: a change that lowers one writes it down here."""
 
-COSTS = ("unprofitable", "recompute", "scratch", "parallelism", "cycle")
-"""Why the default keeps apart what the aggressive level fuses: its weights, or the groups that follow from them."""
+COSTS = ("unprofitable", "recompute", "scratch", "parallelism", "cycle", "indexing-map")
+"""Why the default keeps apart what the aggressive level fuses: its weights, or the groups that follow from them (what
+picks rows of a bias is not in step with the root that the bias belongs to)."""
 
 MOVED = ("host_ops", "fills", "copies", "standalone_transposes")
 """What only moves data, or is not native."""

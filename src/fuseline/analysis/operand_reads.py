@@ -45,8 +45,10 @@ def operand_reads(
 
 def _picked_at(op: linalg.ops.GenericOp, value: SSAValue) -> Coordinates:
     """Where a body picks elements of `value`: a loop for each dimension along which it takes them all in step with that
-    one."""
+    one. None where it picks none, as it asks for a size alone."""
     extracts = (one for one in body_ops(op) if isinstance(one, tensor.ExtractOp) and one.tensor is value)
     picked = [[loop_of(index) for index in one.indices] for one in extracts]
+    if not picked:
+        return None
     loops = [at[0] if len(set(at)) == 1 else None for at in zip(*picked, strict=True)]
     return [None if loop is None else AffineDimExpr(loop) for loop in loops]

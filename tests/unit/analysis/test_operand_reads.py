@@ -87,6 +87,18 @@ def test_a_dimension_along_which_all_elements_are_picked_in_step_with_one_loop(p
     assert _reads(gather)[-1] == ("x", at)
 
 
+def test_a_tensor_whose_size_a_body_asks_for_may_be_read_anywhere():
+    text = PROGRAM.replace(
+        "%1 = tensor.extract %table[%i] : tensor<9xf32>",
+        """%z = arith.constant 0 : index
+    %d = tensor.dim %table, %z : tensor<9xf32>
+    %n = arith.index_cast %d : index to i32
+    %1 = arith.sitofp %n : i32 to f32""",
+    )
+    gather = [op for op in parse_module(text, new_context()).walk() if is_generic(op)][1]
+    assert _reads(gather) == [("s", "d0"), ("table", None)]
+
+
 def test_a_moving_op_reads_at_coordinates_of_its_result_where_it_is_asked_for_them():
     _, _, slice_ = _program()
     ((name, at),) = _reads(slice_)

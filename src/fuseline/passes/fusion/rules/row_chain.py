@@ -65,9 +65,7 @@ def _unkept_rows(merge: Merge) -> WhyNot | None:
     rows = [read.producer for read in merge.reads if is_gathered(read) and read.producer is not None]
     if not rows or merge.consumer.reduces:
         return None
-    results = {id(value) for value in group.results()}
-    made = [node for node in group.members if any(id(value) in results for value in node.op.results)]
-    lanes = {_lane(group, node, target.costs.lanes) for node in (*rows, *made)}
+    lanes = {_lane(group, node, target.costs.lanes) for node in (*rows, *_makers(group))}
     if len(lanes) > 1:
         return WhyNot("strided-inner", f"rows of {rows[0].name} would be kept across lanes", at)
     if not enough_rows([extent for loop, extent in enumerate(group.grid) if loop not in lanes], target.threads):
@@ -101,9 +99,13 @@ def _in_rows(merge: Merge) -> bool:
     if merge.producer.reduces or merge.consumer.reduces:
         return True
     group = merge.shared
+    return sum(any(node.loops[loop] != 1 for loop in group.inner(node)) for node in _makers(group)) <= 1
+
+
+def _makers(group: Group) -> list[Node]:
+    """The members that make results."""
     results = {id(value) for value in group.results()}
-    makers = [node for node in group.members if any(id(value) in results for value in node.op.results)]
-    return sum(any(node.loops[loop] != 1 for loop in group.inner(node)) for node in makers) <= 1
+    return [node for node in group.members if any(id(value) in results for value in node.op.results)]
 
 
 def rows_ns(merge: Merge) -> float:

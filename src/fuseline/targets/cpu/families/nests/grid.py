@@ -20,10 +20,11 @@ def given_grid(staging: Staging) -> list[LoopRef]:
     """The grid of the dispatch, in the order of the largest result, as far as all stages that are needed have it, and
     rows that elements are picked from. A result that is an argument is made by no member: where there are no others,
     its dimensions are the grid."""
+    picked = staging.picked
     needed = [
         stage
         for stage in staging.stages
-        if stage.op is not None or any(stage.destinations.values()) or stage.values[0] in staging.picked
+        if stage.op is not None or any(stage.destinations.values()) or stage.values[0] in picked
     ]
     main = max(needed, key=lambda stage: len(stage.parallel)).parallel if needed else []
     placed = any(member.role is Role.PLACED for member in staging.view.loops.members)

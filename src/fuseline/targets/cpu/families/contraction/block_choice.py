@@ -15,6 +15,7 @@ from fuseline.targets.cpu.families.contraction.operand_modes import ROWS_LIMIT
 from fuseline.targets.cpu.families.contraction.reduction_blocks import (
     ReductionBlocks,
     block_bytes,
+    cut_box_of,
     with_sums_in_scratch,
 )
 from fuseline.targets.cpu.isa.description import Machine
@@ -54,8 +55,9 @@ def choose_contraction_blocks(
         ),
         machine,
     )  # fmt: skip
-    if loops.box is not None and loops.box.cut is not None and modes[0] == "boxed":
-        blocks = _around_cut_box(blocks, loops, loops.box, (tiles, tile), panels) if asked is None else blocks
+    cut_box = cut_box_of(loops, modes[0])
+    if cut_box is not None:
+        blocks = _around_cut_box(blocks, loops, cut_box, (tiles, tile), panels) if asked is None else blocks
     elif loops.box is not None and modes[0] == "boxed":
         chooser = machine if asked is None else None
         blocks = _around_box(blocks, loops, loops.box, (tiles, tile), chooser, packs=modes[1] != "constant")

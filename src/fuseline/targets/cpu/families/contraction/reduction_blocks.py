@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from fuseline.analysis.cut_boxes import SUMS_BYTES
+from fuseline.analysis.image_box import ImageBox
 from fuseline.analysis.reduction_block import BLOCK_STEPS, reduction_block
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
@@ -56,13 +57,19 @@ class Piece:
 WHOLE = Piece()
 
 
+def cut_box_of(loops: ContractionLoops, lhs: LhsMode) -> ImageBox | None:
+    """The box that the rows are evaluated in, some of the reduction's steps at a time; None where there is none."""
+    return loops.box if lhs == "boxed" and loops.box is not None and loops.box.cut is not None else None
+
+
 def chosen_blocks(loops: ContractionLoops, tile: Tile, modes: tuple[LhsMode, RhsMode]) -> ReductionBlocks | None:
     """The blocks that the reduction is traversed in, None where that is whole: those that the box of an image is
     evaluated in, or what `wants_blocks`."""
-    if modes[0] == "boxed" and loops.box is not None and loops.box.cut is not None:
-        loop = loops.box.cut[0]
+    box = cut_box_of(loops, modes[0])
+    if box is not None and box.cut is not None:
+        loop, _ = box.cut
         axis = next(axis for axis in loops.reduction if axis.inner == loop)
-        return ReductionBlocks(axis, loops.box.window[loop])
+        return ReductionBlocks(axis, box.window[loop])
     return reduction_blocks(loops) if wants_blocks(loops, tile, modes) else None
 
 
@@ -86,7 +93,7 @@ def modes_in_blocks(loops: ContractionLoops, modes: tuple[LhsMode, RhsMode]) -> 
     """How the operands are read a block at a time: in place where the addresses are plain, packed where they are not,
     or computed."""
     lhs, rhs = modes
-    if lhs == "boxed" and loops.box is not None and loops.box.cut is not None:
+    if cut_box_of(loops, lhs) is not None:
         return lhs, "packed" if rhs == "pulled" else rhs
     accesses = [segment.access for segment in loops.segments]
     plain = len(accesses) == 1 and not accesses[0].bounds and not accesses[0].floordiv_terms

@@ -43,7 +43,9 @@ class MachineCosts:
         flops_per_ns: f32 contractions, a multiply-add counted as two. operation_ns: an elementwise operation on one
         f32, in vectors. stored_bytes_per_ns: an intermediate stored by one dispatch and loaded by the next, mostly
         through the second-level cache. streamed_bytes_per_ns: a packed constant, or rows in place, read again beside
-        arithmetic, which hides most of it. packed_bytes_per_ns: an operand computed at run time, packed into scratch.
+        arithmetic, which hides most of it. shared_bytes_per_ns: the same, where another thread reads it at that time:
+        both have it from one cache (65 and 154 MB read by two threads in place of one: 1.005 and .998 of the time of
+            two language models). packed_bytes_per_ns: an operand computed at run time, packed into scratch.
         packing_ns: one element of it; gathering_ns: of rows that lie across memory (measured 0.8 to 1.1, f16 and bf16).
         block_uses: columns or rows of f32, at least, that a packed element serves where the other operand has so many:
         four panels of two vectors. memory_bytes_per_ns: what lies in no cache. cached_bytes: what stays in a core's
@@ -72,6 +74,7 @@ class MachineCosts:
     operation_ns: float = 0.06
     stored_bytes_per_ns: float = 16.0
     streamed_bytes_per_ns: float = 64.0
+    shared_bytes_per_ns: float = 256.0
     packed_bytes_per_ns: float = 8.0
     packing_ns: float = 0.1
     gathering_ns: float = 1.0

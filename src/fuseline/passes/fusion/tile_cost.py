@@ -3,9 +3,9 @@ once.
 
     matmul(m, n) ──> mean(m)        blocks of m: each block reads all of the right operand
 
-A constant streams through the caches while the register tiles compute; an operand that is computed at run time is
-packed anew for every block. The figures are the target's (`ir/costs.py`), the same for every program; a merge that is
-predicted to take longer than its parts is `unprofitable`, with the numbers.
+A constant streams through the caches while the register tiles compute, once for all threads that are at it at a time;
+an operand that is computed at run time is packed anew for every block. The figures are the target's (`ir/costs.py`),
+the same for every program; a merge that is predicted to take longer than its parts is `unprofitable`, with the numbers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Collection
 
 from fuseline.analysis.filtered_convolutions import filtered_dims
 from fuseline.analysis.structured import HEAVY, WINDOWS, StructuredOp, is_generic
+from fuseline.analysis.window_overlap import has_overlapping_windows
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
 from fuseline.ir.target_description import TargetDescription
@@ -82,8 +83,12 @@ def _block_points(group: Group, target: TargetDescription) -> float:
 
 def _held_bytes(group: Group, target: TargetDescription) -> int:
     """What a workgroup keeps between its roots before blocks are made smaller: more where no window meets it."""
-    windows = any(node.kind in WINDOWS for node in group.members)
+    windows = any(node.kind in WINDOWS and _overlaps(node) for node in group.members)
     return target.scratch_bytes_limit if windows else max(target.scratch_bytes_limit, target.costs.block_bytes)
+
+
+def _overlaps(node: Node) -> bool:
+    return not is_generic(node.op) or has_overlapping_windows(StructuredOp(node.op), node.loops)
 
 
 def block_passes(group: Group, used: Collection[int | None], target: TargetDescription) -> float:
@@ -97,9 +102,11 @@ def _operand_ns(group: Group, graph: FusionGraph, read: Read, target: TargetDesc
     if grid_loops is None:
         return 0.0
     passes, costs = block_passes(group, {grid_loops[loop] for loop in read.loops}, target), target.costs
-    packed = _along_lanes(read) and not graph.is_constant(read.value)
-    speed = costs.packed_bytes_per_ns if packed else costs.streamed_bytes_per_ns
-    return (passes - 1.0) * assumed_size(graph.num_bytes(read.value)) / speed
+    size = assumed_size(graph.num_bytes(read.value))
+    if _along_lanes(read) and not graph.is_constant(read.value):
+        return (passes - 1.0) * size / costs.packed_bytes_per_ns
+    in_turn = max(1.0, passes / target.threads)
+    return size * ((in_turn - 1.0) / costs.streamed_bytes_per_ns + (passes - in_turn) / costs.shared_bytes_per_ns)
 
 
 def _along_lanes(read: Read) -> bool:

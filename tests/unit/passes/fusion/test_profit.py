@@ -7,8 +7,10 @@ from math import ceil
 
 import pytest
 from xdsl.dialects.builtin import f64
+from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.driver import partition
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
@@ -21,7 +23,7 @@ from fuseline.passes.fusion.profit import (
     weigh_reads,
 )
 from fuseline.passes.fusion.rule import Merge, builtin_rules
-from fuseline.passes.fusion.tile_cost import compute_ns, direct_ns, reread_ns
+from fuseline.passes.fusion.tile_cost import block_passes, compute_ns, direct_ns, reread_ns
 from tests.draws import RNG
 
 from .programs import TARGET, Program
@@ -80,6 +82,42 @@ def test_the_weight_is_read_again_for_each_block_of_rows():
         (threads - 1) * 64 * 256 * 4 / COSTS.packed_bytes_per_ns
     )
     assert compute_ns(both, TARGET) == pytest.approx(2 * 1024 * 64 * 256 / COSTS.flops_per_ns)
+
+
+def test_threads_share_a_constant_that_they_read_at_the_same_time(monkeypatch: pytest.MonkeyPatch):
+    """A thread's blocks one after the other read it from memory again, those of several threads do not."""
+    graph, _, _, both = _rows()
+    size, points = 64 * 256 * 4, int(RNG.integers(8, 64))
+    monkeypatch.setattr(graph, "is_constant", lambda _: True)
+    assert both.scratch_bytes is not None
+    costs = replace(COSTS, block_bytes=ceil(both.scratch_bytes * points / 8))
+    alone = replace(TARGET, threads=1, scratch_bytes_limit=1, costs=costs)
+    passes = 1024 / points
+    in_turn = (passes - 1) * size / COSTS.streamed_bytes_per_ns
+    assert reread_ns(both, graph, alone) == pytest.approx(in_turn, rel=1e-2)
+    threads = int(RNG.integers(2, 9))
+    some = (passes / threads - 1) * size / COSTS.streamed_bytes_per_ns
+    shared = (passes - passes / threads) * size / COSTS.shared_bytes_per_ns
+    assert reread_ns(both, graph, replace(alone, threads=threads)) == pytest.approx(some + shared, rel=1e-2)
+    one_each = replace(TARGET, threads=threads)
+    assert reread_ns(both, graph, one_each) == pytest.approx((threads - 1) * size / COSTS.shared_bytes_per_ns)
+
+
+def test_windows_that_do_not_overlap_are_as_products():
+    """Blocks of rows of a window with a stride alone hold as much as blocks of a product, those of a wider window
+    what the target allows."""
+    for taps, held in ((1, COSTS.block_bytes), (3, 1)):
+        p = Program((2047 + taps, 16), (taps, 16, 64), (64, 256))
+        image = AffineMap.from_callable(lambda w, f, k, c: (w * 2 + k, c))
+        maps = [image, dims_map(4, [2, 3, 1]), dims_map(4, [0, 1])]
+        window = p.multiply_add(p.x[0], p.x[1], p.zeros(1024, 64, emit=p.emit), maps, "pprr", p.emit)
+        _, (first, second) = _graph(p.done(p.matmul(window, p.x[2])))
+        both = _merged(first, second)
+        assert both.scratch_bytes is not None
+        fits = max(8.0, held * 8 / both.scratch_bytes)
+        assert block_passes(both, (), replace(TARGET, threads=1, scratch_bytes_limit=1)) == pytest.approx(
+            max(1.0, 1024 / fits)
+        )
 
 
 def test_blocks_of_rows_hold_what_kernels_keep_between_products():

@@ -163,7 +163,8 @@ def test_scores_that_a_path_outside_needs():
     scores = p.matmul(p.x[0], p.x[1])
     values = p.matmul(p.unary(scores, permutation=(1, 0)), p.x[2])
     p.done(p.matmul(p.softmax(scores), values))
-    costs = replace(STREAMING.costs, block_bytes=1 << 13)
+    slow = STREAMING.costs.streamed_bytes_per_ns  # or the values are made of scores that go from row to row
+    costs = replace(STREAMING.costs, block_bytes=1 << 13, shared_bytes_per_ns=slow)
     partition = p.partition(replace(STREAMING, scratch_bytes_limit=1 << 13, costs=costs))
     told = {
         (d.code, d.detail == f"{d.at} lies on a path between them")

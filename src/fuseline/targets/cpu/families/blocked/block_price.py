@@ -8,7 +8,8 @@ from math import prod
 
 from xdsl.ir import BlockArgument, SSAValue
 
-from fuseline.analysis.structured import HEAVY, WINDOWS, Kind, StructuredOp, body_ops, kind
+from fuseline.analysis.structured import HEAVY, Kind, StructuredOp, body_ops, kind
+from fuseline.analysis.window_overlap import has_overlapping_windows
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
@@ -31,9 +32,9 @@ BLOCK_CYCLES = 3000
 """What a block costs beside its work: loops that start, panels that are cut short, the claim of a workgroup."""
 
 SCRATCH_BYTES, MOST_SCRATCH_BYTES = 1024 * 1024, 8 * 1024 * 1024
-"""What the values between sub-kernels should take of a thread's scratch at a time where there is a window (the machine
-says it where all roots are products, `block_bytes`); and at most, where no block is small enough for that: to store
-them beyond the second-level cache is still far better than to compute them anew."""
+"""What the values between sub-kernels should take of a thread's scratch at a time where a window overlaps others (the
+machine says it where none does, as in products, `block_bytes`); and at most, where no block is small enough for that:
+to store them beyond the second-level cache is still far better than to compute them anew."""
 
 POINT_CYCLES, OPERATION_CYCLES = 4.0, 1.25
 """What a point of an op that is no product or window costs at the least, in steps of a root; and each of its
@@ -106,8 +107,11 @@ class BlockPrice:
         self.contiguous: dict[LoopRef, int] = {}  # and how many vectors are a step along it
         for op in dispatch.placed:
             self._add(StructuredOp(op))
-        windows = any(kind(op) in WINDOWS for op in dispatch.placed)
+        windows = any(self._overlaps(StructuredOp(op)) for op in dispatch.placed)
         self.most_held = SCRATCH_BYTES if windows else machine.costs.block_bytes
+
+    def _overlaps(self, op: StructuredOp) -> bool:
+        return has_overlapping_windows(op, op.loops(self.dispatch.view.shapes))
 
     def _of_value(self, value: SSAValue) -> _Volume:
         return self._volume(

@@ -64,7 +64,7 @@ class ArmsMerging(ChainMerging):
     def _takes_arms(self, join: HorizontalMerge) -> bool:
         """Whether the target takes groups that no edge joins in one dispatch; where it does not, the record says
         why."""
-        refusal = self.limits.veto(join.groups)
+        refusal = self.limits.side_by_side(join.groups) or self.limits.veto(join.groups)
         refused = Outcome(join.rule, refusal) if refusal is not None else self.forbidding.together(join.groups)
         if refused is not None and isinstance(refused.answer, WhyNot):
             self.kept_apart.append((refused.rule, join.groups[0], join.groups[-1], refused.answer))

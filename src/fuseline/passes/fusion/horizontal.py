@@ -146,7 +146,7 @@ def level_merges(
 ) -> list[HorizontalMerge]:
     """Disjoint merges of groups at equal depth: roots that share an operand, then what runs over one space, then what
     is small, then what reads one value elementwise; what computes elements of what a root reads, beside it. `takes`:
-    whether the target takes a merge that is within its numbers. `kinds`: which of the three are done."""
+    whether the target takes a merge. `kinds`: which of the three are done."""
     depth = Levels(groups, order).depth
     levels: dict[int, list[Group]] = defaultdict(list)
     for group in sorted(groups, key=lambda g: g.key):
@@ -161,13 +161,13 @@ def level_merges(
             (SMALL, lambda group: _small(group, target)),
             (SHARED_OPERAND, _elementwise_operands),
         ):
-            found = _bucketed(rule, rest, keys, target, takes) if rule in kinds else []
+            found = _bucketed(rule, rest, keys, takes) if rule in kinds else []
             taken = {node for merge in found for arm in merge.groups for node in arm.members}
             rest = [group for group in rest if taken.isdisjoint(group.members)]
             mine += found
         if SHARED_OPERAND in kinds:
             wanted = {group for group in level if _is_wanted(group, depth, order, target)}
-            mine = _beside_roots(mine, [(group,) for group in rest], wanted, target, takes)
+            mine = _beside_roots(mine, [(group,) for group in rest], wanted, takes)
         merges += mine
     return merges
 
@@ -176,7 +176,6 @@ def _beside_roots(
     merges: Sequence[HorizontalMerge],
     rest: Sequence[tuple[Group, ...]],
     wanted: Set[Group],
-    target: TargetDescription,
     takes: Takes,
 ) -> list[HorizontalMerge]:
     """The merges of a level, those with roots grown by what computes elements of something that the roots read: groups
@@ -189,7 +188,7 @@ def _beside_roots(
         sharing = [one for one, read in roots.items() if one != unit and not keys.isdisjoint(read)]
         grown = [(one, (*_flat(one), *_flat(unit))) for one in sharing if unit in roots]
         for beside, groups in grown:
-            if _fit(groups, target) and takes(HorizontalMerge(SHARED_OPERAND, groups)):
+            if takes(HorizontalMerge(SHARED_OPERAND, groups)):
                 read = roots[beside] | roots[unit]
                 roots = {one: value for one, value in roots.items() if one not in (beside, unit)} | {groups: read}
                 found = {one: rule for one, rule in found.items() if one not in (beside, unit)}
@@ -213,9 +212,7 @@ def _made_bytes(group: Group) -> int:
     return sum(assumed_size(product((*node.loops, element_bytes(value)))) for node, value in made)
 
 
-def _bucketed(
-    rule: str, groups: Sequence[Group], keys: Keys, target: TargetDescription, takes: Takes
-) -> list[HorizontalMerge]:
+def _bucketed(rule: str, groups: Sequence[Group], keys: Keys, takes: Takes) -> list[HorizontalMerge]:
     buckets: dict[Hashable, list[Group]] = {}
     for group in groups:
         for key in keys(group):
@@ -224,30 +221,21 @@ def _bucketed(
     taken: set[Group] = set()
     for bucket in sorted(buckets.values(), key=len, reverse=True):
         rest = [group for group in bucket if group not in taken]
-        for chosen in _within_limits(rest, target, lambda run: takes(HorizontalMerge(rule, tuple(_flat(run))))):
+        for chosen in _runs(rest, lambda run: takes(HorizontalMerge(rule, tuple(_flat(run))))):
             taken.update(chosen)
             merges.append(HorizontalMerge(rule, tuple(_flat(chosen))))
     return merges
 
 
-def _within_limits(
-    groups: Sequence[Group], target: TargetDescription, takes: Callable[[Sequence[Group]], bool]
-) -> list[list[Group]]:
-    """Runs of groups that together bind no more buffers than the target allows, and that it takes; those of two or
-    more."""
+def _runs(groups: Sequence[Group], takes: Callable[[Sequence[Group]], bool]) -> list[list[Group]]:
+    """Runs of groups that the target takes together; those of two or more."""
     runs: list[list[Group]] = []
     for group in groups:
-        if runs and _fit([*runs[-1], group], target) and takes([*runs[-1], group]):
+        if runs and takes([*runs[-1], group]):
             runs[-1].append(group)
         else:
             runs.append([group])
     return [run for run in runs if len(run) > 1]
-
-
-def _fit(groups: Sequence[Group], target: TargetDescription) -> bool:
-    """Whether the groups as arms bind no more buffers, and are no more arms, than the target allows."""
-    buffers = {value for group in groups for value in group.buffers()}
-    return len(buffers) <= target.binding_limit and len(_flat(groups)) <= target.arms_limit
 
 
 def _operands(group: Group) -> list[Hashable]:

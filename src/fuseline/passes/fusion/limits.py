@@ -36,11 +36,14 @@ class DispatchLimits:
 
     def bindings(self, group: Group) -> WhyNot | None:
         """The refusal of a group that binds too many buffers."""
-        count, limit = group.bindings() + len(group.stored_rows.added), self.target.binding_limit
+        return self._bindings(group.bindings() + len(group.stored_rows.added), group)
+
+    def _bindings(self, count: int, at: Group) -> WhyNot | None:
+        limit = self.target.binding_limit
         if count <= limit:
             return None
         return WhyNot(
-            "binding-limit", f"{count} buffers, the target binds {limit}", group.root.name, {"bindings": float(count)}
+            "binding-limit", f"{count} buffers, the target binds {limit}", at.root.name, {"bindings": float(count)}
         )
 
     def code(self, group: Group) -> WhyNot | None:
@@ -49,9 +52,15 @@ class DispatchLimits:
 
     def arms(self, merge: HorizontalMerge) -> WhyNot | None:
         """The refusal of a horizontal merge of too many arms; a concat that the others write into is none."""
-        count, limit = len(merge.groups) - 1, self.target.arms_limit
+        return self._arms(len(merge.groups) - 1, merge.groups[-1])
+
+    def _arms(self, count: int, at: Group) -> WhyNot | None:
+        limit = self.target.arms_limit
         if count <= limit and limit > 1:
             return None
-        return WhyNot(
-            "arms-limit", f"{count} arms, the target takes {limit}", merge.groups[-1].root.name, {"arms": float(count)}
-        )
+        return WhyNot("arms-limit", f"{count} arms, the target takes {limit}", at.root.name, {"arms": float(count)})
+
+    def side_by_side(self, groups: Sequence[Group]) -> WhyNot | None:
+        """The refusal of arms that no edge joins, and that write into no concat: too many, or of too many buffers."""
+        buffers = {value for group in groups for value in group.buffers()}
+        return self._arms(len(groups), groups[-1]) or self._bindings(len(buffers), groups[-1])

@@ -109,10 +109,27 @@ def test_a_group_is_an_arm_of_one_dispatch(limit: int):
     groups, order = _order(p.done(*map(p.unary, (*roots, *elementwise))))
     first = [group for kind in groups.values() for group in kind if not order.producers(group)]
     every = [group for kind in groups.values() for group in kind]
-    merges = level_merges(every, order, replace(TARGET, arms_limit=limit), lambda merge: True)
+    merges = level_merges(every, order, TARGET, lambda merge: len(merge.groups) <= limit)
     arms = [arm for merge in merges for arm in merge.groups]
     assert len(first) == 5 and len(arms) == len(set(arms))
     assert all(len(merge.groups) <= limit for merge in merges)
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"), [({"arms_limit": 3}, "arms-limit"), ({"binding_limit": 8}, "binding-limit")]
+)
+def test_an_arm_beyond_the_limits_of_the_target_is_recorded(limits: dict[str, int], code: str):
+    """Products of one operand: a new dispatch begins where one is full, and the record says why."""
+    count = int(RNG.integers(4, 12))
+    p = Program((64, 32), *[(32, 16 * i) for i in range(1, count + 1)])
+    found = p.done(*[p.matmul(p.x[0], w) for w in p.x[1:]]).partition(replace(TARGET, **limits))
+    most = limits.get("arms_limit", 3)  # each arm binds its weight and its result
+    assert sorted(len(group.arms or (group,)) for group in found.groups) == sorted(
+        min(most, count - first) for first in range(0, count, most)
+    )
+    apart = [d for d in found.decisions if d.arms and d.verdict == "missed"]
+    assert [d.code for d in apart] == [code] * (len(found.groups) - 1)
+    assert all(d.numbers and d.at == d.consumer for d in apart)
 
 
 def test_readers_that_may_not_be_joined_have_no_depth():

@@ -84,17 +84,19 @@ def accepted(case: EmptyCase) -> list[Any] | None:
     """What onnxruntime answers, None where it refuses; it runs in a process of its own, as nothing is what some of its
     kernels divide by.
 
-    Raises TimeoutError where no process answers or ends: a copy of a process with threads may wait for what one of them
-    held.
+    Raises TimeoutError where no process answers or ends.
     """
     for _ in range(ATTEMPTS):
         with suppress(TimeoutError):
-            return _by_a_copy(case)
+            return _by_another_process(case)
     raise TimeoutError(case.label)
 
 
-def _by_a_copy(case: EmptyCase) -> list[Any] | None:
-    context = multiprocessing.get_context("fork")
+def _by_another_process(case: EmptyCase) -> list[Any] | None:
+    """The answer of a copy of a process without threads: a copy of this one may wait for what one of its threads
+    held."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(theirs, case))
     process.start()

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.structured import StructuredOp
+from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.targets.cpu.combinators.lanes import LaneLoop, is_masked
 from fuseline.targets.cpu.combinators.unroll import unroll
@@ -50,8 +50,8 @@ class GroupEmitter:
 
     def _unroll(self) -> int:
         reducing = [stage for stage in self.group.stages if stage.op is not None]
-        inlined = {op for stage in self.group.stages for op in self.workgroup.staging.inlined(stage)}
-        cheap = sum(body_cost(op) for op in inlined) < CHEAP_BODY
+        inlined = {op for stage in reducing for op in self.workgroup.staging.inlined(stage)}
+        cheap = sum(body_cost(op) for op in inlined if is_generic(op)) < CHEAP_BODY
         return UNROLL if reducing and cheap else 1
 
     def _lane_reduction(self, stage: Stage, lane_loop: LaneLoop) -> LaneReduction:

@@ -14,6 +14,9 @@ RECOMPUTE_LIMIT_OPS = 8
 ELEMENTARY_COST = 15
 """Operations of an elementary function."""
 
+SLOW_COST = 5
+"""Operations of a division or a square root."""
+
 
 def cost(op: Operation, live: set[Operation], stop: set[SSAValue], most: int = 10 * RECOMPUTE_LIMIT_OPS) -> int:
     """Operations per element of a value, with what is pulled into it; counting ends where they are more than `most`."""
@@ -48,9 +51,14 @@ def is_elementary(op: Operation) -> bool:
     return is_generic(op) and any(_op_cost(inner) == ELEMENTARY_COST for inner in body_ops(op))
 
 
+def is_slow(op: Operation) -> bool:
+    """Whether an op divides, takes roots or computes elementary functions: more than a store and a load take."""
+    return is_generic(op) and any(_op_cost(inner) >= SLOW_COST for inner in body_ops(op))
+
+
 def _op_cost(op: Operation) -> int:
     if isinstance(op, math.SqrtOp | math.RsqrtOp | arith.DivfOp | arith.DivSIOp | arith.DivUIOp):
-        return 5
+        return SLOW_COST
     if isinstance(op, math.AbsFOp | math.FloorOp | math.CeilOp | math.FmaOp | math.RoundEvenOp | math.AbsIOp):
         return 1
     return ELEMENTARY_COST if op.name.startswith("math.") else 1

@@ -18,15 +18,22 @@ from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim, ceil_div, mul, product, upper_bound
 from fuseline.ir.rounds import rounds
+from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.nests.ahead import values_ahead
 from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops, side_by_side_as_written
 from fuseline.targets.cpu.families.nests.evaluations import MOST_OPERATIONS, operations_per_point
-from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, out_of_rows, unaffordable
+from fuseline.targets.cpu.families.nests.grid import (
+    given_grid,
+    out_of_grid,
+    out_of_rows,
+    scratch_elements,
+    unaffordable,
+)
 from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of, widths_of
 from fuseline.targets.cpu.families.nests.moved_rows import moved_rows
 from fuseline.targets.cpu.families.nests.recompute_cost import cost
-from fuseline.targets.cpu.families.nests.stages import Staging
+from fuseline.targets.cpu.families.nests.stages import SCRATCH_LIMIT_BYTES, Staging
 from fuseline.targets.cpu.families.nests.tiling import (
     interleaved_channels,
     rest_of_grid,
@@ -38,6 +45,7 @@ from fuseline.targets.cpu.families.nests.tiling import (
 from fuseline.targets.cpu.families.nests.traffic import contiguous_traffic, elements
 from fuseline.targets.cpu.families.nests.turned_stores import turned_axis
 from fuseline.targets.cpu.isa.description import Machine
+from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 MOST_COLUMNS = 4096
 """Columns that a workgroup takes of groups: values per column lie in scratch."""
@@ -253,9 +261,26 @@ def _chunk(schedule: Schedule, machine: Machine, threads: int) -> int:
     wanted = max(step, int(WORKGROUP_WORK / work) // step * step)
     if extent is not None and others < threads and work * extent * others > WORKGROUP_WORK:
         wanted = min(wanted, _shared(extent, -(-threads // int(others)), max(1, schedule.interleaved)))
-    if extent is not None and (extent <= wanted or (others >= 64 and extent <= 4096)):
+    most = _most_kept(schedule, step)
+    if extent is not None and extent <= most and (extent <= wanted or (others >= 64 and extent <= 4096)):
         return extent
-    return wanted
+    return min(wanted, most)
+
+
+def _most_kept(schedule: Schedule, step: int) -> int:
+    """Of how many points of the chunked axis what lies in scratch still fits, in whole steps; one step at the least."""
+    staging, grid = (
+        schedule.staging,
+        [axis for run in (*schedule.collapsed_loops, schedule.vector_loops) for axis in run],
+    )
+    lying = [
+        scratch_elements(staging, value, grid) * BYTES[dtype_of(value.type)]
+        for stage in staging.stages
+        for value in stage.values
+        if value in staging.stored and not stage.destinations.get(value) and value not in staging.hosts
+        if not set(schedule.vector_loops).isdisjoint(staging.axes.of_value(value))
+    ]
+    return max(step, SCRATCH_LIMIT_BYTES // max(1, *lying, 1) // step * step)
 
 
 def _shared(extent: int, chunks: int, together: int) -> int:

@@ -27,7 +27,7 @@ from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.nests.gathers import is_picked
 from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
 from fuseline.targets.cpu.families.nests.non_identity_reads import non_identity_reads
-from fuseline.targets.cpu.families.nests.recompute_cost import RECOMPUTE_LIMIT_OPS, cost, is_elementary
+from fuseline.targets.cpu.families.nests.recompute_cost import RECOMPUTE_LIMIT_OPS, cost, is_elementary, is_slow
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 SCRATCH_LIMIT_BYTES = 128 * 1024
@@ -101,23 +101,44 @@ class Staging:
     def saves_work(self, op: Operation, value: SSAValue) -> bool:
         """Whether several reads would evaluate `value`, which `op` makes and which is dear, again."""
         again = len(_readers(value, self.live)) > 1 or (is_elementary(op) and self._repeated(value))
-        return again and self._is_dear(op)
+        return (again and self._is_dear(op)) or (
+            is_slow(op) and self._is_reduced(value) and self._repeated(value, True)
+        )
 
-    def _repeated(self, value: SSAValue) -> bool:
-        """Whether something reads `value` again along loops that `value` does not have."""
+    def _is_reduced(self, value: SSAValue) -> bool:
+        """Whether `value` is made, point by point, of what a reduction makes: it has the grid's loops, as that has."""
+        own, pending, seen = self._loops_of(value), [value], set[Operation]()
+        while pending:
+            source = pending.pop()
+            op = source.owner
+            if isinstance(op, Operation) and op in self.live and op not in seen:
+                if is_reduction(op) and self._loops_of(source) == own:
+                    return True
+                seen.add(op)
+                pending += tensor_operands(op)
+        return False
+
+    def _loops_of(self, value: SSAValue) -> set[LoopRef]:
+        return {axis for axis in self.axes.of_value(value) if axis is not None}
+
+    def _repeated(self, value: SSAValue, beside: bool = False) -> bool:
+        """Whether something reads `value` again along loops that `value` does not have. `beside`: other elements of it
+        in between, so that none stays in a register."""
         for op in _readers(value, self.live):
             if is_generic(op):
                 structured = StructuredOp(op)
                 moving = {i for i, size in enumerate(structured.loops(self.view.shapes)) if size != 1}
                 for source, map_ in zip(structured.inputs, structured.input_maps, strict=True):
-                    if source is value and moving - map_.used_dims():
+                    used = map_.used_dims()
+                    if source is value and moving - used and (not beside or max(moving) in used):
                         return True
         return False
 
     def _fits(self, value: SSAValue) -> bool:
-        """Whether what a workgroup could need of it is surely small enough: its longest dimension, at the least, is
-        traversed inside."""
-        bounds = [static_upper_bound([size]) for size in self.view.shapes.dims(value)]
+        """Whether what a workgroup could need of it is surely small enough: the longest dimension that is none of the
+        grid's, at the least, is traversed inside."""
+        inside = zip(self.axes.of_value(value), self.view.shapes.dims(value), strict=True)
+        bounds = [static_upper_bound([size]) for axis, size in inside if axis not in self.axes.grid]
         if not bounds:
             return True
         return (

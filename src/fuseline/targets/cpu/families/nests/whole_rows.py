@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from fuseline.analysis.column_blocks import fits_beside
 from fuseline.targets.cpu.families.nests.groups import Group
+from fuseline.targets.cpu.families.nests.stages import Stage
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand
 
 
 def only_reduces(group: Group) -> bool:
-    """Whether all that a group makes are reductions, lanes along what is left: columns that two vectors have in common
-    may be made twice."""
-    return group.lane_axis is not None and not group.together and all(stage.op is not None for stage in group.stages)
+    """Whether all that a group makes are reductions, lanes along what is left, and what scratch keeps of them: columns
+    that two vectors have in common may be made twice."""
+    reduces = any(stage.op is not None for stage in group.stages)
+    return group.lane_axis is not None and not group.together and reduces and all(map(_may_be_twice, group.stages))
+
+
+def _may_be_twice(stage: Stage) -> bool:
+    return stage.op is not None or not any(stage.destinations.values())
 
 
 def vectors_of(kernel: KernelBuilder, lo: Operand, hi: Operand, lanes: int) -> list[list[Operand]]:

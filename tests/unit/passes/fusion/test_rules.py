@@ -101,6 +101,12 @@ def test_rows_that_stay_in_the_cache_are_walked_down_their_columns():
     assert (decision.verdict, decision.rule) == ("fused", "row-chain")
 
 
+def test_few_rows_are_walked_down_their_columns_whatever_is_beside_them():
+    """The classes of each pixel."""
+    decision = _spread_over_rows(2, 21, 90_001).decisions()["reduction", "elementwise"]
+    assert (decision.verdict, decision.rule) == ("fused", "row-chain")
+
+
 def test_rows_that_leave_the_cache_are_not_walked_down_their_columns():
     decision = _spread_over_rows(4, 5600, 320).decisions()["reduction", "elementwise"]
     assert (decision.verdict, decision.code) == ("missed", "strided-inner")

@@ -16,7 +16,16 @@ from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
-from fuseline.passes.fusion.strided_rows import COLUMNS, LINE_BYTES, short_runs_ns, strided_rows
+from fuseline.passes.fusion.strided_rows import (
+    COLUMNS,
+    FEW_ROWS,
+    LINE_BYTES,
+    LOW_ROWS,
+    PAGE_BYTES,
+    short_runs_ns,
+    strided_rows,
+)
+from tests.draws import RNG
 
 from .programs import TARGET, Program
 
@@ -56,6 +65,28 @@ def test_columns_that_stay_in_the_cache_may_be_walked_side_by_side():
     assert refusal is not None and (refusal.code, refusal.at) == ("strided-inner", group.root.name)
     assert refusal.detail == f"{group.root.name} would walk {CACHED + 1024:,} bytes across rows, again"
     assert refusal.numbers == {"block_bytes": CACHED + 1024.0, "cached_bytes": float(CACHED)}
+
+
+def test_few_rows_are_walked_down_their_columns_however_long_they_are():
+    columns = int(RNG.integers(CACHED // 8, CACHED)) | 1
+    assert _asked(_exp(LOW_ROWS, columns), {0}) is None
+    assert _asked(_exp(2, LOW_ROWS // 4, 4, columns), {1, 2}) is None
+    assert _asked(_exp(LOW_ROWS + 1, columns), {0}).code == "strided-inner"  # pyright: ignore[reportOptionalMemberAccess]
+    assert _asked(_exp(LOW_ROWS, columns, 16), {0, 2}) is not None  # runs of a row, beside those of others
+
+
+def test_rows_that_lie_on_top_of_each_other_in_a_cache_are_fewer():
+    pages = int(RNG.integers(64, 200))
+    for shape in ((PAGE_BYTES // 4 * pages,), (PAGE_BYTES // 64, 16 * pages)):
+        assert _asked(_exp(FEW_ROWS, *shape), {0}) is None
+        assert _asked(_exp(8 * FEW_ROWS, *shape), {0}) is not None
+    assert _asked(_exp(LOW_ROWS, PAGE_BYTES // 64, 16 * pages + 1), {0}) is None
+
+
+def test_rows_of_halves_are_fewer():
+    for rows in (FEW_ROWS, 2 * FEW_ROWS):
+        p = Program((rows, CACHED // 8 + 1), element=f16)
+        assert (_asked(_group(p.done(p.unary(p.x[0]))), {0}) is None) == (rows <= FEW_ROWS)
 
 
 @pytest.mark.parametrize("columns", [LINE_BYTES // 4, LINE_BYTES // 4 + 1])

@@ -15,6 +15,7 @@ from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.emission import mapped, reshape
 from fuseline.frontends.onnx.node import OnnxNode
+from fuseline.frontends.onnx.ops.regular_positions import taken_by_rule
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import Tensor, known, static_size
@@ -86,6 +87,9 @@ def gather(node: OnnxNode) -> Tensor:
     dims = (*data.dims[:axis], *indices.dims, *data.dims[axis + 1 :])
     if indices.is_scalar_constant and data.array is None:
         return _one(node, data, axis, int(indices.numbers().reshape(-1)[0]), dims)
+    by_rule = taken_by_rule(node, data, axis, indices.numbers()) if indices.is_constant else None
+    if by_rule is not None:
+        return by_rule
     loops = [axis + i for i in range(indices.rank)]
 
     def coordinates(b: Body, index: SSAValue) -> list[SSAValue]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuseline.frontends.onnx import read_onnx
 from fuseline.frontends.onnx.ops import (
     affine_grid,
     computed_positions,
@@ -20,9 +21,21 @@ from fuseline.frontends.onnx.ops import (
     symbolic_resampling,
 )
 from fuseline.frontends.onnx.tensors import NoNativeLowering
+from fuseline.ir.context import new_context
 from fuseline.ir.dim import evaluate, symbol
 from tests.one_node import by_onnxruntime, feeds_of, one_node
-from tests.unit.frontends.onnx.ops.lowerings import F32, RNG, agree, error, ints, normal, operators_of, refusal
+from tests.unit.frontends.onnx.ops.lowerings import (
+    F32,
+    RNG,
+    Array,
+    agree,
+    error,
+    ints,
+    model_of,
+    normal,
+    operators_of,
+    refusal,
+)
 
 SYMBOLS = pytest.mark.parametrize("free", [(), (0,)])
 CONSTANT = pytest.mark.parametrize("constants", [(), (1,)])
@@ -48,6 +61,42 @@ def test_slices_at_indices(constants: Sequence[int], free: Sequence[int]) -> Non
     for axis, at in ((0, ints(-4, 4, 3)), (1, ints(-5, 5, 2, 2)), (-1, np.array(3))):
         agree("Gather", [x, at], {"axis": axis}, constants=constants, free=free)
     agree("Gather", [x, ints(0, 4, 3, dtype=np.int32)], constants=constants, free=free)
+
+
+def looks_up(x: Array, at: Array, axis: int) -> bool:
+    """Whether the lowering of a Gather at constant indices, which answers what onnxruntime does, reads at computed
+    places."""
+    agree("Gather", [x, at], {"axis": axis}, constants=(1,))
+    module = read_onnx(model_of("Gather", [x, at], {"axis": axis}, constants=(1,)), new_context())
+    return any(op.name == "tensor.extract" for op in module.walk())
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_constant_indices_in_equal_steps_are_a_slice(axis: int) -> None:
+    first, count, step = (int(RNG.integers(low, 5)) for low in (0, 1, 1))
+    at = first + step * np.arange(count)
+    size = int(at.max() + RNG.integers(1, 4))
+    x = normal(*(size if i == axis else 3 for i in range(3)))
+    assert not looks_up(x, at, axis)
+    assert not looks_up(x, at - size, axis)
+    assert looks_up(x, np.append(at[::-1], at), axis)
+
+
+def test_steps_that_lead_outside_are_looked_up() -> None:
+    x = normal(4, 3)
+    agree("Gather", [x, np.array([1, 3, 5])], constants=(1,), wanted=[x[[1, 3, 3]]])
+    agree("Gather", [x, np.array([-6, -5, -4])], constants=(1,), wanted=[x[[0, 0, 0]]])
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_constant_indices_that_shuffle_channels_are_a_transposition(axis: int) -> None:
+    """But innermost, where neighbours would be stored apart."""
+    rows, columns = (int(RNG.integers(2, 6)) for _ in range(2))
+    at = np.arange(rows * columns).reshape(rows, columns).T.ravel()
+    x = normal(*(at.size if i == axis else 3 for i in range(3)))
+    assert looks_up(x, at, axis) == (axis == 2)
+    agree("Gather", [x, at], {"axis": axis}, constants=(1,), free=() if axis == 2 else (0,))
+    assert looks_up(x, np.roll(at, 1), axis)
 
 
 def test_indices_outside_are_moved_to_the_nearest_end() -> None:

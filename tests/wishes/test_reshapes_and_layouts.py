@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -312,6 +312,29 @@ def test_row_28_islands_of_reshapes_are_one_dispatch(seed: int, islands: int, el
         given.append(f"{element}{shape} a{i}")
         source = "t" if i == 0 else f"y{i - 1}"
         lines.append(f"r{i} = Reshape({source}, s{i})  m{i} = Add(r{i}, a{i})  y{i} = Sigmoid(m{i})")
+    text = f"({', '.join(given)}) => (y{islands - 1}) {{ {' '.join(lines)} }}"
+    program = compiled(onnx_model(text, weights))
+    assert (program.stats["dispatches"], moves(program)) == (1, {}), (shapes, missed(program))
+
+
+def _grouped(rng: np.random.Generator, factors: list[int]) -> list[int]:
+    """Neighbours among `factors` as one, where they are."""
+    cuts = [0, *(i for i in range(1, len(factors)) if rng.integers(2)), len(factors)]
+    return [int(np.prod(factors[low:high])) for low, high in pairwise(cuts)]
+
+
+@pytest.mark.parametrize(("seed", "islands"), by_default(product(range(6), [4, 3, 5]), 6))
+def test_row_28_islands_of_rows_meet_in_sizes_that_fit_all(seed: int, islands: int):
+    """Each island between the first and the last has an operand of its last dimension alone."""
+    rng = generator(f"{seed} {islands}")
+    factors = [int(rng.choice([2, 3])) for _ in range(5)]
+    shapes = [_grouped(rng, factors) for _ in range(islands)]
+    lines, given, weights = ["y0 = Tanh(x)"], [f"float{shapes[0]} x"], dict[str, Any]()
+    for i, shape in enumerate(shapes[1:], 1):
+        weights[f"s{i}"] = np.array(shape)
+        given.append(f"float{shape[-1:]} a{i}")
+        added = f"m{i} = Add(r{i}, a{i})" if i < islands - 1 else f"m{i} = Exp(r{i})"
+        lines.append(f"r{i} = Reshape(y{i - 1}, s{i})  {added}  y{i} = Sigmoid(m{i})")
     text = f"({', '.join(given)}) => (y{islands - 1}) {{ {' '.join(lines)} }}"
     program = compiled(onnx_model(text, weights))
     assert (program.stats["dispatches"], moves(program)) == (1, {}), (shapes, missed(program))

@@ -29,11 +29,13 @@ from xdsl.dialects import linalg
 
 from fuseline.analysis.structured import Kind, StructuredOp, kind
 from fuseline.ir.costs import LINE_BYTES, assumed_size
+from fuseline.ir.fast.direct import ops_of
+from fuseline.ir.rounds import rounds
 from fuseline.passes.dispatch.band_height import BandChoice
 from fuseline.passes.layout.rewriting.image_bands import image_bands
 from fuseline.passes.layout.rewriting.kept_apart import images_between, reshapes_between
 from fuseline.passes.layout.rewriting.loops import can_collapse
-from fuseline.passes.layout.rewriting.reshapes import ReshapeOp
+from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, is_reshape
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.splits_together import SplitsTogether
@@ -55,15 +57,26 @@ class RefineDimsPass(ScopedPass):
         """Refine on both sides of each reshape, in order; then what makes images."""
         scope.lift_sizes()
         scope.sweep()
-        for reshape in reshapes_between(scope):
-            together = _together(scope, reshape)
-            if together.granted and not _slows(scope, together):
-                together.apply()
+        reshapes = sum(is_reshape(op) for op in ops_of(scope.block))
+        for _ in rounds("refining dimensions", most=reshapes + 1):  # one that changes its sizes is another reshape then
+            if not _refine(scope):
+                break
         for reshape in images_between(scope):
             together = SplitsTogether(scope, reshape.result)
             makers = [op for op in together.splits if kind(op) is Kind.CONTRACTION]
             if together.granted and makers and _is_shared(scope, reshape, makers):
                 together.apply()
+
+
+def _refine(scope: Scope) -> bool:
+    """Refine on both sides of each reshape once; whether there was any to refine."""
+    changed = False
+    for reshape in reshapes_between(scope):
+        together = _together(scope, reshape)
+        if together.granted and not _slows(scope, together):
+            together.apply()
+            changed = True
+    return changed
 
 
 def _together(scope: Scope, reshape: ReshapeOp) -> SplitsTogether:

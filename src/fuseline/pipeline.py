@@ -35,6 +35,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "widen-factors",
         "canonicalize",
         "cse",
+        "convert-before-scatters",
         "compute-before-repeats",
         "round-behind-maxima",
         "fold-requantization",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.draws import RNG
@@ -374,5 +375,29 @@ def test_row_50_what_reads_a_scatter_into_a_fill(
         weights["b"] = _weights(shape[-1], element=element)
     weights["z"] = np.zeros((), ELEMENTS[element])
     text = f"({element}[{update}] u) => (y) {{ f = Expand(z, sh) s = ScatterND(f, i, u) {READERS[reader]} }}"
+    program = compiled(onnx_model(text, weights))
+    assert (program.stats["dispatches"], moves(program)) == (1, {}), missed(program)
+
+
+STORED_AS = {"float": np.float32, "float16": np.float16, "double": np.float64} | {
+    name: np.dtype(name) for name in ("uint8", "int8", "int32", "int64")
+}
+STORED = ["uint8", "int8", "int32", "int64", "float16", "float", "double"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "place"), by_default(product(STORED, ["float", "double", "int32"], range(len(PLACES))), 6)
+)
+def test_row_50_what_reads_a_scatter_as_another_type(stored: str, asked: str, place: int):
+    """Also where numbers are put in one place twice: the last one stays."""
+    shape, (count, depth), _ = PLACES[place]
+    places = np.stack([RNG.integers(0, size, count) for size in shape[:depth]], axis=1)
+    update = ", ".join(map(str, (count, *shape[depth:])))
+    numbers = {"int32": onnx.TensorProto.INT32, "float": onnx.TensorProto.FLOAT, "double": onnx.TensorProto.DOUBLE}
+    weights: dict[str, Any] = {"sh": np.asarray(shape), "i": places, "z": np.asarray(3, STORED_AS[stored])}
+    text = (
+        f"({stored}[{update}] u) => (y) {{ f = Expand(z, sh) s = ScatterND(f, i, u)"
+        f" c = Cast<to = {numbers[asked]}>(s) y = Add(c, c) }}"
+    )
     program = compiled(onnx_model(text, weights))
     assert (program.stats["dispatches"], moves(program)) == (1, {}), missed(program)

@@ -53,8 +53,9 @@ def starting_group(
 
 
 def _apart(arm: Group) -> Sequence[Group]:
-    """The parts that only an argument brings together: what they go along is found again when they are joined."""
-    return independent_components(arm) if arm.along is not None else [arm]
+    """The parts that only an argument brings together, or the one that a pass left of them: what they go along is found
+    again when they are joined."""
+    return independent_components(replace(arm, along=None)) if arm.along is not None else [arm]
 
 
 def _arm(nodes: Sequence[Node | None], loops: FusedLoops, arm: int, streams: Iterable[OnlineReductionNodes]) -> Group:

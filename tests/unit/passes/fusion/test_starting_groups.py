@@ -85,6 +85,14 @@ def test_parts_that_only_an_argument_brings_together_start_apart():
     assert [group.members for group in along.groups] == [[first], [second]]
 
 
+def test_the_part_that_is_left_of_several_goes_along_nothing():
+    """A pass between two rounds may leave one part of those that an argument brought together."""
+    graph, (first, *_) = _four()
+    along = FusedLoops(((16, 8),), (MemberLoops((0, 1)),), along=((0, 0),))
+    (group,) = starting_group([first.op], along, graph, []).groups
+    assert group.members == [first] and group.along is None
+
+
 def test_a_region_is_shut_by_making_its_arms_one():
     _, (first, second, *_) = _four()
     one, two = Group.of(first), Group.of(second)

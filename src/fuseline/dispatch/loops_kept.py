@@ -1,7 +1,7 @@
-"""What regions say of their loops (`fuseline.loops`), kept true while passes that know nothing of it change their
-bodies: a user's pipeline may clean up behind a round of fusion.
+"""What regions, and the entries of executables, say of their loops (`fuseline.loops`), kept true while passes that know
+nothing of it change their bodies: a user's pipeline may clean up behind a round of fusion, or behind outlining.
 
-A pass that changes what a region says is left alone. Where members only went away, what was said of the others stays;
+A pass that changes what is said is left alone. Where members only went away, what was said of the others stays;
 where others took their place, it stays if it is so of them, and else nothing is said: the loops are derived then
 (`derived_loops.py`).
 """
@@ -11,52 +11,69 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation
 
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.dispatch.executable_entry import entry_of
 from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, members_of, require_match
 from fuseline.dispatch.loop_claims import require_shared
 from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.dispatch.member_classes import with_classes
+from fuseline.dispatch.view import DispatchView
 from fuseline.errors import FuselineError
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, ops_of
-from fuseline.ir.flow import DispatchRegionOp
+from fuseline.ir.flow import DispatchRegionOp, ExecutableOp
 from fuseline.ir.functions import functions
+
+_Home = DispatchRegionOp | FuncOp
 
 _Said = tuple[Attribute, FusedLoops, list[Operation]]
 
 
 @contextmanager
 def loops_kept(module: ModuleOp, ctx: CompilerContext) -> Generator[None]:
-    """While a pass runs on `module`: afterwards no region says of its loops what is no longer so of its body. One that
-    said what was not so is malformed, and stays so until somebody reports it."""
-    before = dict(_regions(module, ShapeAnalysis(ctx.symbols)))
+    """While a pass runs on `module`: afterwards no region and no entry says of its loops what is no longer so of its
+    body. One that said what was not so is malformed, and stays so until somebody reports it."""
+    before = dict(_homes(module, ShapeAnalysis(ctx.symbols)))
     yield
     changed = [
-        (region, loops, members)
-        for region, (said, loops, members) in before.items()
-        if region.parent is not None
-        and region.attributes.get(LOOPS_ATTRIBUTE) is said
-        and members_of(body_of(region)) != members
+        (home, loops, members)
+        for home, (said, loops, members) in before.items()
+        if home.parent is not None
+        and home.attributes.get(LOOPS_ATTRIBUTE) is said
+        and members_of(body_of(home)) != members
     ]
     shapes = ShapeAnalysis(ctx.symbols) if changed else None
-    for region, loops, members in changed:
+    for home, loops, members in changed:
         assert shapes is not None
-        _settle(region, loops, members, shapes)
+        _settle(home, loops, members, _sizes_in(home, shapes))
 
 
-def _regions(module: ModuleOp, shapes: ShapeAnalysis) -> Iterator[tuple[DispatchRegionOp, _Said]]:
-    """The regions that say what is so, with that and their members."""
+def _homes(module: ModuleOp, shapes: ShapeAnalysis) -> Iterator[tuple[_Home, _Said]]:
+    """The regions and entries that say what is so, with that and their members."""
+    for home in _dispatches(module):
+        said = home.attributes.get(LOOPS_ATTRIBUTE)
+        loops = _true(said, body_of(home), _sizes_in(home, shapes)) if said is not None else None
+        if said is not None and loops is not None:
+            yield home, (said, loops, members_of(body_of(home)))
+
+
+def _dispatches(module: ModuleOp) -> Iterator[_Home]:
+    for op in ops_of(body_of(module)):
+        if type(op) is ExecutableOp:
+            yield entry_of(op)
     for function in functions(module):
-        for region in (op for block in function.body.blocks for op in ops_of(block)):
-            said = region.attributes.get(LOOPS_ATTRIBUTE)
-            loops = _true(said, body_of(region), shapes) if type(region) is DispatchRegionOp and said else None
-            if said is not None and loops is not None:
-                yield cast(DispatchRegionOp, region), (said, loops, members_of(body_of(region)))
+        for block in function.body.blocks:
+            yield from (op for op in ops_of(block) if type(op) is DispatchRegionOp)
+
+
+def _sizes_in(home: _Home, shapes: ShapeAnalysis) -> ShapeAnalysis:
+    """The sizes that a body speaks of: those of the program, of which an entry has names of its own."""
+    return DispatchView(home).shapes if isinstance(home, FuncOp) else shapes
 
 
 def _true(said: Attribute, body: Block, shapes: ShapeAnalysis) -> FusedLoops | None:
@@ -69,12 +86,12 @@ def _true(said: Attribute, body: Block, shapes: ShapeAnalysis) -> FusedLoops | N
     return loops
 
 
-def _settle(region: DispatchRegionOp, loops: FusedLoops, before: Sequence[Operation], shapes: ShapeAnalysis) -> None:
-    """Let a region say what holds of its members now."""
+def _settle(home: _Home, loops: FusedLoops, before: Sequence[Operation], shapes: ShapeAnalysis) -> None:
+    """Let `home` say what holds of its members now."""
     try:
-        region.attributes[LOOPS_ATTRIBUTE] = to_attribute(_still_so(loops, before, body_of(region), shapes))
+        home.attributes[LOOPS_ATTRIBUTE] = to_attribute(_still_so(loops, before, body_of(home), shapes))
     except FuselineError:
-        del region.attributes[LOOPS_ATTRIBUTE]
+        del home.attributes[LOOPS_ATTRIBUTE]
 
 
 def _still_so(loops: FusedLoops, before: Sequence[Operation], body: Block, shapes: ShapeAnalysis) -> FusedLoops:

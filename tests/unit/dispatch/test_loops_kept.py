@@ -1,4 +1,5 @@
-"""What regions say of their loops stays true while passes that know nothing of it change their bodies."""
+"""What regions and entries of executables say of their loops stays true while passes that know nothing of it change
+their bodies."""
 
 from __future__ import annotations
 
@@ -122,6 +123,16 @@ def test_what_was_said_of_the_members_that_are_left_stays():
         _said([PLACED] * 3, columns), columns, "".join(_one(*body, columns) for body in bodies), "a", "b", "c"
     )
     assert "members = [array<i64: 0, 1>, array<i64: 0, 1>], classes" in run_passes(text, "cse", verify_each=True)
+
+
+def test_what_an_entry_said_of_the_members_that_are_left_stays():
+    columns = _size()
+    bodies = [("a", "x", "math.exp"), ("b", "x", "math.exp"), ("c", "x", "math.absf")]
+    text = _region(
+        _said([PLACED] * 3, columns), columns, "".join(_one(*body, columns) for body in bodies), "a", "b", "c"
+    )
+    found = run_passes(text, "outline-executables,cse,fuse-elementwise-bodies", verify_each=True)
+    assert "members = [array<i64: 0, 1>, array<i64: 0, 1>]" in found
 
 
 @pytest.mark.parametrize("members", [[PLACED] * 3, [PLACED, '"inlined"', '"inlined"']])

@@ -177,8 +177,7 @@ def steps_left(module: ModuleOp, ctx: CompilerContext, options: CompileOptions) 
 
 def phases_of(options: CompileOptions) -> dict[str, list[Step]]:
     """The passes of each phase, with options of their own. Those of the user, where there are some, are the phase
-    `fusion`, before them comes only what they leave out of `_NEEDED`, and behind
-    them what outlining relies on.
+    `fusion`, and before them comes only what they leave out of `_NEEDED`.
 
     Raises E0303 or E0304 for a pass or an option that there is not.
     """
@@ -187,8 +186,7 @@ def phases_of(options: CompileOptions) -> dict[str, list[Step]]:
         rest = list(PASS_PHASES)[list(PASS_PHASES).index("dispatch") :]
         own = parse_steps(options.passes, PASS_PHASES)
         first = [Step(name) for name in _NEEDED if name not in [step.name for step in own]]
-        last = [Step(_CLONES)] if _CLONES not in [step.name for step in own] else []
-        phases = {"fusion": [*first, *own, *last], **{phase: phases[phase] for phase in rest}}
+        phases = {"fusion": [*first, *own], **{phase: phases[phase] for phase in rest}}
     require_run(options.pass_options, [step.name for steps in phases.values() for step in steps])
     return phases
 

@@ -54,6 +54,7 @@ from fuseline.ir.fast.direct import (
 from fuseline.ir.fast.identity import by_identities
 from fuseline.ir.fast.nesting import replace_inside
 from fuseline.ir.functions import functions
+from fuseline.passes.dispatch.clone_cheap_producers import CloneCheapProducersPass
 from fuseline.passes.dispatch.sizes import SizeBuilder
 
 
@@ -64,9 +65,11 @@ class OutlineExecutablesPass(ModulePass):
     name = "outline-executables"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Outline function by function; executables come before them. Raises FuselineError: E0901 for a region that
-        reads a scalar from outside."""
+        """Outline function by function; executables come before them. What costs nothing to repeat goes inside first,
+        where no earlier pass put it there. Raises FuselineError: E0901 for a region that reads a scalar from outside
+        that is none of this."""
         assert isinstance(ctx, CompilerContext)
+        CloneCheapProducersPass().apply(ctx, op)
         for function in functions(op):
             _outline_all(op, function, ShapeAnalysis(ctx.symbols))
 

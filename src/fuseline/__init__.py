@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fuseline.version import VERSION
 
 if TYPE_CHECKING:
-    from fuseline import jax, onnx_backend
+    from fuseline import api, jax, onnx_backend
     from fuseline.api import compile, fuse, load, optimize
     from fuseline.compiled_model import CompiledModel
     from fuseline.errors import FuselineError
@@ -32,7 +32,7 @@ __all__ = [
     "load",
     "optimize",
 ]
-__all__ += ["jax", "onnx_backend"]
+__all__ += ["api", "jax", "onnx_backend"]
 
 _BESIDE_A_SESSION = (
     "ExecutionMode",
@@ -64,7 +64,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("jax", "onnx_backend"):
+    if name in ("api", "jax", "onnx_backend"):
         return import_module(f"fuseline.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'fuseline' has no attribute {name!r}")

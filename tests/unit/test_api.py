@@ -126,6 +126,12 @@ def test_load_imports_no_compiler(tmp_path: Path):
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_what_the_documents_call_by_its_full_name_is_there():
+    script = "import fuseline; print(fuseline.api.emit.__name__, fuseline.jax.__name__, fuseline.onnx_backend.__name__)"
+    found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["emit", "fuseline.jax", "fuseline.onnx_backend"]
+
+
 def test_names_load_on_first_use():
     script = (
         "import sys, fuseline; assert 'numpy' not in sys.modules; fuseline.FuselineError; assert 'numpy' not in "

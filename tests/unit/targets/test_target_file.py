@@ -350,6 +350,21 @@ def test_pointwise_and_depthwise_convolutions_have_multiples_of_their_own(tmp_pa
     assert 17 in _loops(plain, "depthwise")[0], "others have none unless they are named"
 
 
+def test_a_pointwise_convolution_has_the_multiples_of_convolutions_beside_none_of_products(tmp_path: Path):
+    c, h, w, stride = (int(RNG.choice(sizes)) for sizes in ([3, 5, 7], [5, 7], [9, 11], [1, 2]))
+    rows, columns = -(-h // stride), -(-w // stride)
+    model = onnx_model(
+        f"""(float[1, {c}, {h}, {w}] x) => (float[1, 5, {rows}, {columns}] z) {{
+            a = Conv<strides = [{stride}, {stride}]>(x, w)  z = Relu(a) }}""",
+        {"w": _normal((5, c, 1, 1))},
+    )
+    record = _same_as_the_interpreter(model, _file(tmp_path, "[tile_multiples]\nOC = 16\n"))
+    found = [*_loops(record, "convolution"), *_loops(record, "contraction")]
+    assert len(found) == 1 and 16 in found[0]
+    both = _same_as_the_interpreter(model, _file(tmp_path, "[tile_multiples]\nOC = 16\nM = 1\nN = 8\n"))
+    assert stride == 2 or 8 in _loops(both, "contraction")[0]
+
+
 def test_a_pointwise_convolution_with_strides_is_one(tmp_path: Path):
     c = int(RNG.choice([3, 5, 7]))
     model = onnx_model(

@@ -100,7 +100,14 @@ def _wanted(
 ) -> Iterator[tuple[str, int, int]]:
     """Role, loop and multiple of each loop that the target asks something of."""
     own = (of_class or {}).get(tile_class(view, extents) if of_class else "")
-    loops, multiples = (tile_loops(view), multiples) if own is None else (class_loops(view), own)
+    loops, multiples = (_loops_for(view, multiples), multiples) if own is None else (class_loops(view), own)
     for role, loop in loops.items():
         if multiples.get(role, 1) > 1:
             yield role, loop, multiples[role]
+
+
+def _loops_for(view: StructuredOp, multiples: Mapping[str, int]) -> dict[str, int]:
+    """The loop of each role; a product over an image is a convolution to a target that says nothing of products."""
+    loops = tile_loops(view)
+    says = kind(view.op) is not Kind.CONTRACTION or not multiples.keys().isdisjoint(loops)
+    return loops if says else _pointwise_loops(view)

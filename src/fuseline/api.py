@@ -105,18 +105,21 @@ def dump_dispatches(
 ) -> list[dict[str, Any]]:
     """Every dispatch of `model` as a program of its own: one file of MLIR text each in `folder`, weights included, and
     `index.json`, which is returned: file, executable, source nodes, inputs and outputs of each (docs/ir.md). `choices`
-    are the other arguments of `compile`.
+    are the other arguments of `compile`. What an earlier call left in `folder` is removed.
 
     Raises FuselineError as `compile` does, and E0502 for a folder that cannot be written: all files, or none.
     """
     from fuseline.compilation import outlined
     from fuseline.passes.dispatch.dispatch_programs import dispatch_programs, files_of
+    from fuseline.passes.dispatch.earlier_dump import earlier_files, remove_earlier
     from fuseline.runtime.files import write_files
 
     module, ctx = outlined(source_of(model), compile_options(progress=progress, **choices))
     programs = list(dispatch_programs(module, ctx))
     destination = path_option("folder", folder)
-    write_files({destination / name: write for name, write in files_of(programs).items()})
+    files, earlier = files_of(programs), earlier_files(destination)
+    write_files({destination / name: write for name, write in files.items()})
+    remove_earlier(earlier, files.keys())
     return [program.about for program in programs]
 
 

@@ -96,7 +96,8 @@ def compile(
         raise click.UsageError("Missing argument 'MODEL'.", click.get_current_context())
     if not is_one_file(models) or scheduler is not None:
         for_one = {"--emit": stage, "--dispatch": dispatch, "--dump-dispatches": dump_dispatches, "--trace": trace}
-        _refuse_of_one({**for_one, "--print-ir-after": print_ir_after, "--print-ir-to": print_ir_to})
+        hint = "leave --scheduler out" if is_one_file(models) else "give one model"
+        _refuse_of_one({**for_one, "--print-ir-after": print_ir_after, "--print-ir-to": print_ir_to}, hint)
         workers = Workers(scheduler, kind)
         compile_many(models, output, options, key=key, with_stats=with_stats, as_json=as_json, workers=workers)
         return
@@ -145,11 +146,11 @@ def _printer(after: str | None, folder: Path | None) -> Any:
     return ir_printer(after, folder, {*PASS_PHASES, *(name for names in PASS_PHASES.values() for name in names)})
 
 
-def _refuse_of_one(others: dict[str, Any]) -> None:
+def _refuse_of_one(others: dict[str, Any], hint: str) -> None:
     """Raises E0501 for options of a compile of one model, here."""
     for name, value in others.items():
         if value is not None:
-            raise FuselineError("E0501", f"{name} is for one model, compiled here", hint="leave --scheduler out")
+            raise FuselineError("E0501", f"{name} is for one model, compiled here", hint=hint)
 
 
 def _refuse_more(option: str, others: dict[str, Any]) -> None:

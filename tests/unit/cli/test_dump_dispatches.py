@@ -57,6 +57,37 @@ def test_each_dispatch_compiles_and_computes_what_the_interpreter_does(model: on
             np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-4 * scale)
 
 
+def test_a_folder_holds_the_dispatches_of_the_last_program(tmp_path: Path):
+    folder = tmp_path / "d"
+    _dump(mlp(), folder)
+    (folder / "notes.mlir").write_text("mine")
+    onnx.save(convolutions(), tmp_path / "m.onnx")
+    command = ["compile", str(tmp_path / "m.onnx"), "--target", "null", "--dump-dispatches", str(folder)]
+    assert main(command) == 0
+    listed = [one["file"] for one in json.loads((folder / "index.json").read_text())["dispatches"]]
+    assert {path.name for path in folder.iterdir()} == {"index.json", "notes.mlir", *listed}
+
+
+@pytest.mark.parametrize("index", ["[]", "{}", "{", '{"dispatches": 3}', '{"dispatches": [{"name": "x"}]}', '"x"'])
+def test_an_index_of_something_else_is_left_alone(index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    onnx.save(mlp(), tmp_path / "m.onnx")
+    (tmp_path / "index.json").write_text(index)
+    before = sorted(tmp_path.iterdir())
+    command = ["compile", str(tmp_path / "m.onnx"), "--target", "null", "--dump-dispatches", str(tmp_path)]
+    assert (main(command), sorted(tmp_path.iterdir())) == (1, before)
+    assert "E0502" in capsys.readouterr().err and (tmp_path / "index.json").read_text() == index
+
+
+def test_what_an_index_names_elsewhere_stays(tmp_path: Path):
+    onnx.save(mlp(), tmp_path / "m.onnx")
+    (folder := tmp_path / "d").mkdir()
+    (tmp_path / "other.mlir").write_text("mine")
+    files = ["../other.mlir", str(tmp_path / "other.mlir"), "gone.mlir", ""]
+    (folder / "index.json").write_text(json.dumps({"dispatches": [{"file": name} for name in files]}))
+    command = ["compile", str(tmp_path / "m.onnx"), "--target", "null", "--dump-dispatches", str(folder)]
+    assert main(command) == 0 and (tmp_path / "other.mlir").read_text() == "mine"
+
+
 def test_the_index_says_what_each_dispatch_is(tmp_path: Path):
     listed = _dump(attention("batch", "length"), tmp_path / "d")
     first = listed[0]
@@ -88,3 +119,11 @@ def test_a_file_is_no_folder_and_a_full_disk_leaves_nothing(
     monkeypatch.setattr(files.os, "fsync", full)
     assert main(["compile", str(tmp_path / "m.onnx"), "--dump-dispatches", str(tmp_path / "d")]) != 0
     assert "E0502" in capsys.readouterr().err and not any((tmp_path / "d").iterdir())
+
+
+def test_a_dump_is_of_one_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    model = str(tmp_path / "m.onnx")
+    onnx.save(mlp(), model)
+    assert main(["compile", model, model, "--target", "null", "--dump-dispatches", str(tmp_path / "d")]) == 2
+    told = capsys.readouterr().err
+    assert "give one model" in told and "--scheduler" not in told and not (tmp_path / "d").exists()

@@ -49,10 +49,17 @@ class ArmsMerging(ChainMerging):
                     self._join(join)
                 else:
                     self._tell(group, refused)
+        while self._join_levels():  # what was joined may go beside others as a whole
+            continue
+
+    def _join_levels(self) -> bool:
+        """Join arms level by level; whether there are fewer groups now."""
+        before = len(self.alive)
         for join in level_merges(self._joinable(), self.order, self.target, self._takes_arms, self.joins):
             kept = self._restricted(join)
             if isinstance(kept, HorizontalMerge) and (kept is join or self._takes_arms(kept)):
                 self._join(kept)
+        return len(self.alive) < before
 
     def _refused_whole(self, join: HorizontalMerge) -> Outcome | None:
         """Why the parts of a concat, or of a region whose arms have grown, cannot be one dispatch, None where they

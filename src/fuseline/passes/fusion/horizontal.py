@@ -7,7 +7,8 @@
 An arm keeps its own grid; the grids are laid end to end, without a barrier between them. What is saved is a launch and
 a barrier each, a second traversal over a shared operand, and, for a concat, the copy. Nothing gets slower: threads
 share the joint grid more evenly than two small ones. Groups at the same depth of the partition never depend on each
-other, and joining them keeps every depth, so one pass over the levels is enough.
+other, and joining them keeps every depth. A second pass over the levels finds what was joined as a whole: what is small
+goes beside two that share an operand and are small, too.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from fuseline.passes.fusion.limits import Veto, no_veto
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.rule import FusionRule, Merge
 from fuseline.passes.fusion.starting_groups import StartingGroup
+from tests.draws import RNG
 
 from .programs import TARGET, Program
 
@@ -132,6 +133,17 @@ def test_groups_of_one_level_become_arms(rule: str):
     assert merging.run() == [2] and not merging.kept_apart and not merging.edge_words
     (group,) = merging.alive
     assert merging.side_by_side == [(rule, group.arms[0].root, group.arms[1].root)]
+
+
+def test_what_was_joined_goes_beside_others_as_a_whole():
+    """Two small products of one operand, and what is small and shares nothing: one launch, as another round would
+    find."""
+    rows, steps, columns = (int(RNG.integers(2, 20)) for _ in range(3))
+    p = Program((rows, steps), (steps, columns), (steps, columns + 1), (rows + 1, 3))
+    made = [p.matmul(p.x[0], p.x[1]), p.matmul(p.x[0], p.x[2]), p.unary(p.x[3])]
+    merging = _merging(p.done(*made), [SHARED_OPERAND, SMALL])
+    assert merging.run() == [3]
+    assert {rule for rule, _, _ in merging.side_by_side} == {SHARED_OPERAND, SMALL}
 
 
 @pytest.mark.parametrize("rule", LEVELS)

@@ -31,6 +31,9 @@ from fuseline.ir.visible import misplaced_use
 SPLIT_MARK = re.compile(r"^// -----.*$", re.MULTILINE)
 """Separates the modules of a file, as in mlir-opt's `--split-input-file`."""
 
+_WORDS = re.compile(r"^[ \t]*(?!//)\S", re.MULTILINE)
+"""Where a line says something that is no comment."""
+
 EMBED_LIMIT_BYTES = 1 << 20
 """Weights above this are printed by name only."""
 
@@ -74,6 +77,8 @@ def parse_module(
         FuselineError: E0301 with line and column when the text does not parse, E0302 with the op when the IR does not
         verify.
     """
+    if not _says_something(text):
+        raise FuselineError("E0301", "there is no op in the text", node=f"{name}:{first_line}:1")
     body, section = cut_section(text)
     body, digits = cut_constants(body)
     module = _parsed(_aliases_first(body), ctx, name, first_line)
@@ -98,14 +103,25 @@ def _parsed(text: str, ctx: CompilerContext, name: str, first_line: int) -> Modu
         raise _parse_error(line_index, name, parser.pos if parser else 0, str(error) or type(error).__name__) from error
 
 
-def split_input(text: str) -> Iterator[tuple[int, str]]:
-    """The modules between `// -----` lines, each with the line it starts on."""
+def split_input(text: str) -> list[tuple[int, str]]:
+    """The modules between `// -----` lines, each with the line it starts on. Where nothing stands is none: before the
+    first line of a log, behind the last line of a file; a text without modules is one by itself."""
+    parts = [(line, part) for line, part in _between_marks(text) if _says_something(part)]
+    return parts or [(1, text)]
+
+
+def _between_marks(text: str) -> Iterator[tuple[int, str]]:
     start, line = 0, 1
     for mark in SPLIT_MARK.finditer(text):
         yield line, text[start : mark.start()]
         line += text.count("\n", start, mark.end())
         start = mark.end()
     yield line, text[start:]
+
+
+def _says_something(text: str) -> bool:
+    """Whether there is anything but blanks and comments."""
+    return _WORDS.search(text) is not None
 
 
 def verify_module(module: Operation) -> None:

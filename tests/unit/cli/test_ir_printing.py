@@ -47,6 +47,14 @@ def test_opt_prints_passes_that_changed_something(program: Path, capsys: pytest.
     assert counts[names.index("cse")] == 1 and counts[names.index("cse") - 1] == 2
 
 
+def test_a_log_is_read_as_modules(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = ["compile", str(program), "-o", str(tmp_path / "m.fuse"), "--target", "cpu", "--print-ir-after"]
+    names, text = _printed(arguments, capsys)
+    (tmp_path / "log.mlir").write_text(text)
+    assert main(["opt", str(tmp_path / "log.mlir"), "--split-input-file", "-p", "canonicalize"]) == 0
+    assert capsys.readouterr().out.count("// -----") + 1 == len(names) > 2
+
+
 def test_named_passes_are_printed_whether_they_changed_something_or_not(
     program: Path, capsys: pytest.CaptureFixture[str]
 ):

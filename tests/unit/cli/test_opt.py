@@ -46,6 +46,25 @@ def test_splits_its_input(program: Path, capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr().out.count("// -----") == 1
 
 
+@pytest.mark.parametrize(
+    ("before", "behind"), [("// -----\n", ""), ("", "// -----\n\n"), ("// mine\n // -\n// -----\n", "")]
+)
+def test_a_part_in_which_nothing_stands_is_no_module(
+    before: str, behind: str, program: Path, capsys: pytest.CaptureFixture[str]
+):
+    program.write_text(f"{before}{PROGRAM}// -----\n{PROGRAM}{behind}")
+    assert main(["opt", str(program), "--split-input-file"]) == 0
+    assert capsys.readouterr().out.count("// -----") == 1
+
+
+@pytest.mark.parametrize("split", [[], ["--split-input-file"]])
+@pytest.mark.parametrize("text", ["", "\n  \n", "// a comment\n"])
+def test_a_file_without_ops_is_refused(text: str, split: list[str], program: Path, capsys: pytest.CaptureFixture[str]):
+    program.write_text(text)
+    assert main(["opt", str(program), *split]) == 1
+    assert "there is no op in the text" in capsys.readouterr().err
+
+
 def test_an_error_in_a_later_part_names_its_line(program: Path, capsys: pytest.CaptureFixture[str]):
     program.write_text(f"{PROGRAM}// -----\nnonsense\n")
     assert main(["opt", str(program), "--split-input-file"]) == 1

@@ -112,7 +112,7 @@ def test_a_weight_without_data_cannot_be_evaluated():
         ("func.func @f() {\n  %a = nothing : f32\n}", 2, 0, "not registered"),
         ("func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %y : tensor<4xf32>\n}", 3, 2, "not defined"),
         ("func.func @f(", 1, 14, ""),
-        ("", 1, 1, "entire input"),
+        ("", 1, 1, "no op in the text"),
         ("?", 1, 1, ""),
         ("func.func @f() { %0 = arith.constant 1e99999 : f32\n return }", 1, 0, ""),
         ('func.func @f() attributes {a = "' + "x" * 60 + '\\q"} {\n  return\n}', 1, 32, "no end"),

@@ -17,7 +17,7 @@ _COMPARED = {column: key for column, key in COLUMNS.items() if column != SECONDS
 
 class RowChange(msgspec.Struct, frozen=True, kw_only=True):
     """A model whose row differs: the figures that do, and in words what happened to the model itself (`appeared`,
-    `vanished`, `fails now: E0301`, `works again`), empty where it compiled both times."""
+    `appeared, fails: E0301`, `vanished`, `fails now: E0301`, `works again`), empty where it compiled both times."""
 
     model: str
     figures: dict[str, tuple[float | None, float | None]] = {}
@@ -60,14 +60,19 @@ def row_changes(pairs: Sequence[Pair]) -> list[RowChange]:
 
 def _change(old: ModelRow | None, new: ModelRow | None) -> RowChange | None:
     if old is None or new is None:
-        name, state = (old.model, "vanished") if old is not None else (new.model if new is not None else "", "appeared")
-        return RowChange(model=name, state=state)
+        return RowChange(model=old.model, state="vanished") if old is not None else _appeared(new)
     if old.record is None or new.record is None:
         state = _state(old.error_code, new.error_code)
         return RowChange(model=old.model, state=state) if state else None
     values = {column: (figure(old.record, key), figure(new.record, key)) for column, key in _COMPARED.items()}
     figures = {column: pair for column, pair in values.items() if pair[0] != pair[1]}
     return RowChange(model=old.model, figures=figures) if figures else None
+
+
+def _appeared(new: ModelRow | None) -> RowChange | None:
+    if new is None:
+        return None
+    return RowChange(model=new.model, state="appeared" + (f", fails: {new.error_code}" if new.record is None else ""))
 
 
 def _state(old: str, new: str) -> str:
@@ -77,8 +82,8 @@ def _state(old: str, new: str) -> str:
 
 
 def table_failures(conditions: Sequence[Condition], pairs: Sequence[Pair]) -> dict[str, list[str]]:
-    """How each condition was met, by its text: `mlp.onnx dispatches: 3 -> 4`. A model that fails now and did not before
-    has no figures, so it meets every condition. Raises E0501 where a table lacks a statistic."""
+    """How each condition was met, by its text: `mlp.onnx dispatches: 3 -> 4`. A model that fails now and did not before,
+    or was not there, has no figures, so it meets every condition. Raises E0501 where a table lacks a statistic."""
     changed = [change.model for change in row_changes(pairs)]
     found = {
         wanted.text: [f"{name} differs" for name in changed] if wanted.any else list(_met(wanted, pairs))
@@ -89,11 +94,11 @@ def table_failures(conditions: Sequence[Condition], pairs: Sequence[Pair]) -> di
 
 def _met(wanted: Condition, pairs: Sequence[Pair]) -> Iterator[str]:
     for old, new in pairs:
-        if old is None or new is None:
+        if new is None:
             continue
-        if new.record is None and old.record is not None:
-            yield f"{old.model} fails now: {new.error_code}"
-        if old.record is not None and new.record is not None:
+        if new.record is None and (old is None or old.record is not None):
+            yield f"{new.model} fails now: {new.error_code}"
+        if old is not None and old.record is not None and new.record is not None:
             change = regression(wanted, old.record, new.record)
             if change is not None:
                 yield f"{old.model} {change}"

@@ -61,7 +61,7 @@ def test_only_figures_that_differ_are_changes_and_seconds_never():
 
 
 BEFORE = [_row("gone"), _failed("mended"), _row("broken"), _failed("other", "E0101"), _failed("still")]
-AFTER = [_row("mended"), _failed("broken"), _failed("other"), _failed("still"), _row("new")]
+AFTER = [_row("mended"), _failed("broken"), _failed("other"), _failed("still"), _row("new"), _failed("bad", "E0102")]
 
 
 def test_what_happened_to_a_model_is_said_in_words():
@@ -71,6 +71,7 @@ def test_what_happened_to_a_model_is_said_in_words():
         "broken: fails now: E0301",
         "other: fails now: E0301 (before: E0101)",
         "new: appeared",
+        "bad: appeared, fails: E0102",
     ]
 
 
@@ -78,6 +79,13 @@ CHANGES = [
     RowChange(model="a", figures={"transient bytes": (1000, 2500), "dispatches": (3, 4)}),
     RowChange(model="b", figures={"dispatches": (None, 5)}),
 ]
+
+
+def test_a_new_model_that_fails_meets_every_condition_and_one_that_compiles_only_any():
+    wanted = [condition(text) for text in ("dispatches>5", "any")]
+    found = table_failures(wanted, paired([_row("a", dispatches=1)], [_row("a", dispatches=1), _failed("b")]))
+    assert found == {"dispatches>5": ["b fails now: E0301"], "any": ["b differs"]}
+    assert table_failures(wanted, paired([], [_row("a", dispatches=9)])) == {"any": ["a differs"]}
 
 
 def test_a_line_has_all_figures_of_a_model():

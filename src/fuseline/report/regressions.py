@@ -4,6 +4,7 @@ much."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 
@@ -78,29 +79,34 @@ def condition(text: str) -> Condition:
 
 
 def regression(wanted: Condition, before: CompileRecord, after: CompileRecord) -> str | None:
-    """How a condition about a statistic was met, as `dispatches: 53 -> 55`, or None. Raises E0501 where one side did
-    not save the statistic."""
+    """How a condition about a statistic was met, as `dispatches: 53 -> 55`, or None. What only the run knows is more
+    than any number, and no more than itself. Raises E0501 where one side did not save the statistic."""
     old, new = (_saved(wanted, record) for record in (before, after))
+    if old is None or new is None:
+        return f"{wanted.statistic}: {old:.10g} -> what the run knows" if old is not None else None
     allowed = old * (1 + wanted.growth) if wanted.relative else old + wanted.growth
     return f"{wanted.statistic}: {old:.10g} -> {new:.10g}" if new > allowed else None
 
 
 def figure(record: CompileRecord, statistic: str) -> float | None:
     """A statistic as a number, of a group the sum; None where it was not saved or has no number (an unbounded size)."""
+    found = _parts(record, statistic)
+    return float(sum(found)) if found is not None and all(isinstance(part, int | float) for part in found) else None
+
+
+def _parts(record: CompileRecord, statistic: str) -> list[Any] | None:
+    """The values of a statistic, one, or those of a group; None where it was not saved."""
     values = flat_statistics(record)
     found = [value for key, value in values.items() if key == statistic or key.startswith(f"{statistic}.")]
-    if not found and not (statistic == "edges.missed" and "edges.fused" in values):
-        return None
-    return float(sum(found)) if all(isinstance(value, int | float) for value in found) else None
+    return found if found or (statistic == "edges.missed" and "edges.fused" in values) else None
 
 
-def _saved(wanted: Condition, record: CompileRecord) -> float:
-    value = figure(record, wanted.statistic)
-    if value is None:
+def _saved(wanted: Condition, record: CompileRecord) -> float | None:
+    if _parts(record, wanted.statistic) is None:
         raise FuselineError(
             "E0501",
             f"--fail-if {wanted.text} needs {wanted.statistic}, which was not saved",
             node=record.model or None,
             hint="save it with `fuseline stats MODEL --json`; a plan knows its dispatches only",
         )
-    return value
+    return figure(record, wanted.statistic)

@@ -31,6 +31,15 @@ def test_missed_edges_are_summed_over_reasons():
     assert regression(condition("more-missed"), none, RECORD) == "edges.missed: 0 -> 1"
 
 
+@pytest.mark.parametrize("text", ["more-bytes", "bytes>5", "bytes>900%"])
+def test_what_only_the_run_knows_is_more_than_any_number(text: str):
+    known = CompileRecord(statistics={"bytes_moved": 40})
+    unknown = CompileRecord(statistics={"bytes_moved": None})
+    assert regression(condition(text), known, unknown) == "bytes_moved: 40 -> what the run knows"
+    assert regression(condition(text), unknown, unknown) is None
+    assert regression(condition(text), unknown, known) is None
+
+
 def test_what_was_not_saved_cannot_be_a_condition():
     with pytest.raises(FuselineError, match="needs code_bytes, which was not saved") as caught:
         regression(condition("more-code-bytes"), RECORD, RECORD)

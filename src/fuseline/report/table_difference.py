@@ -82,8 +82,9 @@ def _state(old: str, new: str) -> str:
 
 
 def table_failures(conditions: Sequence[Condition], pairs: Sequence[Pair]) -> dict[str, list[str]]:
-    """How each condition was met, by its text: `mlp.onnx dispatches: 3 -> 4`. A model that fails now and did not before,
-    or was not there, has no figures, so it meets every condition. Raises E0501 where a table lacks a statistic."""
+    """How each condition was met, by its text: `mlp.onnx dispatches: 3 -> 4`. A model that fails now and did
+    not before, or was not there, has no figures, so it meets every condition. Raises E0501 where a table lacks a
+    statistic."""
     changed = [change.model for change in row_changes(pairs)]
     found = {
         wanted.text: [f"{name} differs" for name in changed] if wanted.any else list(_met(wanted, pairs))

@@ -10,6 +10,7 @@ import pytest
 import fuseline
 from fuseline.report.explain import explain_model, explain_node
 from fuseline.report.records import CompileRecord
+from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 
 PRODUCT = "{ [dq] d = DequantizeLinear(x, s, z) [dw] v = DequantizeLinear(u, s, z) [mm] y = MatMul(d, v) }"
@@ -59,6 +60,26 @@ def test_a_program_without_a_tensor_of_8_bits_says_what_runs_in_float(stored: ty
         k=np.array(3, stored),
     )
     assert [(one.code, one.nodes, one.readers) for one in record.quantization] == [("qdq-type", ("dq",), ("mm",))]
+
+
+@pytest.mark.parametrize("stored", [np.int16, np.uint16])
+def test_wide_activations_beside_constant_weights_of_8_bits_are_told(stored: type):
+    rows, steps, columns = (int(RNG.integers(2, 20)) for _ in range(3))
+    record = _record(
+        f"(float[{rows}, {steps}] x) => (y) {{ [q] w = QuantizeLinear(x, s, k) [dq] d = DequantizeLinear(w, s, k)"
+        " [dw] v = DequantizeLinear(u, s, z) [mm] y = MatMul(d, v) }",
+        k=np.array(3, stored),
+        u=RNG.integers(-99, 99, (steps, columns)).astype(np.int8),
+    )
+    assert [(one.code, one.nodes, one.readers) for one in record.quantization] == [("qdq-type", ("dq",), ("mm",))]
+
+
+def test_what_the_host_dequantises_names_the_product_behind_it():
+    columns = int(RNG.integers(1, 9))
+    body = "{ [dq] d = DequantizeLinear(x, s) [mm] y = MatMul(d, u) }"
+    model = onnx_model(f"(float8e4m3fn[5, 6] x, float[6, {columns}] u) => (y) {body}", s=np.float32(0.1), opset=21)
+    record = fuseline.compile(model, target="null", cache=False).record
+    assert [(one.code, one.nodes, one.readers) for one in record.quantization] == [("qdq-host", ("dq",), ("mm",))]
 
 
 @pytest.mark.parametrize("code", CASES)

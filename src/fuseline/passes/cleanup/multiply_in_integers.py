@@ -46,7 +46,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, erase, is_unused, ops_of, replace_uses, result_of
 from fuseline.ir.functions import functions
 from fuseline.ir.provenance import node_names
-from fuseline.passes.cleanup.float_products import record_float_product, record_refused
+from fuseline.passes.cleanup.float_products import float_product, record_float_product, record_refused
 from fuseline.passes.cleanup.narrow_images import keep_image_narrow
 from fuseline.passes.cleanup.narrow_weights import keep_weights_narrow
 from fuseline.passes.cleanup.quantized_operands import IntegerMaker, QuantizedOperand, quantized_operand, replace_root
@@ -102,8 +102,9 @@ class _Product:
 def _visit(ctx: CompilerContext, maker: IntegerMaker, shapes: ShapeAnalysis, root: linalg.ops.GenericOp) -> None:
     product = _product(shapes, root)
     if product is None:
-        if not (keep_image_narrow(maker, root) or keep_weights_narrow(maker, root)):
-            record_float_product(ctx.records, root)
+        found = float_product(ctx.records, root)
+        narrow = keep_image_narrow(maker, root) or keep_weights_narrow(maker, root)
+        record_float_product(ctx.records, found, narrow=narrow)
         return
     refused = _in_integers(maker, product)
     if refused is None or (element_of(result_of(root)) == i32 and _in_f32(maker, product)):

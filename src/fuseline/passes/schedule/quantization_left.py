@@ -21,7 +21,15 @@ def complete_quantization(record: CompileRecord) -> dict[str, int]:
 def _hosted(record: CompileRecord) -> Iterator[QuantizationRecord]:
     for host in record.host_ops:
         if host.node in record.quantize_nodes:
-            yield QuantizationRecord(nodes=(host.node,), code="qdq-host", detail=host.reason)
+            yield QuantizationRecord(
+                nodes=(host.node,), readers=_readers(record, host.node), code="qdq-host", detail=host.reason
+            )
+
+
+def _readers(record: CompileRecord, node: str) -> tuple[str, ...]:
+    """The nodes behind the missed edges that begin at `node`."""
+    edges = (one for one in record.decisions if one.verdict == "missed" and node in one.producer_nodes)
+    return tuple(sorted({reader for one in edges for reader in one.consumer_nodes}))
 
 
 def _alone(record: CompileRecord) -> Iterator[QuantizationRecord]:

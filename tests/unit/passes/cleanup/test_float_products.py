@@ -8,7 +8,7 @@ from xdsl.dialects import linalg
 from fuseline.analysis.structured import StructuredOp
 from fuseline.ir.context import new_context
 from fuseline.ir.text import parse_module
-from fuseline.passes.cleanup.float_products import CODE_OF, record_float_product, record_refused
+from fuseline.passes.cleanup.float_products import CODE_OF, float_product, record_float_product, record_refused
 from fuseline.report.records import CompileRecord, QuantizationRecord
 from fuseline.targets.target import Refusal
 
@@ -66,6 +66,10 @@ def _record(*nodes: str) -> CompileRecord:
     return CompileRecord(quantize_nodes=list(nodes or ("dq_l", "dq_r")))
 
 
+def _record_float(record: CompileRecord, root: linalg.ops.GenericOp, *, narrow: bool = False) -> None:
+    record_float_product(record, float_product(record, root), narrow=narrow)
+
+
 @pytest.mark.parametrize(("refused", "code"), CODE_OF.items())
 def test_a_refused_product_names_both_sides_once(refused: str, code: str):
     record, root = _record(), _root(BOTH, "l", "r")
@@ -94,14 +98,22 @@ def test_only_nodes_that_quantise_are_named():
 
 @pytest.mark.parametrize(("left", "right", "before"), [("l", "y", LEFT), ("y", "r", RIGHT)])
 def test_one_side_of_integers_says_that_the_other_is_none(left: str, right: str, before: str):
-    record_float_product(record := _record(), _root(before, left, right))
+    _record_float(record := _record(), _root(before, left, right))
     (found,) = record.quantization
     assert found.nodes == (f"dq_{left if right == 'y' else right}",) and found.readers == ("product",)
     assert found.code == "qdq-one-side" and "no tensor of 8-bit integers" in found.detail
 
 
+def test_beside_weights_that_stay_narrow_only_wider_integers_are_told():
+    wide = _made("l", "h", DEQUANTISED, "i16") + _made("r", "w", DEQUANTISED)
+    _record_float(record := _record("dq_l", "dq_r"), _root(wide, "l", "r"), narrow=True)
+    assert [(one.nodes, one.code) for one in record.quantization] == [(("dq_l",), "qdq-type")]
+    _record_float(record := _record("dq_l", "dq_r"), _root(_made("r", "w", DEQUANTISED), "y", "r"), narrow=True)
+    assert not record.quantization
+
+
 def test_integers_of_16_bits_have_a_reason_of_their_own():
-    record_float_product(record := _record(), _root(_made("l", "h", DEQUANTISED, "i16"), "l", "y"))
+    _record_float(record := _record(), _root(_made("l", "h", DEQUANTISED, "i16"), "l", "y"))
     assert [(one.nodes, one.code) for one in record.quantization] == [(("dq_l",), "qdq-type")]
 
 
@@ -115,5 +127,5 @@ def test_integers_of_16_bits_have_a_reason_of_their_own():
     ids=["arguments", "no integers", "no product"],
 )
 def test_other_products_are_not_recorded(before: str, left: str, right: str, body: str):
-    record_float_product(record := _record(), _root(before, left, right, body))
+    _record_float(record := _record(), _root(before, left, right, body))
     assert record.quantization == []

@@ -52,6 +52,14 @@ def test_only_nodes_that_quantise_are_reported_from_the_host():
     assert record.quantization == [QuantizationRecord(nodes=("q",), code="qdq-host", detail=REASON)]
 
 
+def test_what_the_host_dequantises_names_its_readers():
+    edges = [_edge("q", "b", "host-op"), _edge("q", "a", "host-op"), _edge("c", "q", "host-op")]
+    record = _record(decisions=[*edges, _edge("q", "d", "", "fused")])
+    record.host_ops = [HostOpRecord(node="q", op_type="Any", reason=REASON)]
+    complete_quantization(record)
+    assert [one.readers for one in record.quantization] == [("a", "b")]
+
+
 @pytest.mark.parametrize(
     ("members", "nodes"),
     [

@@ -31,6 +31,8 @@ _COMPILER = frozenset(
     {"xdsl", "llvmlite", "onnx", "onnx_ir", "click", "rich", "msgspec", "jinja2", "platformdirs", "ml_dtypes"}
 )
 _MOST_NODES = 3
+_MOST_SHOWN = 400
+"""Characters of the message of an exception that nobody expected."""
 
 
 P = ParamSpec("P")
@@ -89,8 +91,13 @@ def coded(problem: Exception, phase: str, *, node: str | None = None) -> Fuselin
         found = _missing_package(problem.name, phase)
         if found is not None:
             return found
-    message = f"{type(problem).__name__}: {problem}" + _place(problem)
+    message = f"{type(problem).__name__}: {_short(str(problem))}" + _place(problem)
     return FuselineError("E0901", message, node=node or _node_at_work(problem), hint=_HINT, phase=phase)
+
+
+def _short(text: str) -> str:
+    """As much of a message as a terminal shows: a missing key may be a whole graph in words."""
+    return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + " .."
 
 
 def _complete(error: FuselineError, phase: str) -> FuselineError:

@@ -260,3 +260,9 @@ def test_where_only_the_runtime_is_installed_the_rest_says_what_to_install(
         assert shown in done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         assert "click" in done.stdout + done.stderr
+
+
+def test_what_nobody_foresaw_is_as_long_as_a_terminal_shows():
+    with pytest.raises(FuselineError) as caught, border("compile"):
+        raise KeyError("x" * 100_000)
+    assert caught.value.code == "E0901" and "KeyError" in caught.value.message and len(caught.value.message) < 1000

@@ -196,6 +196,8 @@ def _is_argument(value: SSAValue, body: Block) -> bool:
 def _problem(loops: FusedLoops, member: MemberLoops, op: Operation, shapes: ShapeAnalysis) -> str:
     if not 0 <= member.arm < len(loops.grids):
         return f"there is no arm {member.arm}"
+    if member.role is Role.VIEW and kind(op) is not Kind.SLICE:
+        return "it is no slice, and so no view"
     if member.role is not Role.PLACED:
         return ""
     grid, extents = loops.grids[member.arm], member_loops(op, shapes)

@@ -155,6 +155,7 @@ WRONG = {
     "negative": replace(ROWS, members=(MemberLoops((-2, None)), *REST)),
     "twice": FusedLoops(((6,),), (MemberLoops((0, 0)), *REST)),
     "extent": replace(ROWS, grids=((5,),)),
+    "view": replace(ROWS, members=(MemberLoops((), Role.VIEW), *REST)),
     "arm": replace(ROWS, members=(replace(FIRST, arm=1), *REST)),
     "online-member": replace(ROWS, online=(OnlineReduction(((3, 1),), ROLES, 8),)),
     "online-loop": replace(ROWS, online=(OnlineReduction(((0, 2),), ROLES, 8),)),

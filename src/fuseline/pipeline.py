@@ -136,6 +136,8 @@ _RECORDS = "record-dispatches"
 _CHECKS = [name for name in _NEEDED if name.startswith("require-") or name == "clamp-unproven-positions"]
 """What keeps reads and writes inside of tensors."""
 
+_FORM = "form-dispatch-regions"
+
 _CLONES = "clone-cheap-producers"
 
 OF_A_LEVEL = frozenset(PHASES["dedup"]) - {_RECORDS}
@@ -150,7 +152,7 @@ OPTIONAL = frozenset(
         *PHASES["dispatch"],
         *PHASES["dedup"],
     )
-) - {"compute-sizes-on-host", "form-dispatch-regions", _CLONES, "outline-executables", _RECORDS}
+) - {"compute-sizes-on-host", _FORM, _CLONES, "outline-executables", _RECORDS}
 """What a program is right without, if larger and slower: the passes that fuel is for."""
 
 PLAN_STAGE = "plan"
@@ -177,7 +179,7 @@ def steps_left(module: ModuleOp, ctx: CompilerContext, options: CompileOptions) 
 
 def phases_of(options: CompileOptions) -> dict[str, list[Step]]:
     """The passes of each phase, with options of their own. Those of the user, where there are some, are the phase
-    `fusion`, and before them comes only what they leave out of `_NEEDED`.
+    `fusion`, and before them comes only what of `_NEEDED` they do not run before fusion.
 
     Raises E0303 or E0304 for a pass or an option that there is not.
     """
@@ -185,7 +187,9 @@ def phases_of(options: CompileOptions) -> dict[str, list[Step]]:
     if options.passes is not None:
         rest = list(PASS_PHASES)[list(PASS_PHASES).index("dispatch") :]
         own = parse_steps(options.passes, PASS_PHASES)
-        first = [Step(name) for name in _NEEDED if name not in [step.name for step in own]]
+        names = [step.name for step in own]
+        early = names[: names.index(_FORM)] if _FORM in names else names
+        first = [Step(name) for name in _NEEDED if name not in early]
         phases = {"fusion": [*first, *own], **{phase: phases[phase] for phase in rest}}
     require_run(options.pass_options, [step.name for steps in phases.values() for step in steps])
     return phases

@@ -106,6 +106,16 @@ func.func @main(%x: tensor<9x7xf32>) -> tensor<9x7xf32> {
 """
 
 
+@pytest.mark.parametrize("behind", ["cleanup", "generalize-named-ops", "dispatch,cleanup", "dispatch,cleanup,dedup"])
+def test_what_a_program_needs_is_done_before_fusion_whatever_comes_behind(behind: str, tmp_path: Path):
+    program = tmp_path / "in.mlir"
+    program.write_text(TEXT)
+    x = np.random.default_rng().standard_normal((9, 7), dtype=np.float32)
+    found = fuseline.compile(program, threads=1, passes=f"form-dispatch-regions,{behind}", cache=False)
+    assert found.stats["dispatches"] == 1
+    np.testing.assert_allclose(found(x), np.exp(np.exp(x)), rtol=1e-5)
+
+
 def test_opt_is_told_of_a_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     machine, program = tmp_path / "npu.toml", tmp_path / "in.mlir"
     machine.write_text('name = "npu"\n[limits]\nmembers = 1\n')

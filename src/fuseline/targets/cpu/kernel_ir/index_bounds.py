@@ -237,8 +237,10 @@ class IndexBounds:
         if not above:
             return lo
         span = hi.plus(lo, -1)
-        whole = all(number % loop.step == 0 for number in (span.constant, *span.terms.values()))
-        return hi.plus(Affine(loop.step if whole else 1), -1)
+        if any(number % loop.step for number in span.terms.values()):
+            return hi.plus(Affine(-1))
+        last = (span.constant - 1) // loop.step * loop.step  # beside whole steps
+        return hi.plus(Affine(last - span.constant))
 
     def _signed_rest(self, atom: Value, above: bool) -> Iterator[list[Affine]]:
         """A rest is nearer to 0 than what divides, on either side."""

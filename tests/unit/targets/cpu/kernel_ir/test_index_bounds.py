@@ -10,6 +10,7 @@ from fuseline.targets.cpu.kernel_ir.affine import Affine
 from fuseline.targets.cpu.kernel_ir.functions import FunctionBuilder
 from fuseline.targets.cpu.kernel_ir.index_bounds import IndexBounds
 from fuseline.targets.cpu.kernel_ir.types import I32, I64, Type
+from tests.draws import RNG
 
 from .index_algebra import AVX2, Builder
 
@@ -121,3 +122,16 @@ def test_the_index_of_a_single_iteration_is_where_it_begins(end: int, step: int,
     k.loop(first, k.add(first, end - 3), step, seen.append)
     known = IndexBounds(k.finish(), (3,), 1, {})
     assert known.form(seen[0]).terms == ({} if once else {seen[0]: 1})
+
+
+@pytest.mark.parametrize("_", range(12))
+def test_an_index_is_at_most_that_of_the_last_step(_: int) -> None:
+    """Also where a loop begins at a size, and ends whole steps of another one further."""
+    begin, count, step, more = (int(RNG.integers(*ends)) for ends in ((-9, 9), (1, 40), (1, 9), (0, 5)))
+    k, made = Builder("kernel", AVX2), list[Any]()
+    start, further = k.size(0), k.mul(k.size(1), step)
+    k.loop(begin, begin + count, step, made.append)
+    k.loop(start, k.add(k.add(start, further), count), step, made.append)
+    known = IndexBounds(k.finish(), (7, more), 1, {})
+    assert known.upper(known.form(made[0])) == range(begin, begin + count, step)[-1]
+    assert known.upper(known.form(made[1])) == range(7, 7 + more * step + count, step)[-1]

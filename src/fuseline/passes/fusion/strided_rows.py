@@ -137,7 +137,7 @@ def _refusal(
         grouped
         or row <= LINE_BYTES
         or _beside(node.loops[moving[-1]], serial, target)
-        or _is_low(extents, serial, size)
+        or _is_low([node.loops[loop] for loop in moving], serial, size)
     )
     if not along and block > target.costs.cached_bytes:
         numbers = {"block_bytes": float(block), "cached_bytes": float(target.costs.cached_bytes)}
@@ -155,13 +155,14 @@ def _beside(columns: Dim, serial: Sequence[bool], target: TargetDescription) -> 
     return target.threads == 1 and not serial[-1] and fits_beside(columns, target.costs.lanes)
 
 
-def _is_low(extents: Sequence[int], serial: list[bool], size: int) -> bool:
+def _is_low(extents: Sequence[Dim], serial: list[bool], size: int) -> bool:
     """Whether rows below each other are so few that their columns stay in a cache whatever is beside them."""
     if serial[-1]:
         return False
-    rows = prod(extent for extent, is_serial in zip(extents, serial, strict=True) if is_serial)
-    apart = prod(extents[len(serial) - serial[::-1].index(True) :]) * size
-    return rows <= (FEW_ROWS if size < FLOAT_BYTES or apart % PAGE_BYTES == 0 else LOW_ROWS)
+    rows = prod(assumed_size(extent) for extent, is_serial in zip(extents, serial, strict=True) if is_serial)
+    row = product(extents[len(serial) - serial[::-1].index(True) :])
+    on_top = isinstance(row, int) and row * size % PAGE_BYTES == 0
+    return rows <= (FEW_ROWS if size < FLOAT_BYTES or on_top else LOW_ROWS)
 
 
 def _in_groups(extents: Sequence[int], serial: Sequence[bool], lanes: int) -> bool:

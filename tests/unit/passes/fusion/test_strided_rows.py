@@ -83,6 +83,12 @@ def test_rows_that_lie_on_top_of_each_other_in_a_cache_are_fewer():
     assert _asked(_exp(LOW_ROWS, PAGE_BYTES // 64, 16 * pages + 1), {0}) is None
 
 
+def test_rows_that_the_run_tells_begin_at_any_place_of_a_page():
+    shape = (LOW_ROWS, "columns", PAGE_BYTES)
+    assert _asked(_exp(*shape), {0}) is None
+    assert _asked(_exp(LOW_ROWS, 128, PAGE_BYTES), {0}) is not None
+
+
 def test_rows_of_halves_are_fewer():
     for rows in (FEW_ROWS, 2 * FEW_ROWS):
         p = Program((rows, CACHED // 8 + 1), element=f16)

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from fuseline.analysis.convolution_dims import linear_terms
-from fuseline.analysis.indexing_maps import dims_of, is_identity, is_permutation
+from fuseline.analysis.indexing_maps import dims_of, is_identity, is_permutation, loops_of
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import (
     Kind,
@@ -49,6 +49,16 @@ class RowRead:
     reach: int = 0
     pad: tensor.PadOp | None = None
     through: tuple[linalg.ops.GenericOp, ...] = ()
+
+    @property
+    def first_axis(self) -> int:
+        """The dimension of `value` that `axis` is behind the ops `through`."""
+        axis = self.axis
+        for op in reversed(self.through):
+            view = StructuredOp(op)
+            row = loops_of(view.output_maps[0].results)[axis]
+            axis = loops_of(view.input_maps[0].results).index(row)
+        return axis
 
     @property
     def in_step(self) -> bool:

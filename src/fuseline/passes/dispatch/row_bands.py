@@ -70,10 +70,8 @@ def cut_rows(rows: int, count: int) -> tuple[Bands, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WrittenMember:
-    """An op that was written for `of`: its loop over bands, `row` of `rank` (None: it is read in place).
-
-    `suffix`: what is put behind the name of `of` where something else has that.
-    """
+    """An op that was written for `of`: its loop over bands, `row` of `rank` (None: it is read in place). `suffix`: what
+    is put behind the name of `of` where something else has that."""
 
     of: Operation
     row: int | None = None
@@ -148,25 +146,34 @@ class BandWriter:
 
     def _moving(self, read: RowRead, bands: Bands, op: Operation) -> SSAValue:
         """The bands of what `op` reads: cut from what is stored, or as they were written, padded along the rest."""
-        value = self._read_through(self.written.get(read.value, read.value), read.through)
-        if read.value not in self.written:
-            return self._cut(value, read, bands.read_by(read), op)
+        made = self.written.get(read.value)
+        if made is None:
+            return self._cut(self._read_through(read.value, read.through), read, bands.read_by(read), op)
+        value = self._read_through(made, read.through, read.first_axis)
         return value if read.pad is None else self._padded(value, read, (0, 0), (0, 0), op)
 
-    def _read_through(self, value: SSAValue, through: Sequence[linalg.ops.GenericOp]) -> SSAValue:
-        """What ops that are written where they are read make of `value`, which may be bands."""
+    def _read_through(
+        self, value: SSAValue, through: Sequence[linalg.ops.GenericOp], axis: int | None = None
+    ) -> SSAValue:
+        """What ops that are read in place make of `value`: of all of it, or of bands whose rows lie along `axis`."""
         for op in through:
-            made = op.results[0]
+            made, (read, kept) = op.results[0], (loops_of(map_.results) for map_ in StructuredOp(op).maps)
+            row = read[axis] if axis is not None else None
             if made not in self.written:
-                emit, view = self._emitter(op), StructuredOp(op)
-                read, kept = (loops_of(map_.results) for map_ in view.maps)
-                extents = dict(zip(read, shape_of(value), strict=True))
-                empty = emit.empty(element_of(made), [extents[loop] for loop in kept])
-                self._wrote(op)
-                new = emit.add(create_generic([value], [empty], self._body(op, emit), view.maps, view.iterators))
-                self.written[made] = new.results[0]
-            value = self.written[made]
+                self.written[made] = self._made_of(value, op, row)
+            value, axis = self.written[made], kept.index(row) if row is not None else None
         return value
+
+    def _made_of(self, value: SSAValue, op: linalg.ops.GenericOp, row: int | None) -> SSAValue:
+        """What `op` makes of `value`, which may be bands along its loop `row`."""
+        emit, view = self._emitter(op), StructuredOp(op)
+        maps = view.maps if row is None else [cut_map(map_, row) for map_ in view.maps]
+        read, kept = (loops_of(map_.results) for map_ in maps)
+        extents = dict(zip(read, shape_of(value), strict=True))
+        empty = emit.empty(element_of(op.results[0]), [extents[loop] for loop in kept])
+        self._wrote(op)
+        made = create_generic([value], [empty], self._body(op, emit), maps, [PARALLEL] * len(read))
+        return emit.add(made).results[0]
 
     def _cut(self, value: SSAValue, read: RowRead, bands: Bands, op: Operation) -> SSAValue:
         """Bands of a tensor that is stored as a whole; rows that it has not hold any number."""

@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 from fuseline.analysis.idiom_watch import IdiomWatch
 from fuseline.border import border
 from fuseline.compile_options import CompileOptions
-from fuseline.dispatch.loops_kept import loops_kept
+from fuseline.dispatch.loops_kept import loops_kept, says_loops
 from fuseline.dispatch.verify_loops import verify_loops
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.printed_after import START
@@ -31,13 +31,14 @@ from fuseline.timeline import span
 def run_phases(module: ModuleOp, ctx: CompilerContext, options: CompileOptions, *, until: str | None = None) -> None:
     """Run every phase up to and including `until` (default: all) on `module` in place."""
     watch = IdiomWatch(module, ctx) if options.verify_each else None
+    kept = options.passes is not None or says_loops(module)
     _observe(options, START, module, ctx)
     for number, (phase, steps) in enumerate(steps_left(module, ctx, options).items()):
         report_progress(options, phase, number, len(PHASES))
         start = time.perf_counter()
         with span("phase", phase):
             for step in steps:
-                _run_pass(phase, step, module, ctx, options, watch)
+                _run_pass(phase, step, module, ctx, options, watch, kept=kept)
         add_seconds(ctx, phase, start)
         if phase == until:
             return
@@ -48,16 +49,25 @@ def run_steps(
 ) -> None:
     """Run these passes, each with its phase, on `module` in place."""
     for phase, step in steps:
-        _run_pass(phase, step, module, ctx, options, None)
+        _run_pass(phase, step, module, ctx, options, None, kept=options.passes is not None)
 
 
 def _run_pass(
-    phase: str, step: Step, module: ModuleOp, ctx: CompilerContext, options: CompileOptions, watch: IdiomWatch | None
+    phase: str,
+    step: Step,
+    module: ModuleOp,
+    ctx: CompilerContext,
+    options: CompileOptions,
+    watch: IdiomWatch | None,
+    *,
+    kept: bool,
 ) -> None:
+    """`kept`: passes may find dispatches that they were not made for, by the user's order or in the text that is
+    compiled, so what those say of their loops is watched over."""
     if not _may_run(step.name, ctx):
         return
     with border(f"{phase}/{step.name}"), span("pass", step.name):
-        with loops_kept(module, ctx) if options.passes is not None else nullcontext():
+        with loops_kept(module, ctx) if kept else nullcontext():
             pass_of(step, options, ctx.target).apply(ctx, module)
         if watch is not None:
             module.verify()

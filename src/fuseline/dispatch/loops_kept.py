@@ -53,6 +53,11 @@ def loops_kept(module: ModuleOp, ctx: CompilerContext) -> Generator[None]:
         _settle(home, loops, members, _sizes_in(home, shapes))
 
 
+def says_loops(module: ModuleOp) -> bool:
+    """Whether any dispatch of `module` says something of its loops."""
+    return any(LOOPS_ATTRIBUTE in home.attributes for home in _dispatches(module))
+
+
 def _homes(module: ModuleOp, shapes: ShapeAnalysis) -> Iterator[tuple[_Home, _Said]]:
     """The regions and entries that say what is so, with that and their members."""
     for home in _dispatches(module):

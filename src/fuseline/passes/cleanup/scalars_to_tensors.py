@@ -43,6 +43,7 @@ from fuseline.passes.cleanup.scalar_values import (
     is_size_arithmetic,
     rank_zero,
 )
+from fuseline.passes.cleanup.scalars_in_regions import hoist_scalars, with_regions_opened
 
 _POINT = AffineMap(0, 0, ())
 
@@ -77,10 +78,11 @@ class _Scalars:
     def run(self) -> None:
         """Rewrite the function."""
         self._arguments()
+        hoist_scalars(self.block)
         scalars = [op for op in ops_of(self.block) if is_scalar_op(op)]
         self.any_data = any(self.is_data(op.results[0]) for op in scalars)
         known = set(map(id, scalars))
-        for op in ops_of(self.block):
+        for op in list(with_regions_opened(self.block)):
             if id(op) not in known:
                 self._consumer(op)
         for op in reversed(ops_of(self.block)):

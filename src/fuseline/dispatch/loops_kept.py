@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation
 
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.dispatch.executable_entry import entry_of
-from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, members_of, require_match
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, Role, members_of, require_match
 from fuseline.dispatch.loop_claims import require_shared
 from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.dispatch.member_classes import with_classes
@@ -106,9 +106,20 @@ def _still_so(loops: FusedLoops, before: Sequence[Operation], body: Block, shape
     if len(members) != len(before) or numbers.keys() >= set(members):
         loops = _of_members(loops, [numbers.get(op) for op in members])
     require_match(loops, body, shapes)
+    _require_read_at_home(loops, members)
     found = with_classes(loops, body, shapes)
     require_shared(found, body, shapes, "")
     return found
+
+
+def _require_read_at_home(loops: FusedLoops, members: Sequence[Operation]) -> None:
+    """Raises E0302 where an arm reads what another one evaluates where it is read: of two equal ops in two arms one is
+    left."""
+    homes = dict(zip(members, loops.members, strict=True))
+    for op, one in homes.items():
+        readers = {homes[use.operation].arm for result in op.results for use in result.uses if use.operation in homes}
+        if one.role is Role.INLINED and readers - {one.arm}:
+            raise FuselineError("E0302", "what is read in place is read by several arms")
 
 
 def _of_members(loops: FusedLoops, numbers: Sequence[int | None]) -> FusedLoops:

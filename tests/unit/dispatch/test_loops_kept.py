@@ -3,6 +3,7 @@ their bodies."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -149,3 +150,40 @@ def test_what_no_pass_changed_is_as_it_was_written():
     body = _one("a", "x", "math.exp", columns) + _one("b", "a", "math.absf", columns)
     text = _region(_said([PLACED] * 2, columns), columns, body, "b")
     assert "classes" not in run_passes(text, "canonicalize,cse,dead-code", verify_each=True)
+
+
+def test_what_two_arms_read_in_place_is_no_longer_said_where_it_became_one(tmp_path: Path):
+    """Each arm has a pad of its own, and a cleaned up text has one for all."""
+    size = _size()
+    of, wide, last, more = (f"tensor<{size + more}xf32>" for more in (0, 1, 5, 4))
+    text = f"""func.func @main(%x: {of}) -> ({wide}, {last}, {more}) {{
+      %c = arith.constant 1.5 : f32
+      %p = tensor.pad %x low[1] high[0] {{
+      ^bb0(%i: index):
+        tensor.yield %c : f32
+      }} : {of} to {wide}
+      %e = tensor.empty() : {wide}
+      %a = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]}} ins(%p : {wide}) outs(%e : {wide}) {{
+        ^bb0(%in: f32, %out: f32):
+          %v = math.exp %in : f32
+          linalg.yield %v : f32
+      }} -> {wide}
+      %q = tensor.pad %p low[2] high[2] {{
+      ^bb0(%i: index):
+        tensor.yield %c : f32
+      }} : {wide} to {last}
+      %r = tensor.pad %p low[1] high[2] {{
+      ^bb0(%i: index):
+        tensor.yield %c : f32
+      }} : {wide} to {more}
+      return %a, %q, %r : {wide}, {last}, {more}
+    }}"""
+    x = RNG.standard_normal(size, dtype=np.float32)
+    padded = np.concatenate([np.full(1, 1.5, np.float32), x])
+    for passes in ("fusion", f"fusion,cse,{FORM}", f"fusion,dispatch,cse,{FORM}"):
+        (path := tmp_path / "behind.mlir").write_text(run_passes(text, passes, verify_each=True))
+        a, q, r = fuseline.compile(path, threads=2, cache=False).run({"x": x}).values()
+        np.testing.assert_allclose(a, np.exp(padded), rtol=1e-5)
+        np.testing.assert_array_equal(q, np.pad(padded, 2, constant_values=1.5))
+        np.testing.assert_array_equal(r, np.pad(padded, (1, 2), constant_values=1.5))

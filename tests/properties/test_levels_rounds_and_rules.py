@@ -173,3 +173,14 @@ def test_every_round_with_a_rule_switched_off(without: str, level: str, graph: s
     programs = _check(GRAPHS[graph](), *({"passes": ",".join(rounds[:count])} for count in (2, 4, 5)))
     counts = [len(program.record.groups) for program in programs]
     assert counts == sorted(counts, reverse=True)
+
+
+@pytest.mark.parametrize("graph", ["mlp", "attention", "diamond", "convolutions", "projections", "small"])
+def test_a_round_with_one_rule_takes_nothing_from_the_next(graph: str):
+    """However a first round restricts itself, a second with all rules comes to no more dispatches than one alone."""
+    model, form = GRAPHS[graph](), "form-dispatch-regions"
+    alone = _check(model, {"passes": f"{BEFORE},{form}"})[0]
+    chosen = [NAMES[int(i)] for i in RNG.permutation(len(NAMES))[:4]]
+    rounds = [f"{BEFORE},{form}{{{which}={name}}},{form}" for name in chosen for which in ("rules", "without")]
+    for program in _check(model, *({"passes": passes} for passes in rounds)):
+        assert len(program.record.groups) <= len(alone.record.groups)

@@ -132,7 +132,16 @@ def no_more_groups(
     run: Callable[[Sequence[StartingGroup]], P], graph: FusionGraph, start: Sequence[StartingGroup]
 ) -> P:
     """The partition that `run` makes of a start: with the arms of regions open, or closed where it came to more groups
-    than there were."""
+    than there were; or of no start at all, where that comes to fewer groups and keeps each region together."""
     found = run(start)
     before = len(graph.nodes) - sum(len(region.nodes) - 1 for region in start)
-    return found if len(found.groups) <= before else run([region.shut() for region in start])
+    if len(found.groups) > before:
+        found = run([region.shut() for region in start])
+    afresh = run(()) if start else found
+    return afresh if len(afresh.groups) < len(found.groups) and _keeps(afresh.groups, start) else found
+
+
+def _keeps(groups: Sequence[Group], start: Iterable[StartingGroup]) -> bool:
+    """Whether what was one dispatch is in one dispatch."""
+    home = {node: i for i, group in enumerate(groups) for node in group.members}
+    return all(len({home[node] for node in region.nodes}) == 1 for region in start)

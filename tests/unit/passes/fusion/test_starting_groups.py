@@ -13,6 +13,7 @@ from fuseline.dispatch.fused_loops import FusedLoops, MemberLoops, Role
 from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
+from fuseline.passes.fusion.merging import joined
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.starting_groups import (
     StartingGroup,
@@ -162,28 +163,46 @@ class _Found:
     groups: list[Group]
 
 
-def _rounds(sizes: Sequence[int]) -> tuple[_Found, list[StartingGroup], list[Sequence[StartingGroup]]]:
-    """The partition of four nodes of which two are arms of one region, and all starts that were tried: of `sizes`
-    groups, in turn."""
+ALONE, FIRST, MORE, ALL, APART = (
+    [[0], [1], [2], [3]],
+    [[0, 1], [2], [3]],
+    [[0, 1, 2], [3]],
+    [[0, 1, 2, 3]],
+    [[0], [1, 2, 3]],
+)
+"""Partitions of four nodes, the first two of which were one dispatch; the last one takes them apart."""
+
+
+def _rounds(*partitions: list[list[int]]) -> tuple[_Found, list[StartingGroup], list[Sequence[StartingGroup]]]:
+    """The partition that is taken of four nodes of which two are arms of one region, and all starts that were tried:
+    the runs come to `partitions` in turn."""
     graph, nodes = _four()
     single = [Group.of(node) for node in nodes]
     start, tried = [StartingGroup((single[0], single[1])), StartingGroup((single[2],))], list[Sequence[StartingGroup]]()
 
     def run(given: Sequence[StartingGroup]) -> _Found:
         tried.append(given)
-        return _Found(single[: sizes[len(tried) - 1]])
+        sets = ([single[number] for number in one] for one in partitions[len(tried) - 1])
+        return _Found([one[0] if len(one) == 1 else joined(one) for one in sets])
 
     return no_more_groups(run, graph, start), start, tried
 
 
-def test_a_round_that_makes_no_more_groups_keeps_its_arms_open():
-    for count in (1, 3):
-        found, start, tried = _rounds([count])
-        assert len(found.groups) == count and len(tried) == 1 and tried[0] is start
+@pytest.mark.parametrize("partition", [FIRST, MORE, ALL])
+def test_a_round_that_makes_no_more_groups_keeps_its_arms_open(partition: list[list[int]]):
+    found, start, tried = _rounds(partition, ALONE)
+    assert len(found.groups) == len(partition) and len(tried) == 2 and tried[0] is start and not tried[1]
 
 
 def test_a_round_that_makes_more_groups_starts_again_with_closed_ones():
-    found, start, tried = _rounds([4, 2])
-    assert len(found.groups) == 2 and [len(regions) for regions in tried] == [2, 2]
+    found, start, tried = _rounds(ALONE, MORE, ALONE)
+    assert len(found.groups) == 2 and [len(regions) for regions in tried] == [2, 2, 0]
     assert [region.closed for region in tried[1]] == [True, False]
     assert tried[1][1] is start[1] and tried[1][0].nodes == start[0].nodes
+
+
+def test_what_a_round_comes_to_without_regions_counts_where_it_keeps_them_together():
+    assert len(_rounds(FIRST, MORE)[0].groups) == 2
+    assert len(_rounds(FIRST, ALL)[0].groups) == 1
+    assert len(_rounds(FIRST, APART)[0].groups) == 3
+    assert len(_rounds(FIRST, FIRST)[0].groups) == 3

@@ -3,8 +3,9 @@
     float(scatter(zeros, places, u))      =>      scatter(float(zeros), places, float(u))
 
 A scatter keeps what it puts together in the place of a result, so that one dispatch makes it and what follows, where a
-result has its type (`fusion/walk_epilogue.py`). It is done where the conversion alone reads the scatter, and where this
-puts elements in the place of others, which adds nothing up. Few elements are converted for it, and a fill once.
+result has its type (`fusion/walk_epilogue.py`). It is done where the conversion alone reads the scatter, where nothing
+behind has the scatter's own type in the end, as where halves are widened to compute, and where this puts elements in
+the place of others, which adds nothing up. Few elements are converted for it, and a fill once.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import BlockArgument, Region
+from xdsl.ir import BlockArgument, Region, SSAValue
 
-from fuseline.analysis.structured import StructuredOp, is_generic, producer_of
+from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.analysis.walks import Scatter, scatter_of
 from fuseline.ir.build import element_of
 from fuseline.ir.fast.create import create_generic
@@ -36,7 +37,7 @@ class ConvertBeforeScattersPass(ScopedPass):
         """Each conversion that alone reads a scatter."""
         found = False
         for op in ops_of(scope.block):
-            if is_generic(op) and _converts(op) and (scatter := _scatter(op)) is not None:
+            if is_generic(op) and _converts(op) and (scatter := _scatter(op)) is not None and not _comes_back(op):
                 _convert(op, scatter)
                 found = True
         if found:
@@ -45,6 +46,26 @@ class ConvertBeforeScattersPass(ScopedPass):
 
 def _converts(op: linalg.ops.GenericOp) -> bool:
     return is_point_by_point(op, in_order=True) and element_of(op.inputs[0]) != element_of(result_of(op))
+
+
+_PASSED = frozenset({Kind.ELEMENTWISE, Kind.TRANSPOSE, Kind.BROADCAST, Kind.COPY, Kind.RESHAPE})
+"""What computes or moves elements one by one: what it makes may be a result of the same dispatch."""
+
+
+def _comes_back(op: linalg.ops.GenericOp) -> bool:
+    """Whether something that is made of what `op` makes, element by element, has the type that it converts, and is read
+    by others."""
+    pending, seen, narrow = [result_of(op)], set[SSAValue](), element_of(op.inputs[0])
+    while pending:
+        value = pending.pop()
+        if value not in seen:
+            seen.add(value)
+            behind = [use.operation for use in value.uses]
+            passed = [user for user in behind if user.results and kind(user) in _PASSED]
+            if len(passed) < len(behind) and element_of(value) == narrow:
+                return True
+            pending += [result for user in passed for result in user.results]
+    return False
 
 
 def _scatter(op: linalg.ops.GenericOp) -> Scatter | None:

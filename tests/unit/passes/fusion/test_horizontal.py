@@ -128,7 +128,8 @@ def test_an_arm_beyond_the_limits_of_the_target_is_recorded(limits: dict[str, in
         min(most, count - first) for first in range(0, count, most)
     )
     apart = [d for d in found.decisions if d.arms and d.verdict == "missed"]
-    assert [d.code for d in apart] == [code] * (len(found.groups) - 1)
+    assert {d.code for d in apart} == ({code} if len(found.groups) > 1 else set())
+    assert len(apart) >= len(found.groups) - 1
     assert all(d.numbers and d.at == d.consumer for d in apart)
 
 

@@ -47,6 +47,10 @@ DIFFERS: dict[str, str] = {
         "axes that are given, and none, take no dimension away, as in the reference; "
         "onnxruntime takes them for left out"
     ),
+    **{
+        f"test_nonmaxsuppression_* (({i}, 0),)": "onnxruntime reads a number where there is none: whatever lies there"
+        for i in (2, 3, 4)
+    },
     "test_gathernd_example_int32_batch_dim1 ((1, 0),)": (
         "batches of two and of none are refused; onnxruntime compares them where it reads an element"
     ),

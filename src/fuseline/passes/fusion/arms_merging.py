@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fuseline.ir.rounds import rounds
 from fuseline.passes.fusion.chain_merging import ChainMerging
 from fuseline.passes.fusion.decision import Legal, WhyNot
 from fuseline.passes.fusion.edge_records import Outcome
@@ -49,8 +50,9 @@ class ArmsMerging(ChainMerging):
                     self._join(join)
                 else:
                     self._tell(group, refused)
-        while self._join_levels():  # what was joined may go beside others as a whole
-            continue
+        for _ in rounds("joining arms", most=len(self.alive) + 1):  # what was joined may go beside others as a whole
+            if not self._join_levels():
+                break
 
     def _join_levels(self) -> bool:
         """Join arms level by level; whether there are fewer groups now."""

@@ -35,7 +35,7 @@ def overlaps(coordinate: AffineExpr, points: Collection[int], loops: Sequence[Di
     if not all(isinstance(size, int) for _, size in inner):
         return True
     extent = 1 + sum(step * (size - 1) for step, size in inner if isinstance(size, int))
-    return min(abs(steps[loop]) for loop in points if loop in steps) < (1 - MOST_SHARED) * extent
+    return min(abs(steps[loop]) for loop in points) < (1 - MOST_SHARED) * extent
 
 
 def has_overlapping_windows(view: StructuredOp, loops: Sequence[Dim]) -> bool:
@@ -43,5 +43,5 @@ def has_overlapping_windows(view: StructuredOp, loops: Sequence[Dim]) -> bool:
     if kind(view.op) not in WINDOWS:
         return False
     parallel = {loop for loop, what in enumerate(view.iterators) if what == "parallel" and loops[loop] != 1}
-    windows = [c for map_ in view.input_maps for c in map_.results if len(dims_of(c)) > 1]
-    return any(points and overlaps(c, points, loops) for c in windows for points in [parallel & dims_of(c)])
+    windows = [c for map_ in view.input_maps for c in map_.results if len(dims_of(c)) > 1 and parallel & dims_of(c)]
+    return any(overlaps(c, parallel & dims_of(c), loops) for c in windows)

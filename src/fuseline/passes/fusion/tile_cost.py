@@ -88,7 +88,7 @@ def _held_bytes(group: Group, target: TargetDescription) -> int:
 
 
 def _overlaps(node: Node) -> bool:
-    return not is_generic(node.op) or has_overlapping_windows(StructuredOp(node.op), node.loops)
+    return node.structured is None or has_overlapping_windows(node.structured, node.loops)
 
 
 def block_passes(group: Group, used: Collection[int | None], target: TargetDescription) -> float:

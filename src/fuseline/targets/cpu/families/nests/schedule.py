@@ -269,10 +269,8 @@ def _chunk(schedule: Schedule, machine: Machine, threads: int) -> int:
 
 def _most_kept(schedule: Schedule, step: int) -> int:
     """Of how many points of the chunked axis what lies in scratch still fits, in whole steps; one step at the least."""
-    staging, grid = (
-        schedule.staging,
-        [axis for run in (*schedule.collapsed_loops, schedule.vector_loops) for axis in run],
-    )
+    staging = schedule.staging
+    grid = [axis for run in (*schedule.collapsed_loops, schedule.vector_loops) for axis in run]
     lying = [
         scratch_elements(staging, value, grid) * BYTES[dtype_of(value.type)]
         for stage in staging.stages
@@ -280,7 +278,7 @@ def _most_kept(schedule: Schedule, step: int) -> int:
         if value in staging.stored and not stage.destinations.get(value) and value not in staging.hosts
         if not set(schedule.vector_loops).isdisjoint(staging.axes.of_value(value))
     ]
-    return max(step, SCRATCH_LIMIT_BYTES // max(1, *lying, 1) // step * step)
+    return max(step, SCRATCH_LIMIT_BYTES // max([1, *lying]) // step * step)
 
 
 def _shared(extent: int, chunks: int, together: int) -> int:

@@ -73,7 +73,7 @@ def choose_box_block(
     """
     lines, pixels = ((1, 1, *(extents[loop] for loop in box.rows[-2:])))[-2:]
     outer = prod(extents[loop] for loop in box.rows[:-2])
-    if box.cut is not None:
+    if box.cut:
         return _of_cut_box(box, (lines, pixels), outer, threads)
     room = next((n for n in range(pixels, 0, -1) if box.fits(box.counts(1, n))), 1)
     if room < pixels or 0 in (lines, pixels, outer):
@@ -126,7 +126,7 @@ def packs_columns_seldom(box: ImageBox, extents: Sequence[Dim], threads: int = 1
     known = [assumed_size(extent) for extent in extents]
     block = choose_box_block(box, known, 0.0, 0.0, highest=True, threads=threads)
     rows = prod(known[loop] for loop in box.rows)
-    least = LEAST_ROWS if box.cut is None else LEAST_ROWS_OF_CUT
+    least = LEAST_ROWS_OF_CUT if box.cut else LEAST_ROWS
     return block.lines * block.pixels >= min(least, rows)
 
 

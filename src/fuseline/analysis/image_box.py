@@ -12,7 +12,7 @@ So rows between two blocks are evaluated by both, and blocks are as high as make
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd, prod
 
 from xdsl.dialects.builtin import TensorType
@@ -26,7 +26,7 @@ from fuseline.analysis.segment_boundaries import stored_strides
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.source_paths import coordinates_of
 from fuseline.analysis.structured import Kind, StructuredOp, kind
-from fuseline.ir.costs import LINE_BYTES
+from fuseline.ir.costs import LINE_BYTES, assumed_size
 from fuseline.ir.dim import Dim
 
 BOX_BYTES = 112 * 1024
@@ -66,8 +66,9 @@ class ImageBox:
     tensors that the image is made of lie element by element.
 
     `rows` are the loops of the result over pixels, as they are written; `window` those of the reduction, with their
-    extents. `element_bytes`: of what is evaluated. `cut`: the loop of the window that goes on in blocks, one box each,
-    and how far it goes in all; `most_rows`: pixels of a block, as many as have their sums in scratch meanwhile.
+    extents. `element_bytes`: of what is evaluated. `cut`: loops of the window that go on in blocks, one box each, of so
+    many steps as `window` has, and how far they go in all (assumed where only the run knows); `most_rows`: pixels of a
+    block, as many as have their sums in scratch meanwhile.
     """
 
     axes: tuple[BoxAxis, ...]
@@ -75,7 +76,7 @@ class ImageBox:
     rows: tuple[int, ...]
     window: Mapping[int, int]
     element_bytes: int
-    cut: tuple[int, int] | None = None
+    cut: Mapping[int, int] = field(default_factory=dict[int, int])
     most_rows: int | None = None
 
     def counts(self, lines: int, pixels: int) -> dict[int, int]:
@@ -86,7 +87,9 @@ class ImageBox:
     def evaluated(self, counts: Mapping[int, int]) -> int:
         """Elements that a box is filled with; of one that goes on in blocks, that all of them are."""
         found = prod(axis.size(counts) for axis in self.axes)
-        return found if self.cut is None else found * self.cut[1] // self.window[self.cut[0]]
+        for loop, whole in self.cut.items():
+            found = found * max(whole, self.window[loop]) // self.window[loop]
+        return found
 
     def elements(self, counts: Mapping[int, int]) -> int:
         """Elements that a box takes."""
@@ -143,18 +146,22 @@ def image_box(
     extents: Sequence[Dim] | None = None,
     *,
     whole: bool = True,
+    blocks: Mapping[int, int] | None = None,
 ) -> ImageBox | None:
     """The box of input `position` of a convolution, or of a product whose rows lie across memory, from which it can be
     evaluated; None where it is neither, or does not go plainly along its dimensions. `is_stored`: where evaluation
     ends. `extents`: how far each loop runs, where neighbours that are one in memory run as one (the outer ones once,
     the inner one through all of it); else those of the root. `whole`: None where one register tile would need too much
-    of it; else that is for the caller to see to."""
+    of it; else that is for the caller to see to. `blocks`: how many steps at a time loops of the window go
+    that are cut.
+    """
     map_, value = root.input_maps[position], root.inputs[position]
     extents, coordinates = extents or root.loops(shapes), coordinates_of(map_)
     rows = _rows(root, position, extents)
     if not isinstance(value.type, TensorType) or not (_is_image(root, map_) or _lies_across(root, map_, rows, extents)):
         return None
-    window = {loop: extents[loop] for loop in root.reduction if loop in used_dims(map_)}
+    blocks = blocks or {}
+    window = {loop: blocks.get(loop, extents[loop]) for loop in root.reduction if loop in used_dims(map_)}
     known = {loop: extent for loop, extent in window.items() if isinstance(extent, int)}
     if coordinates is None or len(known) < len(window):
         return None
@@ -167,7 +174,8 @@ def image_box(
     bits = int(getattr(value.type.get_element_type(), "bitwidth", 64))
     bits = max(bits, 16) if multiplies_narrow(root.op) else bits  # those of 8 bits are widened on the way
     order = lying_order(value, shapes, is_stored, _paired(root, map_, known))
-    box = ImageBox(tuple(found), order, rows, known, max(1, bits // 8))
+    cut = {loop: assumed_size(extents[loop]) for loop in known if loop in blocks}
+    box = ImageBox(tuple(found), order, rows, known, max(1, bits // 8), cut)
     return box if not whole or holds_a_tile(box, extents) else None
 
 

@@ -99,16 +99,11 @@ def blocks_that_balance(threads: int, outer: int = 1) -> int:
     return 1 if threads == 1 else -(-min(MOST_BLOCKS, BLOCKS_OF_THREAD * threads) // outer)
 
 
-def block_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int | None:
-    """Reduction steps that are packed at a time where not all are; None where all have to be."""
-    extents = root.loops(shapes)
-    return steps_of_block([extents[loop] for loop in root.reduction if extents[loop] != 1])
-
-
 def _packed_steps(root: StructuredOp, shapes: ShapeAnalysis) -> int:
     """Reduction steps that are packed at a time: all, or those of a block."""
-    steps, block = assumed_size(extent_of(root, set(root.reduction), shapes)), block_steps(root, shapes)
-    return steps if block is None else min(block, steps)
+    extents = root.loops(shapes)
+    steps = assumed_size(extent_of(root, set(root.reduction), shapes))
+    return min(steps, steps_of_block([extents[loop] for loop in root.reduction if extents[loop] != 1]))
 
 
 def block_of(root: StructuredOp, block_uses: int) -> int:

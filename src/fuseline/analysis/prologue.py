@@ -36,7 +36,7 @@ from fuseline.analysis.filtered_convolutions import filtered_dims, tile_overlap
 from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
 from fuseline.analysis.operand_access import Segment, segments
-from fuseline.analysis.packings import block_of, block_steps, blocks_of_panels, extent_of, packings, runs_along_columns
+from fuseline.analysis.packings import block_of, blocks_of_panels, extent_of, packings, runs_along_columns
 from fuseline.analysis.producers import is_stored, producers_of
 from fuseline.analysis.prologue_kind import Prologue
 from fuseline.analysis.shapes import ShapeAnalysis
@@ -51,10 +51,6 @@ from fuseline.analysis.structured import (
 from fuseline.analysis.window_prologue import of_window_operand, reduces
 from fuseline.ir.costs import ASSUMED_COSTS, MachineCosts, assumed_size
 from fuseline.ir.dim import product, upper_bound
-
-LONGEST_PACKED = 4096
-"""Reduction steps up to which a block of rows fits the scratch; longer ones are packed block by block
-(`reduction_block.py`)."""
 
 
 def is_constant_op(value: SSAValue) -> bool:
@@ -196,7 +192,7 @@ def _boxed(
     lines = max(1, prod(extents[loop] for loop in box.rows[:-1]))
     groups = blocks_of_panels(assumed_size(columns), block_of(root, costs.block_uses))
     groups = min(groups, -(-blocks_of(box, extents) // lines))
-    if box.cut is not None:
+    if box.cut:
         groups = groups_of_columns(box, block.lines * block.pixels, assumed_size(columns))
     often = block.evaluated * groups / elements
     return Prologue("boxed", often, often, total)
@@ -210,13 +206,6 @@ def _packed(
     are."""
     if reduces(chain):
         return Prologue(None, reason="a reduction would be repeated for every block")
-    steps = upper_bound(extent_of(root, set(root.reduction), shapes))
-    if (steps is None or steps > LONGEST_PACKED) and block_steps(root, shapes) is None:
-        return Prologue(
-            None,
-            reason=f"a block of rows of {'an unknown number of' if steps is None else steps} steps does not fit the "
-            f"scratch",
-        )
     gathered = _reads_across_memory(root, position, shapes)
     often = packings(root, position, shapes, costs.block_uses, None if gathered else threads)
     evaluated = operations_of_element(root.inputs[position], chain, shapes, costs.lanes)

@@ -13,10 +13,10 @@ from fuseline.analysis.packings import (
     MOST_BLOCKS,
     PACKED_STEPS,
     ROWS_OF_TILE,
-    block_steps,
     extent_of,
     packings,
 )
+from fuseline.analysis.reduction_block import steps_of_block
 from fuseline.analysis.structured import StructuredOp
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
@@ -89,7 +89,7 @@ def test_beside_what_is_packed_too_blocks_are_what_fits():
     steps, columns = 2048, 640
     root, view = _product(40, steps, columns)
     alone, beside = packings(root, 0, view.shapes, 64)
-    of_block = PACKED_STEPS // (block_steps(root, view.shapes) or steps)
+    of_block = PACKED_STEPS // steps_of_block([steps])
     assert beside == max(alone, -(-columns // min(64, of_block))) >= alone == 10
 
 

@@ -3,9 +3,10 @@ take, the sums of many rows wait in scratch while it goes on."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from xdsl.dialects.builtin import f32, f64
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.analysis import box_blocks, image_box
 from fuseline.analysis.cut_boxes import SUMS_BYTES
@@ -15,11 +16,11 @@ from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.isa import machine
 from tests.draws import RNG
-from tests.graphs.program import Program, dims_map
+from tests.graphs.program import Program, Size, dims_map
 from tests.kernels import Runner, assert_close, plan_of, random
 
 from .test_boxed_rows import Case
-from .test_convolution import maps_of
+from .test_convolution import convolve, maps_of
 
 
 @pytest.fixture
@@ -51,7 +52,8 @@ CASES = {
 def test_an_image_of_many_channels(name: str):
     run = CASES[name].run(evaluated=name in ("a line", "some channels are left"))
     assert isinstance(run.plan, ContractionPlan) and run.plan.cut is not None and run.plan.loops.box is not None
-    assert run.plan.cut.steps == run.plan.loops.box.window[run.plan.cut.axis.inner]
+    window = run.plan.loops.box.window
+    assert all(window[axis.inner] == steps for axis, steps in run.plan.cut.steps.items())
 
 
 @pytest.mark.usefixtures("small_boxes")
@@ -87,6 +89,50 @@ def test_rows_across_memory(element: object):
     dtype = "float32" if element == f32 else "float64"
     a, b = random((steps, rows), 1, dtype), random((steps, columns), 2, dtype)
     assert_close(run(a, b, parts=2)[0], a.clip(0).T @ b, bits=14)
+    assert isinstance(run.plan, ContractionPlan) and run.plan.lhs_mode == "boxed" and run.plan.cut is not None
+
+
+@pytest.mark.parametrize("named", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("computed", [(True, False), (True, True)])
+def test_windows_that_only_the_run_knows(named: tuple[int, ...], computed: tuple[bool, bool]):
+    """The pixels of the result are known, and so is the image; the window may be smaller than what surrounds them."""
+    channels, filters, out = 16, int(RNG.integers(5, 80)), [int(n) for n in RNG.integers(14, 40, 2)]
+    most = [int(n) for n in RNG.integers(2, 6, 2)]
+    taps: list[Size] = [f"t{axis}" if axis in named else most[axis] for axis in range(2)]
+    image = (1, *(o + k - 1 for o, k in zip(out, most, strict=True)), channels)
+    p = Program(image, (*taps, channels, filters))
+    x, w = (p.relu(x) if how else x for x, how in zip(p.x, computed, strict=True))
+    y = p.multiply_add(x, w, p.zeros(1, *out, filters), maps_of(2, [1, 1], [1, 1]), "pppprrr")
+    run = Runner(ConvolutionFamily(), p.dispatch(y))
+    assert isinstance(run.plan, ContractionPlan) and run.plan.lhs_mode == "boxed" and run.plan.cut is not None
+    for _ in range(3):
+        window = [int(RNG.integers(1, k + 1)) if axis in named else k for axis, k in enumerate(most)]
+        a, b = random(image, 1), random((*window, channels, filters), 2)
+        seen = a[:, : out[0] + window[0] - 1, : out[1] + window[1] - 1].clip(0)
+        wanted = convolve(seen, b.clip(0) if computed[1] else b, (1, 1), (1, 1))
+        assert_close(run(a, b, sizes={f"t{axis}": window[axis] for axis in named}, parts=2)[0], wanted, least=1.0)
+
+
+@pytest.mark.parametrize("named", [(), (0,), (1,)])
+def test_gradients_of_weights(named: tuple[int, ...]):
+    """Their window is an image, their pixels the taps, of which each block has a line with all channels."""
+    taps, channels, filters = (int(n) for n in RNG.integers((3, 64, 5), (5, 120, 60)))
+    pixels = [int(n) for n in RNG.integers(50, 100, 2)]
+    size: list[Size] = [f"s{axis}" if axis in named else n for axis, n in enumerate(pixels)]
+    image: list[Size] = [None if axis in named else n + taps - 1 for axis, n in enumerate(pixels)]
+    p = Program((*image, channels), (*size, filters))
+    dim = AffineExpr.dimension
+    maps = [
+        AffineMap(6, 0, (*(dim(i) + dim(i + 4) for i in (0, 1)), dim(2))),
+        dims_map(6, [4, 5, 3]), dims_map(6, [3, 0, 1, 2]),
+    ]  # fmt: skip
+    y = p.multiply_add(p.relu(p.x[0]), p.relu(p.x[1]), p.zeros(filters, taps, taps, channels), maps, "pppprr")
+    run = Runner(ConvolutionFamily(), p.dispatch(y))
+    a, b = random((*(n + taps - 1 for n in pixels), channels), 1), random((*pixels, filters), 2)
+    windows = np.lib.stride_tricks.sliding_window_view(a.clip(0).astype(np.float64), pixels, (0, 1))  # pyright: ignore
+    wanted = np.einsum("ijcyx,yxf->fijc", windows, b.clip(0))
+    sizes = {f"s{axis}": pixels[axis] for axis in named} | {f"n{axis}": pixels[axis] + taps - 1 for axis in named}
+    assert_close(run(a, b, sizes=sizes, parts=2)[0], wanted, least=1.0)
     assert isinstance(run.plan, ContractionPlan) and run.plan.lhs_mode == "boxed" and run.plan.cut is not None
 
 

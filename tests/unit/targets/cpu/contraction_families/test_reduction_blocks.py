@@ -72,6 +72,25 @@ def test_either_operand_may_be_computed(computed: tuple[bool, bool], element: At
     assert_close(run(a, b, c)[0], wanted)
 
 
+@pytest.mark.parametrize("computed", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("named", [(), (0,), (1,), (0, 1), (0, 1, 2)])
+def test_several_loops_are_cut(named: tuple[int, ...], computed: tuple[bool, bool]):
+    """Loops that do not lie as one in both operands, of lengths that are known or not."""
+    m, n = (int(RNG.integers(*ends)) for ends in ((60, 130), (33, 90)))
+    steps = [int(RNG.integers(*ends)) for ends in ((2, 5), (90, 300), (300, 400))]
+    k = [f"k{axis}" if axis in named else size for axis, size in enumerate(steps)]
+    p = Program((m, *k), (k[2], k[0], k[1], n))
+    maps = [dims_map(5, [0, 2, 3, 4]), dims_map(5, [4, 2, 3, 1]), dims_map(5, [0, 1])]
+    a, b = (p.relu(x) if how else x for x, how in zip(p.x, computed, strict=True))
+    run = Runner(CONTRACTION, p.dispatch(p.multiply_add(a, b, p.zeros(m, n), maps, "pprrr")))
+    assert isinstance(run.plan, ContractionPlan) and run.plan.cut is not None and len(run.plan.cut.steps) > 1
+    for ends in (steps, [1, *steps[1:]], [*steps[:2], 7]) if len(named) == 3 else (steps,):
+        a, b = random((m, *ends), 1), random((ends[2], *ends[:2], n), 2)
+        left, right = (np.maximum(x, 0) if how else x for x, how in zip((a, b), computed, strict=True))
+        wanted = np.einsum("mabc,cabn->mn", left.astype(np.float64), right)
+        assert_close(run(a, b, sizes=dict(zip(("k0", "k1", "k2"), ends, strict=True)))[0], wanted)
+
+
 def test_constant_columns_stay_as_they_are_packed():
     p = Program((60, 7000), (7000, 90), constants=[1])
     run = Runner(CONTRACTION, p.dispatch(p.matmul(p.relu(p.x[0]), p.x[1])))

@@ -44,8 +44,8 @@ class BoxedRows:
         self.origin, self.piece = (lines[0], rows[0]), piece
         at = {axis.inner: value for axis, value in outer.items()}
         counts: dict[int, Operand] = dict(self.box.window)
-        if piece.axis is not None:
-            at[piece.axis.inner], counts[piece.axis.inner] = piece.first, piece.count
+        for cut, (first, count) in piece.ranges.items():
+            at[cut.inner], counts[cut.inner] = first, count
         for axis, (first, last) in ((self.plan.lines, lines), (self.plan.tiled, rows)):
             if axis is not None:
                 at[axis.inner], counts[axis.inner] = first, kernel.sub(last, first)

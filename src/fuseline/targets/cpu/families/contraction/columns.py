@@ -40,7 +40,7 @@ def reduction_cuts(plan: ContractionPlan, operand: RootOperand, *, step: int = 1
     loops, last = plan.loops, len(plan.loops.reduction) - 1
     return [
         ()
-        if plan.cut is not None and plan.cut.axis == axis  # a block counts from where it begins
+        if plan.cut is not None and axis in plan.cut.steps  # a block counts from where it begins
         else loop_boundaries(
             plan.view, operand.value, operand.map, axis.inner, loops.extents, step=step if i == last else 1
         )
@@ -109,7 +109,7 @@ class ColumnReader:
 
     def _places(self, outer: Mapping[Axis, Operand]) -> Mapping[Axis, Operand]:
         """Where the panel is along its outer axes, and the block along the reduction."""
-        return outer if self.piece.axis is None else {**outer, self.piece.axis: self.piece.first}
+        return {**outer, **self.piece.starts}
 
     def reader(self) -> Columns:
         """Column vectors by column index."""

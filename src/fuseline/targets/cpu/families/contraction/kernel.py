@@ -68,7 +68,8 @@ class ContractionKernel(RootKernel):
             self.rows.enter(block.outer, block.lines, block.tiles)
             self._panels(block, lambda tile, panel, actives: sums.add(block, tile, panel, self._reduced(tile, actives)))
 
-        each_block(self.kernel, cut, self.buffers.operand(cut.axis.extent), reduce)
+        extents = {axis: self.buffers.operand(axis.extent) for axis in cut.steps}
+        each_block(self.kernel, cut, extents, reduce)
         self.rows.piece = self.columns.piece = WHOLE
         self._panels(
             block, lambda tile, panel, actives: self._store(tile, panel, actives, sums.of(block, tile, panel, actives))

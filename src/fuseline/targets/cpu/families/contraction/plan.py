@@ -278,7 +278,7 @@ def _finished(plan: ContractionPlan) -> ContractionPlan:
     blocks = f"{plan.blocks.lines}x{plan.blocks.tiles}x{plan.blocks.panels}"
     notes = {"tile": f"{plan.tile.rows}x{plan.width}", "block": blocks, "lhs": _lhs_note(plan), "rhs": plan.rhs_mode}
     if plan.cut is not None:
-        notes["steps"] = f"{plan.cut.steps} at a time"
+        notes["steps"] = f"{'x'.join(map(str, plan.cut.steps.values()))} at a time"
     return replace(plan, workgroups=d.product(plan.grid), constant_layouts=layouts, notes=notes)
 
 

@@ -7,8 +7,8 @@ for each tile:          the epilogue on its sums
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from fuseline.analysis.cut_boxes import SUMS_BYTES
@@ -27,31 +27,34 @@ from fuseline.targets.cpu.tiles import Blocks, Tile, shared_out
 
 @dataclass(frozen=True, slots=True)
 class ReductionBlocks:
-    """`steps` of `axis` at a time."""
+    """So many steps of each of these axes at a time."""
 
-    axis: Axis
-    steps: int
+    steps: Mapping[Axis, int]
 
     def extents(self, reduction: Sequence[Axis]) -> list[Dim]:
         """How far the axes of the reduction run in a block, at the most."""
-        return [self.steps if axis == self.axis else axis.extent for axis in reduction]
+        return [self.steps.get(axis, axis.extent) for axis in reduction]
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The block that a kernel is at: `count` steps of `axis` from `first` on. Without an axis: the whole reduction."""
+    """The block that a kernel is at: where it begins along each axis that is cut, and how many steps it has of it.
+    Without any: the whole reduction."""
 
-    axis: Axis | None = None
-    first: Operand = 0
-    count: Operand = 0
+    ranges: Mapping[Axis, tuple[Operand, Operand]] = field(default_factory=dict[Axis, "tuple[Operand, Operand]"])
 
     def extent(self, axis: Axis, whole: Operand) -> Operand:
         """How far an axis runs in the block."""
-        return self.count if axis == self.axis else whole
+        return self.ranges[axis][1] if axis in self.ranges else whole
 
     def start(self, axis: Axis) -> Operand:
         """Where the block begins along an axis."""
-        return self.first if axis == self.axis else 0
+        return self.ranges[axis][0] if axis in self.ranges else 0
+
+    @property
+    def starts(self) -> dict[Axis, Operand]:
+        """Where the block begins along the axes that are cut."""
+        return {axis: first for axis, (first, _) in self.ranges.items()}
 
 
 WHOLE = Piece()
@@ -59,17 +62,15 @@ WHOLE = Piece()
 
 def cut_box_of(loops: ContractionLoops, lhs: LhsMode) -> ImageBox | None:
     """The box that the rows are evaluated in, some of the reduction's steps at a time; None where there is none."""
-    return loops.box if lhs == "boxed" and loops.box is not None and loops.box.cut is not None else None
+    return loops.box if lhs == "boxed" and loops.box is not None and loops.box.cut else None
 
 
 def chosen_blocks(loops: ContractionLoops, tile: Tile, modes: tuple[LhsMode, RhsMode]) -> ReductionBlocks | None:
     """The blocks that the reduction is traversed in, None where that is whole: those that the box of an image is
     evaluated in, or what `wants_blocks`."""
     box = cut_box_of(loops, modes[0])
-    if box is not None and box.cut is not None:
-        loop, _ = box.cut
-        axis = next(axis for axis in loops.reduction if axis.inner == loop)
-        return ReductionBlocks(axis, box.window[loop])
+    if box is not None:
+        return ReductionBlocks({axis: box.window[axis.inner] for axis in loops.reduction if axis.inner in box.cut})
     return reduction_blocks(loops) if wants_blocks(loops, tile, modes) else None
 
 
@@ -85,8 +86,10 @@ def wants_blocks(loops: ContractionLoops, tile: Tile, modes: tuple[LhsMode, RhsM
 
 def reduction_blocks(loops: ContractionLoops) -> ReductionBlocks | None:
     """The blocks for these loops, None where there are none."""
-    found = None if loops.narrow else reduction_block([axis.extent for axis in loops.reduction])
-    return None if found is None else ReductionBlocks(loops.reduction[found[0]], found[1])
+    if loops.narrow or not loops.reduction:
+        return None
+    found = reduction_block([axis.extent for axis in loops.reduction])
+    return ReductionBlocks({loops.reduction[number]: steps for number, steps in found.items()})
 
 
 def modes_in_blocks(loops: ContractionLoops, modes: tuple[LhsMode, RhsMode]) -> tuple[LhsMode, RhsMode]:
@@ -109,16 +112,34 @@ def with_sums_in_scratch(blocks: Blocks, tile: Tile, bytes_of_panel_row: int) ->
     return Blocks(lines, tiles, shared_out(blocks.panels, most // (tiles * lines)), blocks.columns_outer)
 
 
-def each_block(kernel: KernelBuilder, blocks: ReductionBlocks, extent: Operand, body: Callable[[Piece], None]) -> None:
-    """`body` for every block: those of whole length in a loop, then what is left."""
-    steps, axis = blocks.steps, blocks.axis
-    whole = kernel.mul(kernel.div(extent, steps), steps)
+def each_block(
+    kernel: KernelBuilder, blocks: ReductionBlocks, extents: Mapping[Axis, Operand], body: Callable[[Piece], None]
+) -> None:
+    """`body` for every block, along the axes that are cut as outer loops before inner ones: blocks of whole length in
+    a loop, then what is left. `extents`: of these axes."""
+    _along(kernel, list(blocks.steps.items()), extents, body, WHOLE)
 
-    def one(first: Operand, count: Operand = steps) -> tuple[()]:
-        body(Piece(axis, first, count))
+
+def _along(
+    kernel: KernelBuilder,
+    steps: Sequence[tuple[Axis, int]],
+    extents: Mapping[Axis, Operand],
+    body: Callable[[Piece], None],
+    outside: Piece,
+) -> None:
+    """`body` for the blocks inside of a piece of the axes before these."""
+    if not steps:
+        body(outside)
+        return
+    (axis, most), inner = steps[0], steps[1:]
+    extent = extents[axis]
+    whole = kernel.mul(kernel.div(extent, most), most)
+
+    def one(first: Operand, count: Operand = most) -> tuple[()]:
+        _along(kernel, inner, extents, body, Piece({**outside.ranges, axis: (first, count)}))
         return ()
 
-    kernel.loop(0, whole, steps, one)
+    kernel.loop(0, whole, most, one)
     rest = kernel.sub(extent, whole)
     if rest != 0:
         kernel.when(kernel.compare("gt", rest, 0), partial(one, whole, rest))

@@ -249,13 +249,11 @@ class RowReader:
     def _address(self, segment: RowSegment, tile: RowTile, row: int) -> Address:
         """Where a row starts, rounded terms aside."""
         kernel, plan = self.kernel, self.plan
-        places = dict(tile.outer)
+        places = {**tile.outer, **self.piece.starts}
         if plan.lines is not None:
             places[plan.lines] = tile.line
         if plan.tiled is not None:
             places[plan.tiled] = tile.position(kernel, row)
-        if self.piece.axis is not None:
-            places[self.piece.axis] = self.piece.first
         total = self.buffers.operand(segment.access.flat.constant)
         for axis, value in places.items():
             total = kernel.add(total, kernel.mul(value, self.buffers.operand(segment.operand.stride(axis))))

@@ -82,9 +82,8 @@ def _by_taps(
         cuts = reduction_block([extents[loop] for loop in loops], most)
         blocks = {loops[number]: steps for number, steps in cuts.items()}
         box = image_box(root, position, shapes, is_stored, extents, whole=False, blocks=blocks)
-        box = None if box is None else replace(box, most_rows=_most_rows(root, position, box, extents))
-        if box is not None and holds_a_tile(box, extents):
-            yield box
+        if box is not None and box.cut and holds_a_tile(box, extents):
+            yield replace(box, most_rows=_most_rows(root, position, box, extents))
 
 
 def _most_rows(root: StructuredOp, position: int, box: ImageBox, extents: Sequence[Dim]) -> int:

@@ -21,7 +21,8 @@ LEAST_STEPS = 16
 
 def reduction_block(extents: Sequence[Dim], most: int = BLOCK_STEPS) -> dict[int, int]:
     """Which loops of a reduction are cut, and how many steps of each a block has; the others are whole. One loop where
-    that leaves few enough steps inside: the one of the most steps, of equals the innermost. `most`: steps of a block.
+    that leaves few enough steps inside: the one of the most steps, of equals the innermost. None where all are few.
+    `most`: steps of a block.
 
     >>> reduction_block((40000,)), reduction_block((3, 3, 2376)), reduction_block((5000, 5000))
     ({0: 256}, {2: 16}, {0: 1, 1: 256})

@@ -86,10 +86,8 @@ def wants_blocks(loops: ContractionLoops, tile: Tile, modes: tuple[LhsMode, RhsM
 
 def reduction_blocks(loops: ContractionLoops) -> ReductionBlocks | None:
     """The blocks for these loops, None where there are none."""
-    if loops.narrow or not loops.reduction:
-        return None
-    found = reduction_block([axis.extent for axis in loops.reduction])
-    return ReductionBlocks({loops.reduction[number]: steps for number, steps in found.items()})
+    found = {} if loops.narrow else reduction_block([axis.extent for axis in loops.reduction])
+    return ReductionBlocks({loops.reduction[number]: steps for number, steps in found.items()}) if found else None
 
 
 def modes_in_blocks(loops: ContractionLoops, modes: tuple[LhsMode, RhsMode]) -> tuple[LhsMode, RhsMode]:

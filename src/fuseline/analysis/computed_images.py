@@ -51,7 +51,7 @@ def computed_image(
     """The image that input `position` of a window is, behind pads and the like of known sizes; None where it is in
     parts, repeated at its border, or neither stored nor computed element by element."""
     extents, coordinates = root.loops(shapes), coordinates_of(root.input_maps[position])
-    if coordinates is None or not all(isinstance(extent, int) for extent in extents):
+    if coordinates is None:
         return None
     tracer = Tracer(shapes, extents, lambda value: is_stored(value) or _is_elementwise(value))
     paths = tracer.follow(Path(root.inputs[position], tuple(coordinates)))
@@ -68,7 +68,7 @@ def _image_of(
     forms = (*path.at, *(bound.coordinate for bound in bounds))
     if not isinstance(path.value.type, TensorType) or not sizes or not all(map(_is_known, forms)):
         return None
-    if not all(isinstance(size, int) for size in (*sizes, *(bound.size for bound in bounds))):
+    if not all(isinstance(bound.size, int) for bound in bounds):
         return None
     lying = lying_order(path.value, shapes, is_stored)[-1]
     return ComputedImage(path.value, tuple(sizes), path.at, bounds, path.pad or 0, lying)

@@ -27,6 +27,7 @@ from fuseline.analysis.pixel_lines import MOST_LANE_STEP, written_orders
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, multiply_add_operands
 from fuseline.ir.costs import LINE_BYTES
+from fuseline.ir.dim import Dim
 
 STRIP_BYTES = 112 * 1024
 """Scratch for a strip: well within a second-level cache."""
@@ -86,8 +87,8 @@ class Strips:
 
 def strips_of(root: StructuredOp, position: int, image: ComputedImage, shapes: ShapeAnalysis) -> Strips | None:
     """How the window `root` goes over `image`, its input `position`; None where it does not go plainly along lines and
-    pixels, or too much lies under one line."""
-    roles = _Roles(root, position, image, cast("tuple[int, ...]", root.loops(shapes)))
+    pixels of known sizes, or too much lies under one line."""
+    roles = _Roles(root, position, image, root.loops(shapes))
     if not roles.are_plain:
         return None
     return next((found for found in roles.ways(_bytes(root)) if found is not None), None)
@@ -123,7 +124,7 @@ class _Way:
 class _Roles:
     """What the loops of a root do to its image; `extents` of all."""
 
-    def __init__(self, root: StructuredOp, position: int, image: ComputedImage, extents: Sequence[int]) -> None:
+    def __init__(self, root: StructuredOp, position: int, image: ComputedImage, extents: Sequence[Dim]) -> None:
         self.image, self.extents = image, extents
         others = [map_ for i, map_ in enumerate(root.input_maps) if i != position and root.body.args[i].uses]
         self.own = {loop for map_ in others for loop in used_dims(map_)}
@@ -167,10 +168,13 @@ class _Roles:
         rest = self._tiled(self.orders[0], lane)
         if lane not in self.orders[0] or not rest or self._step(lane) != 1 or self._tap(lane) is not None:
             return None
+        channels = self.extents[lane]
+        if not isinstance(channels, int) or not self._are_known(rest[-2:]):
+            return None
         lines, pixels = self._way(rest[-2:-1]), self._way(rest[-1:])
         if any(lane in loops for loops in self.padded) or not self._slides(rest[-2:]) or pixels.taps == 1:
             return None
-        whole = -(-self.extents[lane] * size // LINE_BYTES)
+        whole = -(-channels * size // LINE_BYTES)
 
         def evaluated(n: int) -> float | None:
             pixel_bytes = LINE_BYTES * bunch_of(whole, LINE_BYTES, n)
@@ -186,7 +190,7 @@ class _Roles:
         step = [0, *(self._lane_step(order[-1]) for order in self.orders)]
         order = next((order for order, n in zip(self.orders, step[1:], strict=True) if 0 < n <= MOST_LANE_STEP), None)
         rest = self._tiled(order, order[-1]) if order is not None else []
-        if order is None or not rest:
+        if order is None or not rest or not self._are_known([rest[-1], order[-1]]):
             return None
         lines, pixels = self._way(rest[-1:]), self._way(order[-1:])
         if not self._slides([rest[-1], order[-1]]) or pixels.step != 1:
@@ -196,6 +200,11 @@ class _Roles:
         if not 1 < lines.taps <= UNROLLED_TAPS or often is None or not self.own.isdisjoint({rest[-1], order[-1]}):
             return None
         return Strips("pixels", order[-1], often)
+
+    def _are_known(self, loops: Sequence[int]) -> bool:
+        """Whether the compiler knows how far these loops go, and the window along them."""
+        taps = [self._tap(loop) for loop in loops]
+        return all(isinstance(self.extents[loop], int) for loop in (*loops, *taps) if loop is not None)
 
     def _slides(self, loops: Iterable[int]) -> bool:
         """Whether the window slides along these loops and no others."""
@@ -222,10 +231,11 @@ class _Roles:
         if not loops:
             return _Way()
         loop, tap = loops[0], self._tap(loops[0])
+        points, taps = (cast("int", self.extents[one]) if one is not None else 1 for one in (loop, tap))
         if tap is None:
-            return _Way(self.extents[loop], step=self._step(loop))
+            return _Way(points, step=self._step(loop))
         step = gcd(self._step(loop), self._step(tap))
-        return _Way(self.extents[loop], self._step(loop) // step, self._step(tap) // step, self.extents[tap], step)
+        return _Way(points, self._step(loop) // step, self._step(tap) // step, taps, step)
 
 
 def bunch_of(vectors: int, vector_bytes: int, cache_lines: int) -> int:

@@ -59,3 +59,15 @@ def test_nothing_along_a_dimension(kind: str, empty: int):
     )
     assert found.shape == wanted.shape
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("shape", [(5, 0), (0,), (2, 0, 3, 7)])
+@pytest.mark.parametrize("line", ["y = Exp(x)", "e = Neg(x)  y = Add(e, x)", "y = Pow(x, x)", "y = Where(c, x, x)"])
+def test_results_without_elements_take_no_dispatch(line: str, shape: tuple[int, ...]):
+    extents = ", ".join(map(str, shape))
+    given = f"float[{extents}] x" + (f", bool[{extents}] c" if "c," in line else "")
+    model = onnx_model(f"({given}) => (float[] y) {{ {line} }}", {}, opset=20)
+    program = fuseline.compile(model)
+    assert [program.stats[name] for name in ("dispatches", "copies", "fills", "host_ops")] == [0] * 4
+    feeds = {"x": np.zeros(shape, np.float32)} | ({"c": np.zeros(shape, bool)} if "c," in line else {})
+    assert program.run(feeds)["y"].shape == shape

@@ -21,6 +21,7 @@ from fuseline.ir.context import CompilerContext
 from fuseline.passes.cleanup.elimination import record_eliminated
 from fuseline.passes.cleanup.folds import dims, fills, generics, reshapes, scalars, slices, undefined
 from fuseline.passes.cleanup.folds.certain_bounds import fold_certain_bound
+from fuseline.passes.cleanup.folds.no_elements import fold_no_elements
 from fuseline.passes.cleanup.folds.plain_reads import fold_plain_read
 from fuseline.passes.cleanup.folds.repeated_reads import fold_repeated_read
 from fuseline.passes.cleanup.folds.scalar_reads import fold_scalar_read
@@ -33,6 +34,7 @@ def folds() -> dict[type[Operation], Sequence[Fold]]:
     return {
         **scalars.scalar_folds(),
         linalg.ops.GenericOp: (
+            fold_no_elements,
             *generics.GENERIC,
             *undefined.GENERIC,
             fold_scalar_read,
@@ -40,7 +42,7 @@ def folds() -> dict[type[Operation], Sequence[Fold]]:
             fold_plain_read,
             fold_repeated_read,
         ),
-        linalg.ops.FillOp: fills.FILL,
+        linalg.ops.FillOp: (fold_no_elements, *fills.FILL),
         linalg.ops.TransposeOp: (*fills.TRANSPOSE, *undefined.MOVE),
         linalg.ops.BroadcastOp: undefined.MOVE,
         tensor.ExpandShapeOp: (*reshapes.FOLDS, *undefined.EXPAND),

@@ -162,7 +162,8 @@ class _Reader:
     def _copy(self, wanted: Sequence[tuple[SSAValue, BufferRef]]) -> None:
         for value, ref in wanted:
             source = self.buffers.operand(value)
-            self._add(CopyStep(source, source._replace(buffer=ref), 0), None)
+            if 0 not in source.dims:
+                self._add(CopyStep(source, source._replace(buffer=ref), 0), None)
 
     # operations -------------------------------------------------------------------------------------------------------
 

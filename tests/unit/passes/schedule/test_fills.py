@@ -67,7 +67,7 @@ def test_every_bit_of_every_element(element: str, number: str, bits: Any, target
 @pytest.mark.parametrize("shape", ["", "1x", "4x1x", "0x3x", "1025x1025x", "2x?x"])
 def test_any_rank_known_or_not(shape: str, tmp_path: Path) -> None:
     program = _compiled(tmp_path, _constant("f32", "2.5", shape), "cpu")
-    assert (program.stats["dispatches"], program.stats["fills"]) == (0, 1)
+    assert (program.stats["dispatches"], program.stats["fills"]) == (0, 0 if "0" in shape.split("x") else 1)
     (found,) = program.run({"n0": 9} if "?" in shape else {}).values()
     sizes = [9 if part == "?" else int(part) for part in shape.split("x") if part]
     np.testing.assert_array_equal(found, np.full(sizes, 2.5, np.float32), strict=True)

@@ -175,9 +175,10 @@ def test_code_that_reads_two_tables_keeps_its_own() -> None:
 
 
 def test_one_of_several_arms_keeps_its_own() -> None:
-    """The gather and what runs beside it are one dispatch, which launches two kernels."""
+    """The gather and what runs beside it are one dispatch, which launches two kernels: what the product reads is a
+    result, too, and so has a kernel on any machine."""
     model = onnx_model(
-        f"(int64[3] i, float[64, {COLUMNS}] h) => (float[64, {ROWS}] y, float[3, {COLUMNS}] z)"
+        f"(int64[3] i, float[64, {COLUMNS}] h) => (float[64, {ROWS}] y, float[3, {COLUMNS}] z, float[64, {COLUMNS}] x)"
         f"{{ x = Exp (h)  turned = Transpose <perm = [1, 0]> (table)  y = MatMul (x, turned)  {BY_ROWS} }}",
         {"table": _table()},
     )

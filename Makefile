@@ -44,8 +44,8 @@ cpu-seconds: $(VENV)/.dev ## measure what each test takes, of which a default ru
 conformance: $(VENV)/.test ## run every official ONNX node test on both targets, with and without ranks, and generated calls of every operator
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/conformance
 
-fuzz: $(VENV)/.test ## random graphs against onnxruntime and the interpreter (SECONDS=n, or COUNT=n and SEED=n; PAIRS=1: every operator behind every other; findings in .fuzz)
-	$(BIN)/python -m tests.fuzz --folder $(FUZZ) $(if $(SEED),--seed $(SEED)) $(if $(PAIRS),--pairs --drawn,) $(if $(COUNT),--count $(COUNT),$(if $(PAIRS),,--seconds $(SECONDS)))
+fuzz: $(VENV)/.test ## random graphs against onnxruntime and the interpreter (SECONDS=n, or COUNT=n and SEED=n; PAIRS=1: every operator behind every other; THEME=name: models of one kind, at their sizes; findings in .fuzz)
+	$(BIN)/python -m tests.fuzz --folder $(FUZZ) $(if $(SEED),--seed $(SEED)) $(if $(PAIRS),--pairs --drawn,) $(if $(THEME),--theme $(THEME)) $(if $(COUNT),--count $(COUNT),$(if $(PAIRS),,--seconds $(SECONDS)))
 
 fuzz-files: $(VENV)/.test ## mutated .onnx, .fuse, plans and MLIR text: each is right or refused with a code (COUNT=n of each, SEED=n, KIND=onnx)
 	$(BIN)/python -m tests.fuzz.mutants --count $(or $(COUNT),1000) $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))

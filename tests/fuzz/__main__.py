@@ -17,6 +17,8 @@ from tests.fuzz.campaign import Campaign, State
 from tests.fuzz.cases import PAIRS
 from tests.fuzz.heap_checks import restart
 from tests.fuzz.pairs import pair_count
+from tests.fuzz.themed import theme_seed
+from tests.fuzz.themes import THEMES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,15 +29,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     start = time.monotonic()
     say = partial(_write, sys.stderr if options.json else sys.stdout)
     campaign = Campaign(
-        options.folder, say, fully=not options.drawn, shrinks=not options.no_shrink, seconds=options.limit
+        options.folder / options.theme if options.theme else options.folder,
+        say,
+        fully=not options.drawn,
+        shrinks=not options.no_shrink,
+        seconds=options.limit,
     )
     first, count = options.seed, options.count
     if options.pairs:
         first = PAIRS + (first or 0)
         count = pair_count() if count is None and options.seconds is None else count
+    elif options.theme:
+        first = _first_of(options.theme, first, campaign.state)
     state = campaign.run(first, count, options.seconds)
     _report(state, time.monotonic() - start, options.json)
     return 1 if state.severe else 0
+
+
+def _first_of(theme: str, number: int | None, state: State) -> int | None:
+    """The seed of a theme's number; None where the folder says where to go on."""
+    return None if number is None and state.next_seed else theme_seed(theme, number or 0)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -54,6 +67,11 @@ def parser() -> argparse.ArgumentParser:
         "--pairs",
         action="store_true",
         help="every operator behind every other, once each; --seed and --count are then numbers of pairs",
+    )
+    made.add_argument(
+        "--theme",
+        choices=sorted(THEMES),
+        help="graphs of one theme at realistic sizes, in a folder of their own; --seed is then the number of one",
     )
     made.add_argument("--limit", type=float, default=60.0, help="seconds for one graph")
     made.add_argument("--no-shrink", action="store_true", help="keep findings as they are")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.case import Case, Choices, save_case
-from tests.fuzz.cases import case_of
+from tests.fuzz.cases import case_of, name_of
 from tests.fuzz.finding import Finding
 from tests.fuzz.isolate import Answer, run_isolated
 from tests.fuzz.shrink import shrink
@@ -98,7 +98,8 @@ class Campaign:
             self._keep()
             if time.monotonic() - told > PROGRESS:
                 told = time.monotonic()
-                self.say(f"seed {self.state.next_seed}, {done / (told - start):.1f} a second: {self.state.summary()}")
+                rate = done / (told - start)
+                self.say(f"seed {name_of(self.state.next_seed)}, {rate:.1f} a second: {self.state.summary()}")
         return self.state
 
     def _take(self, answer: Answer) -> None:
@@ -124,11 +125,11 @@ class Campaign:
         entry = {**asdict(finding), "choices": asdict(case.choices), "severe": finding.severe}
         self.state.findings.append({**entry, "seed": seed, "signature": signature, "operators": case.op_types()})
         self.say(
-            f"seed {seed}: {finding.kind} at {case.choices.combination}: {' '.join(case.op_types())}: "
+            f"seed {name_of(seed)}: {finding.kind} at {case.choices.combination}: {' '.join(case.op_types())}: "
             f"{finding.detail.strip()[-600:]}"
         )
         if self.folder is not None:
-            save_case(case, self.folder / f"{finding.kind}_{seed}.onnx")
+            save_case(case, self.folder / f"{finding.kind}_{name_of(seed)}.onnx")
 
     def _resume(self, path: Path) -> None:
         if path.exists():

@@ -63,12 +63,14 @@ def _attempt(graph: Graph, entry: Recipe | None) -> None:
         pass
 
 
-def setting(rng: np.random.Generator, *, symbolic: float = 0.55) -> Setting:
-    """The symbols of a graph and their sizes; none but in a share `symbolic` of all."""
+SIZES = (1, 2, 3, 4, 5, 7, 9, 16, 17)
+
+
+def setting(rng: np.random.Generator, *, symbolic: float = 0.55, pool: Sequence[int] = SIZES) -> Setting:
+    """The symbols of a graph and their sizes, of `pool`; none but in a share `symbolic` of all."""
     if rng.random() >= symbolic:
         return Setting({}, int(rng.integers(1, 3)))
     count = int(rng.integers(2, 4))
-    pool = (1, 2, 3, 4, 5, 7, 9, 16, 17)
     sizes = {name: [int(rng.choice(pool)) for _ in range(count)] for name in ("N", "M", "K")[: int(rng.integers(1, 4))]}
     if rng.random() < 0.25:
         sizes["N"][-1] = 0

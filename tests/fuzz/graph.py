@@ -48,12 +48,21 @@ class Graph:
         setting: symbols and their sizes.
         wild: whether values may be infinite, NaN or huge.
         dtypes: element types of new inputs, the likely ones repeated.
+        elements: the most of a value.
     """
 
     def __init__(
-        self, rng: np.random.Generator, opset: int, setting: Setting, wild: bool, dtypes: Sequence[np.dtype[Any]]
+        self,
+        rng: np.random.Generator,
+        opset: int,
+        setting: Setting,
+        wild: bool,
+        dtypes: Sequence[np.dtype[Any]],
+        *,
+        elements: int = ELEMENT_LIMIT,
     ) -> None:
         self.rng, self.opset, self.setting, self.wild, self.dtypes = rng, opset, setting, wild, dtypes
+        self.elements = elements
         self.inputs: list[Value] = []
         self.infos: dict[str, onnx.ValueInfoProto] = {}
         self.values: list[Value] = []
@@ -140,7 +149,7 @@ class Graph:
             tuple(d if isinstance(d, int) else self.setting.symbols[d][k] for d in dims)
             for k in range(self.setting.count)
         ]
-        if any(np.prod(shape) > ELEMENT_LIMIT for shape in shapes):
+        if any(np.prod(shape) > self.elements for shape in shapes):
             raise Rejected("too large")
         value = Value(self.name("x"), dtype, tuple(self.contents(dtype, shape) for shape in shapes))
         self.inputs.append(value)
@@ -223,7 +232,7 @@ class Graph:
         return Value(name, first.dtype, tuple(arrays))
 
     def _require_sane(self, array: Array) -> None:
-        if array.size > ELEMENT_LIMIT or array.ndim > RANK_LIMIT:
+        if array.size > self.elements or array.ndim > RANK_LIMIT:
             raise Rejected("too large")
         if self.wild or not is_float(array.dtype) or not array.size:
             return

@@ -15,6 +15,7 @@ from tests.fuzz import __main__ as command
 from tests.fuzz import campaign
 from tests.fuzz.finding import Finding
 from tests.fuzz.mutants import __main__ as mutants
+from tests.fuzz.themed import theme_seed
 from tests.fuzz.work import Result, Stage
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +48,8 @@ def test_what_make_asks_for():
     timed, counted = _options(command, "fuzz", "SECONDS=5"), _options(command, "fuzz", "COUNT=7", "SEED=3")
     assert (timed.seconds, timed.count, timed.seed, timed.folder, timed.drawn) == (5, None, None, Path(".fuzz"), False)
     assert (counted.seconds, counted.count, counted.seed) == (None, 7, 3)
+    themed = _options(command, "fuzz", "THEME=resizes", "COUNT=7", "SEED=3")
+    assert (themed.theme, themed.count, themed.seed, timed.theme) == ("resizes", 7, 3, None)
     files = _options(mutants, "fuzz-files", "COUNT=7", "SEED=2", "KIND=onnx")
     assert (files.count, files.seed, files.kind) == (7, 2, ["onnx"])
     assert _options(mutants, "fuzz-files").kind is None
@@ -72,6 +75,15 @@ def test_a_second_run_goes_on_where_the_first_one_stopped(tmp_path: Path, capsys
     assert (second["next_seed"], second["outcomes"], second["findings"], code) == (10, {"right": 3}, [], 0)
     assert set(second["combinations"]) == COMBINATIONS and sum(second["combinations"].values()) == 2 + 9
     assert _run(tmp_path, capsys, "--seconds", "0")[1]["next_seed"] == 10
+
+
+def test_a_theme_has_numbers_and_a_folder_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    _, first, _ = _run(tmp_path, capsys, "--theme", "resizes", "--count", "2", "--drawn")
+    assert (first["next_seed"], first["outcomes"]) == (theme_seed("resizes", 2), {"right": 2})
+    _, second, _ = _run(tmp_path, capsys, "--theme", "resizes", "--count", "1", "--drawn")
+    _, again, _ = _run(tmp_path, capsys, "--theme", "resizes", "--seed", "7", "--seconds", "0")
+    assert (second["next_seed"], again["next_seed"]) == (theme_seed("resizes", 3), theme_seed("resizes", 7))
+    assert [path.name for path in tmp_path.iterdir()] == ["resizes"]
 
 
 def _wrong(seed: int, stage: Stage) -> Result:

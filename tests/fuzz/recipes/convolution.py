@@ -37,7 +37,7 @@ def window(g: Graph, x: Value, *, dilations: bool = True) -> dict[str, Any]:
         found["auto_pad"] = g.choose(["SAME_UPPER", "SAME_LOWER", "VALID"])
     elif g.chance(0.6):
         found["pads"] = [g.number(0, max((size - 1), 0)) if g.chance(0.5) else size // 2 for size in kernel * 2]
-    exclude("window-beyond-image", _exceeds(x, found))
+    exclude("window-beyond-image", exceeds(x, found))
     exclude("automatic-pads-of-sparse-windows", found.get("auto_pad", "VALID") != "VALID" and _skips(found))
     return found
 
@@ -49,7 +49,7 @@ def _skips(settings: dict[str, Any]) -> bool:
     )
 
 
-def _exceeds(x: Value, settings: dict[str, Any]) -> bool:
+def exceeds(x: Value, settings: dict[str, Any]) -> bool:
     """Whether a window is larger than the padded image."""
     if settings.get("auto_pad", "VALID") != "VALID":
         return False

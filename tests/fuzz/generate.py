@@ -93,8 +93,14 @@ def _choices(rng: np.random.Generator, feeds: Sequence[Feeds]) -> Choices:
         threads=int(rng.integers(1, 4)),
         target=target,
         saved=bool(rng.random() < 0.1),
-        sizes="0..64" if any(0 in array.shape for given in feeds for array in given.values()) else "",
+        sizes=_bounds(feeds),
     )
+
+
+def _bounds(feeds: Sequence[Feeds]) -> str:
+    """Those of symbols, where one of them is 0."""
+    sizes = {size for given in feeds for array in given.values() for size in array.shape}
+    return f"0..{max(64, *sizes)}" if 0 in sizes else ""
 
 
 def _model(graph: Graph) -> onnx.ModelProto:

@@ -60,6 +60,10 @@ RANGED = frozenset({"DynamicQuantizeLinear"})
 """Operators that read the range of their operand: of noise that every element has for itself, the range of many takes
 the largest, always."""
 
+OF_A_GRID = frozenset({"DequantizeLinear"})
+"""Operators whose result has few numbers, each of them often: what is equal rounds equally, or a range of many would be
+of the largest noise, always."""
+
 DOMAIN = {"Acos": (-1.0, 1.0), "Acosh": (1.0, np.inf), "Asin": (-1.0, 1.0), "Atanh": (-1.0, 1.0)}
 """Where operators are defined that end at a number other than 0: rounding takes no operand out of it."""
 
@@ -124,7 +128,7 @@ class Stepper:
                 rounded = noisy or _narrows(node, given, result)
                 if rng is not None and rounded:
                     size = _size(node, given) + (_filter_size(node, given) if filtered else 0.0)
-                    noisy_result = _noisy(result, rng, scale, size)
+                    noisy_result = _noisy(result, rng, scale, size, alike=node.op_type in OF_A_GRID)
                     if rng.random() < 0.25:
                         noisy_result = _without_residues(noisy_result)
                     result = _kept(noisy_result, result, RANGE.get(node.op_type))
@@ -213,13 +217,21 @@ def _moved(array: Array, rng: np.random.Generator, scale: float) -> Array:
     return np.asarray(array + scale * EPSILON[array.dtype] * rng.uniform(-1, 1) * largest).astype(array.dtype)
 
 
-def _noisy(array: Any, rng: np.random.Generator, scale: float, size: float = 0.0) -> Any:
+def _noisy(array: Any, rng: np.random.Generator, scale: float, size: float = 0.0, *, alike: bool = False) -> Any:
     if not isinstance(array, np.ndarray) or array.dtype == STRING or not is_float(array.dtype) or not array.size:
         return array
     wide = array.astype(np.float64)
     with np.errstate(all="ignore"):
-        noise = scale * EPSILON[array.dtype] * rng.uniform(-1, 1, array.shape)
+        noise = scale * EPSILON[array.dtype] * _uniform(rng, wide, alike)
         return np.asarray(wide + noise * (_rounded_at(wide, array.dtype) + size / 2)).astype(array.dtype)
+
+
+def _uniform(rng: np.random.Generator, array: Array, alike: bool) -> Array:
+    """A number from -1 to 1 per element; `alike`: equal ones have one."""
+    if not alike:
+        return rng.uniform(-1, 1, array.shape)
+    numbers, places = np.unique(array, return_inverse=True)
+    return rng.uniform(-1, 1, numbers.size)[places].reshape(array.shape)
 
 
 def _rounded_at(wide: Array, dtype: np.dtype[Any]) -> Array:

@@ -94,3 +94,11 @@ def test_a_tie_in_a_range_rounds_both_ways_for_all() -> None:
     x = np.tile(np.array([0, 4, 8, 2, 4], np.float32), 80)
     runs = np.stack(_noisy_runs("y, s, z = DynamicQuantizeLinear (x)", x, 60))
     assert (runs.min(0)[x == 4] == 127).all() and (runs.max(0)[x == 4] == 128).all()
+
+
+def test_numbers_of_a_grid_round_alike() -> None:
+    """31 of [0, 34] is 232.5 of 255: a range of numbers that are rounded each on its own is the largest of them."""
+    x = np.tile(np.array([34, 31, 33], np.float32), 60)
+    grid = "q = Cast <to = 3> (x) c = Constant <value_float = 0.0421> () d = DequantizeLinear (q, c)"
+    runs = np.stack(_noisy_runs(f"{grid} y, s, z = DynamicQuantizeLinear (d)", x, 60))[:, x == 31]
+    assert (runs.min(0) == 232).all() and (runs.max(0) == 233).all()

@@ -89,8 +89,9 @@ class SharedLoops:
         return list(found.values())
 
     def in_step(self, steps: Iterable[StepOf[Operation]]) -> list[tuple[Loop, Loop]]:
-        """Of `steps`, the loops that are read in step, with the readers' loops; loops of extent 1 aside."""
-        return [(made, read) for made, read in steps if read is not None and self._moves(made)]
+        """Of `steps`, the loops that are read in step, with the readers' loops that run equally far; loops of extent 1
+        aside."""
+        return [(made, read) for made, read in steps if read and self._moves(made) and self._equal(made, read)]
 
     def _moves(self, loop: Loop) -> bool:
         return self.nests[loop[0]].loops[loop[1]] != 1

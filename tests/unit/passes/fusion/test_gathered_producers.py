@@ -9,6 +9,7 @@ import pytest
 
 import fuseline
 from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
 
 GATHER = """func.func @main(%t: tensor<{rows}x{columns}x{element}>, %i: tensor<{count}xi64>)
     -> tensor<{count}x{columns}xf32> {{
@@ -67,3 +68,23 @@ def test_a_costly_table_that_is_gathered_from_often_is_stored(tmp_path: Path) ->
         expected = np.exp(expected)
     np.testing.assert_allclose(found, -expected[places], rtol=1e-5)
     assert dispatches == 2
+
+
+@pytest.mark.parametrize("element", ["float", "double"])
+@pytest.mark.parametrize(("table", "count", "columns"), [((31, 4), 3, 2), ((9, 40), 5, 17), ((6, 33), 6, 32)])
+def test_columns_that_are_fewer_than_those_of_the_table(
+    table: tuple[int, int], count: int, columns: int, element: str
+) -> None:
+    """What reads a part of the columns runs along that part only, whatever the table is made of."""
+    dtype = np.float32 if element == "float" else np.float64
+    weights, places = RNG.uniform(1, 2, table).astype(dtype), RNG.integers(0, table[0], (count, columns))
+    model = onnx_model(
+        f"({element}[1, 1] v) => (y) {{ b = Add(v, k)  c = Div(w, b)  g = GatherElements<axis = 0>(c, i)  "
+        "s = ReduceSum<keepdims = 1>(g, a)  d = Mul(g, s)  y = ReduceSum<keepdims = 1>(d, a) }",
+        {"w": weights, "i": places, "k": np.full((), 0.1, dtype), "a": np.array([0, 1])},
+    )
+    v = RNG.uniform(1, 2, (1, 1)).astype(dtype)
+    read = weights.astype(np.float64)[places, np.arange(columns)] / (v.astype(np.float64) + 0.1)
+    program = fuseline.compile(model, threads=1)
+    np.testing.assert_allclose(program.run({"v": v})["y"], [[read.sum() ** 2]], rtol=1e-5)
+    assert program.stats["dispatches"] == 1

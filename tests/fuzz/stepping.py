@@ -61,8 +61,25 @@ RANGED = frozenset({"DynamicQuantizeLinear"})
 the largest, always."""
 
 OF_A_GRID = frozenset({"DequantizeLinear"})
-"""Operators whose result has few numbers, each of them often: what is equal rounds equally, or a range of many would be
-of the largest noise, always."""
+"""Operators whose result has few numbers, each of them often: what is equal rounds equally (as where a step of a
+range divides it), or a range of many would be of the largest noise, always."""
+
+SUMMED = frozenset(
+    {
+        "GlobalAveragePool",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceMean",
+        "ReduceSum",
+        "ReduceSumSquare",
+    }
+)
+"""Operators that add many numbers, one behind the other in peers: errors grow as the root of how many there are."""
+
+LONG = 16.0
+"""The root of how many terms a peer adds with two roundings of its sum."""
 
 DOMAIN = {"Acos": (-1.0, 1.0), "Acosh": (1.0, np.inf), "Asin": (-1.0, 1.0), "Atanh": (-1.0, 1.0)}
 """Where operators are defined that end at a number other than 0: rounding takes no operand out of it."""
@@ -127,7 +144,11 @@ class Stepper:
             for name, result in zip([name for name in node.output if name], results, strict=True):
                 rounded = noisy or _narrows(node, given, result)
                 if rng is not None and rounded:
-                    size = _size(node, given) + (_filter_size(node, given) if filtered else 0.0)
+                    size = (
+                        _size(node, given)
+                        + _sum_size(node, given, result)
+                        + (_filter_size(node, given) if filtered else 0.0)
+                    )
                     noisy_result = _noisy(result, rng, scale, size, alike=node.op_type in OF_A_GRID)
                     if rng.random() < 0.25:
                         noisy_result = _without_residues(noisy_result)
@@ -179,6 +200,14 @@ def _size(node: onnx.NodeProto, given: list[Any]) -> float:
             default=0.0,
         )
     return (largest + 1.0) * (PLACES if node.op_type in RESAMPLED else 1.0)
+
+
+def _sum_size(node: onnx.NodeProto, given: list[Any], result: Any) -> float:
+    """How large an error a long sum makes, in roundings of 1; 0 for other operators."""
+    if node.op_type not in SUMMED or not is_float(result.dtype) or not result.size:
+        return 0.0
+    largest = float(np.max(np.abs(result.astype(np.float64)), where=np.isfinite(result), initial=0.0))
+    return 2 * largest * float(given[0].size / result.size) ** 0.5 / LONG
 
 
 def _filter_size(node: onnx.NodeProto, given: list[Any]) -> float:
@@ -244,7 +273,7 @@ def _noisy_operand(op_type: str, at: int, array: Any, rng: np.random.Generator, 
     """Operand number `at`: what says which operator it is, and what it is defined for, stays."""
     if at and op_type in SCALED:
         return array
-    noisy = _noisy(array, rng, scale)
+    noisy = _noisy(array, rng, scale, alike=op_type in RANGED)
     if at and op_type == "Pow" and noisy is not array:
         return np.where(array == np.round(array), array, noisy)  # of negative numbers there are whole powers only
     return _kept(noisy, array, DOMAIN.get(op_type))

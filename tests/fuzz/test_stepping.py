@@ -102,3 +102,16 @@ def test_numbers_of_a_grid_round_alike() -> None:
     grid = "q = Cast <to = 3> (x) c = Constant <value_float = 0.0421> () d = DequantizeLinear (q, c)"
     runs = np.stack(_noisy_runs(f"{grid} y, s, z = DynamicQuantizeLinear (d)", x, 60))[:, x == 31]
     assert (runs.min(0) == 232).all() and (runs.max(0) == 233).all()
+
+
+LONG_SUM = "e = Shape (x) s = ReduceSum (x) y = Expand (s, e)"
+
+
+def test_a_long_sum_may_be_off_by_more_than_a_short_one() -> None:
+    """Peers add one number behind the other: 6,720 ones of a hundredth are off by 5e-6 of their sum in f32."""
+    for count, off in ((6720, 5e-6), (11700, 6e-6)):
+        runs = [run[:1] for run in _noisy_runs(LONG_SUM, np.full(count, 0.01, np.float32))]
+        assert explained(runs[0] * np.float32(1 + off), runs, F32)
+        assert not explained(runs[0] * np.float32(1 + 1e-3), runs, F32)
+    short = [run[:1] for run in _noisy_runs(LONG_SUM, np.full(9, 0.01, np.float32))]
+    assert not explained(short[0] * np.float32(1 + 5e-6), short, F32)

@@ -228,6 +228,10 @@ def _dot_pairs(a: Array, b: Array, c: Array) -> Array:
     return (a.astype(np.int64) * b).reshape(-1, 2).sum(1) + c
 
 
+def _dot_quads(a: Array, b: Array, c: Array) -> Array:
+    return (a.view(np.uint8).astype(np.int32) * b).reshape(-1, 4).sum(1, dtype=np.int32) + c
+
+
 def _min(a: Array, b: Array) -> Array:
     return np.where(a < b, a, b)
 
@@ -406,6 +410,7 @@ _OPS: dict[str, Callable[[Run, Value], None]] = {
     "ctpop": _elementwise(lambda a: np.bitwise_count(_unsigned(a))),
     "fma": _elementwise(_fma),
     "dot_pairs": _elementwise(_dot_pairs),
+    "dot_quads": _elementwise(_dot_quads),
     "bitcast": lambda r, v: r.set(v, r.vector(v.args[0]).view(_DTYPES[v.type.dtype])),
     "compare": _compare,
     "cast": _cast,

@@ -13,13 +13,16 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, multiply_add_operands, yielded
 from fuseline.ir.build import element_of
 from fuseline.ir.dim import Dim
-from fuseline.ir.fast.direct import operand_of, operands_of
+from fuseline.ir.fast.direct import body_of, operand_of, operands_of, ops_of
 
 NARROW_BITS = (8, 16)
 
+BYTE_BITS = (8,)
+
 
 def multiplies_narrow(op: linalg.ops.GenericOp) -> bool:
-    """Whether the body is `out + a * b` in i32, with `a` and `b` inputs of 8 or 16 bits, extended with their sign."""
+    """Whether the body is `out + a * b` in i32, with `a` and `b` inputs of 8 or 16 bits, extended with their sign, or
+    of 8 bits without one."""
     if multiply_add_operands(op) is None or element_of(op.results[0]) != i32:
         return False
     (total,) = yielded(op)
@@ -78,12 +81,16 @@ def _operands(value: SSAValue) -> tuple[SSAValue, ...]:
     return tuple(operands_of(value.op)) if type(value) is OpResult else ()
 
 
+def unsigned_inputs(op: linalg.ops.GenericOp) -> frozenset[int]:
+    """The inputs of a sum of products of narrow integers that are extended without a sign."""
+    inner = ops_of(body_of(op))
+    sources = [operand_of(one, 0) for one in inner if type(one) is arith.ExtUIOp]
+    return frozenset(source.index for source in sources if isinstance(source, BlockArgument))
+
+
 def _extends(value: SSAValue) -> bool:
-    if type(value) is not OpResult or type(value.op) is not arith.ExtSIOp:
+    if type(value) is not OpResult or type(value.op) not in (arith.ExtSIOp, arith.ExtUIOp):
         return False
     source = operand_of(value.op, 0)
-    return (
-        isinstance(source, BlockArgument)
-        and isinstance(source.type, IntegerType)
-        and source.type.width.data in NARROW_BITS
-    )
+    bits = NARROW_BITS if type(value.op) is arith.ExtSIOp else BYTE_BITS
+    return isinstance(source, BlockArgument) and isinstance(source.type, IntegerType) and source.type.width.data in bits

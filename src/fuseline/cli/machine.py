@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option(
-    "--isa", default=None, metavar="NAME", help="avx512, avx2, baseline or neon; the best this CPU has if left out."
+    "--isa",
+    default=None,
+    metavar="NAME",
+    help="avx512vnni, avx512, avx2, baseline or neon; the best this CPU has if left out.",
 )
 @click.option(
     "--write",

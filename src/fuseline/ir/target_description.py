@@ -52,7 +52,9 @@ class TargetDescription:
     these in place of the others.
 
     `streamed_points`: a target that evaluates a softmax and the product behind it with a running maximum and sum meets
-    so many points of their common loop at a time, at the least; 0 for one that needs all of them at once. `costs`: what
+    so many points of their common loop at a time, at the least; 0 for one that needs all of them at once.
+    `multiplies_bytes`: products of bytes, one of them without a sign, are added up in 32 bits faster than those of 16
+    bits: what products read is stored so (`multiply-bytes`). `costs`: what
     work takes on it, for weighing merges; `work_costs`: for predicting dispatches. `rules`: which fusion rules are
     asked for it.
     """
@@ -67,6 +69,7 @@ class TargetDescription:
     roots_limit: int = 8
     code_limit: int = 10_000
     streamed_points: int = 0
+    multiplies_bytes: bool = False
     numerics: str = "default"
     tile_multiples: tuple[tuple[str, int], ...] = ()
     class_multiples: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()

@@ -82,6 +82,8 @@ def _value(name: str, value: object, path: Path, base: TargetDescription) -> obj
         return costs_of(value, path, base.work_costs, name)
     if field.type == "int" and not is_positive(value):
         raise FuselineError("E0501", f"{name} is no positive integer: {value!r}", node=at)
+    if field.type == "bool" and not isinstance(value, bool):
+        raise FuselineError("E0501", f"{name} is neither true nor false: {value!r}", node=at)
     if field.type == "str" and not isinstance(value, str):
         raise FuselineError("E0501", f"{name} is no text: {value!r}", node=at)
     if name == "numerics" and value not in NUMERICS:

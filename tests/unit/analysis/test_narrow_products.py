@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fuseline
-from fuseline.analysis.narrow_products import in_pairs, multiplies_narrow, widens_weights
+from fuseline.analysis.narrow_products import in_pairs, multiplies_narrow, unsigned_inputs, widens_weights
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 from tests.unit.analysis.generics import generic, op_of
@@ -39,10 +39,18 @@ def test_narrow_integers(types: tuple[str, str], total: str):
 
 
 @pytest.mark.parametrize(
+    ("signs", "unsigned"), [(("extsi", "extsi"), ()), (("extui", "extsi"), (0,)), (("extsi", "extui"), (1,))]
+)
+def test_bytes_may_be_without_a_sign(signs: tuple[str, str], unsigned: tuple[int, ...]):
+    op = _product(("i8", "i8", "i32"), _integers(*signs, ("i8", "i8")))
+    assert multiplies_narrow(op) and unsigned_inputs(op) == frozenset(unsigned)
+
+
+@pytest.mark.parametrize(
     ("types", "body"),
     [
-        (("i8", "i8", "i32"), _integers("extui", "extsi", ("i8", "i8"))),
-        (("i8", "i8", "i32"), _integers("extsi", "extui", ("i8", "i8"))),
+        (("i16", "i8", "i32"), _integers("extui", "extsi", ("i16", "i8"))),
+        (("i8", "i16", "i32"), _integers("extsi", "extui", ("i8", "i16"))),
         (("i4", "i8", "i32"), _integers(types=("i4", "i8"))),
         (
             ("i32", "i8", "i32"),
@@ -53,7 +61,7 @@ def test_narrow_integers(types: tuple[str, str], total: str):
         ),
         (("i8", "i8", "i64"), _integers(types=("i8", "i8")).replace("i32", "i64")),
     ],
-    ids=["left unsigned", "right unsigned", "4 bits", "not extended", "added up in 64 bits"],
+    ids=["left of 16 bits unsigned", "right of 16 bits unsigned", "4 bits", "not extended", "added up in 64 bits"],
 )
 def test_other_integers_are_not(types: tuple[str, str, str], body: str):
     assert not multiplies_narrow(_product(types, body))

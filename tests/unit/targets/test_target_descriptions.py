@@ -56,6 +56,7 @@ def test_rules_are_files_beside_the_description_each_once(tmp_path: Path):
         ('name = "a"\nthreads = true', "threads is no positive integer: True", 2),
         ("threads = 2.5", "threads is no positive integer: 2.5", 1),
         ("name = 7", "name is no text: 7", 1),
+        ("multiplies_bytes = 1", "multiplies_bytes is neither true nor false: 1", 1),
         ('numerics = "loose"', "numerics cannot be 'loose'", 1),
         ("tile_multiples = 4", "tile_multiples: tile_multiples = 4", 1),
         ("[tile_multiples]\nXY = 4", "tile_multiples: XY = 4", 2),

@@ -87,6 +87,7 @@ class CpuTarget(Target):
             name=f"cpu:{self.machine.name}",
             threads=threads if threads is not None else len(os.sched_getaffinity(0)),
             streamed_points=STREAMED_SIZES[0],
+            multiplies_bytes=bool(self.machine.quad_dot),
             numerics=numerics,
             costs=self.machine.costs,
             work_costs=self.machine.work_costs,

@@ -75,6 +75,8 @@ def description_complaint(answer: object) -> str | None:
         least = 0 if field.name in _MAY_BE_ZERO else 1
         if field.type == "int" and not _is_whole(value, least):
             return f"says {field.name} = {value!r}, which is no whole number from {least} on"
+        if field.type == "bool" and not isinstance(value, bool):
+            return f"says {field.name} = {value!r}, which is neither True nor False"
     if answer.numerics not in NUMERICS:
         return f"says numerics = {answer.numerics!r}, none of {', '.join(NUMERICS)}"
     return _tiles_complaint(answer) or _costs_complaint(answer.costs) or _rules_complaint(answer.rules)

@@ -318,6 +318,10 @@ def test_code_is_printed_where_a_target_keeps_it(monkeypatch: pytest.MonkeyPatch
         (None, "its description is None, which is no TargetDescription"),
         (replace(GOOD, name=" "), "its description says name = ' '"),
         (replace(GOOD, threads=0), "its description says threads = 0, which is no whole number from 1 on"),
+        (
+            replace(GOOD, multiplies_bytes=1),  # pyright: ignore[reportArgumentType]
+            "its description says multiplies_bytes = 1, which is neither True nor False",
+        ),
         (replace(GOOD, binding_limit=2.5), "its description says binding_limit = 2.5"),  # pyright: ignore[reportArgumentType]
         (replace(GOOD, roots_limit=True), "its description says roots_limit = True"),
         (replace(GOOD, code_limit=-1), "its description says code_limit = -1, which is no whole number from 0 on"),

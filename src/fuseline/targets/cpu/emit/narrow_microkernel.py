@@ -1,5 +1,5 @@
-"""The reduction of a register tile over narrow integers, added up in i32: by single elements, or two steps at a
-time."""
+"""The reduction of a register tile over narrow integers, added up in i32: by single elements, two steps at a time, or
+four of 8 bits."""
 
 from __future__ import annotations
 
@@ -49,27 +49,29 @@ class PairReduction(NarrowReduction):
     """The innermost axis two steps at a time, an odd last step on its own; columns come in pairs too. Rows must have
     addresses."""
 
+    together = 2
+
     def _loop(self, level: int, lo: Operand, hi: Operand, point: Step, carried: tuple[Value, ...]) -> tuple[Value, ...]:
         if level != len(self.axes) - 1:
             return super()._loop(level, lo, hi, point, carried)
         assert (
-            isinstance(lo, int) and isinstance(hi, int) and lo % 2 == 0
+            isinstance(lo, int) and isinstance(hi, int) and lo % self.together == 0
         )  # no edges within pairs, columns are packed for a known extent
-        pairs = (hi - lo) // 2
+        pairs, rest = divmod(hi - lo, self.together)
         unroll = max(
             u for u in range(1, max(STEPS_PER_ITERATION, 16 // (self.rows * self.vectors)) + 1) if pairs % u == 0
         )
 
         def body(i: Operand, *values: Value) -> tuple[Value, ...]:
             for u in range(unroll):
-                values = point((self.kernel.add(i, 2 * u),), values)
+                values = point((self.kernel.add(i, self.together * u),), values)
             return values
 
         if pairs == unroll:
             carried = body(lo, *carried)
         elif pairs:
-            carried = self.kernel.loop(lo, lo + 2 * pairs, 2 * unroll, body, carried)
-        return point((hi - 1,), carried) if (hi - lo) % 2 else carried
+            carried = self.kernel.loop(lo, hi - rest, self.together * unroll, body, carried)
+        return point((hi - rest,), carried) if rest else carried
 
     def _step(
         self,
@@ -80,14 +82,28 @@ class PairReduction(NarrowReduction):
     ) -> tuple[Value, ...]:
         assert addresses is not None
         kernel = self.kernel
-        columns = [kernel.cast(self.columns(column, at, v), "i16") for v in range(self.vectors)]
-        axis = self.axes[-1]
-        alone = at[-1] == self.kernel.add(axis.first, self.kernel.sub(axis.extent, 1))
+        columns = [self._widened(self.columns(column, at, v)) for v in range(self.vectors)]
+        alone = bool(self._rest) and at[-1] == kernel.add(self.axes[-1].first, kernel.sub(self._extent, self._rest))
         elements = [self._last(addresses, at, row) if alone else self._pair(addresses[row]) for row in range(self.rows)]
         return self._products(columns, elements, accumulators)
 
+    def _widened(self, columns: Value) -> Value:
+        """Columns as they are multiplied."""
+        return self.kernel.cast(columns, "i16")
+
+    @property
+    def _extent(self) -> int:
+        extent = self.axes[-1].extent
+        assert isinstance(extent, int)
+        return extent
+
+    @property
+    def _rest(self) -> int:
+        """The last steps, too few for one of the kernel's."""
+        return self._extent % self.together
+
     def _pair(self, address: Address) -> Value:
-        return self.kernel.bitcast(self.kernel.load(address, lanes=2), "i32")
+        return self.kernel.bitcast(self.kernel.load(address, lanes=self.together), "i32")
 
     def _last(self, addresses: Sequence[Address], at: Sequence[Operand], row: int) -> Value:
         """The odd last step of a row."""
@@ -97,6 +113,39 @@ class PairReduction(NarrowReduction):
 class OverreadingPairs(PairReduction):
     """Rows with one element or more behind each: an odd last step is read as a pair, whose other half meets a zero of
     the columns."""
+
+    def _last(self, addresses: Sequence[Address], at: Sequence[Operand], row: int) -> Value:
+        return self._pair(addresses[row])
+
+
+class QuadReduction(PairReduction):
+    """Bytes: the innermost axis four steps at a time, the last ones beside zeros; rows are without a sign, columns with
+    one, and as they lie."""
+
+    together = 4
+
+    def _widened(self, columns: Value) -> Value:
+        return columns
+
+    def _last(self, addresses: Sequence[Address], at: Sequence[Operand], row: int) -> Value:
+        found = self.kernel.load(addresses[row], lanes=self.together, active=self._rest)
+        return self.kernel.bitcast(found, "i32")
+
+    def _products(
+        self, columns: Sequence[Value], elements: Sequence[Value], accumulators: Sequence[Value]
+    ) -> tuple[Value, ...]:
+        kernel, out = self.kernel, list(accumulators)
+        for row, element in enumerate(elements):
+            spread = kernel.bitcast(kernel.splat(element, accumulators[0].type.lanes), "i8")
+            for v in range(self.vectors):
+                i = row * self.vectors + v
+                out[i] = kernel.dot_quads(spread, columns[v], out[i])
+        return tuple(out)
+
+
+class OverreadingQuads(QuadReduction):
+    """Rows with three elements or more behind each: the last steps are read with what follows, which meets zeros of the
+    columns."""
 
     def _last(self, addresses: Sequence[Address], at: Sequence[Operand], row: int) -> Value:
         return self._pair(addresses[row])

@@ -31,24 +31,24 @@ def packed_columns(
     reduction: Sequence[int],
     width: int,
     *,
-    pairs: bool = False,
+    together: int = 1,
 ) -> PackedColumns:
     """The panels of a constant of `shape` whose dimension `i` is loop `loops[i]` (None: of size 1).
 
     Memory order: `outer` loops, panel, `reduction` loops, `width` columns; the columns are padded with zeros to whole
-    panels. With `pairs`, two steps of the innermost reduction loop lie side by side in each column, an odd one beside a
-    zero; its stride stays that of a step.
+    panels. `together`: so many steps of the innermost reduction loop lie side by side in each column, the last ones
+    beside zeros; its stride stays that of a step.
 
     >>> layout = packed_columns((5, 20), (2, 1), 1, (), (2,), 16).layout
     >>> layout.pad_to, layout.reshape, layout.permutation
     ((5, 32), (5, 2, 16), (1, 0, 2))
-    >>> layout = packed_columns((5, 20), (2, 1), 1, (), (2,), 16, pairs=True).layout
+    >>> layout = packed_columns((5, 20), (2, 1), 1, (), (2,), 16, together=2).layout
     >>> layout.pad_to, layout.reshape, layout.permutation
     ((6, 32), (3, 2, 2, 16), (2, 0, 3, 1))
     """
     place = {loop: i for i, loop in enumerate(loops) if loop is not None}
-    paired = place[reduction[-1]] if pairs else None
-    factors = {place[column]: width} | ({paired: 2} if paired is not None else {})
+    paired = place[reduction[-1]] if together > 1 else None
+    factors = {place[column]: width} | ({paired: together} if paired is not None else {})
     counts = [-(-size // factors.get(i, 1)) for i, size in enumerate(shape)]
     reshape: list[int] = []
     moved: list[int] = []
@@ -61,7 +61,7 @@ def packed_columns(
     order += [moved[place[loop]] for loop in reduction] + [moved[i] + 1 for i in (split, paired) if i is not None]
     strides, step = _strides_after(reshape, order)
     by_loop = {
-        loop: strides[moved[place[loop]]] // (2 if place[loop] == paired else 1)
+        loop: strides[moved[place[loop]]] // (together if place[loop] == paired else 1)
         for loop in (*outer, *reduction)
         if loop in place
     }

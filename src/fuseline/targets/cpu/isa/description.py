@@ -17,8 +17,9 @@ class Machine:
     `features` and `cpu` go to LLVM as they are; `needs` are the flags of `/proc/cpuinfo` (or `Features` on Arm) a CPU
     must show to run the code. Cache sizes are bytes per core. `masked_bits` lists the element widths that masked loads
     and stores handle without a branch per lane. `pair_dot` is LLVM's name of the instruction that multiplies a register
-    of i16 by another and adds neighbouring products, in i32; empty where there is none. `costs` are those of whole
-    loops and launches, `work_costs` those that dispatches are predicted with.
+    of i16 by another and adds neighbouring products, in i32; empty where there is none. `quad_dot` adds products of
+    four neighbours each, of 8 bits without a sign and of 8 bits with one, to i32 lanes, without saturating. `costs` are
+    those of whole loops and launches, `work_costs` those that dispatches are predicted with.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Machine:
     l2_bytes: int = 512 * 1024
     attributes: tuple[tuple[str, str], ...] = ()
     pair_dot: str = ""
+    quad_dot: str = ""
     costs: MachineCosts = ASSUMED_COSTS
     work_costs: WorkCosts = ASSUMED_WORK_COSTS
 

@@ -119,6 +119,12 @@ class KernelBuilder(Memory):
             c = self.add(c, self.mul(*wide))
         return c
 
+    def dot_quads(self, a: Value, b: Value, c: Value) -> Value:
+        """`c[i]` plus the products of four neighbours each, `a[4 i + j] * b[4 i + j]`: i8 lanes, those of `a` without a
+        sign, into a quarter as many i32 lanes, wrapping. For machines that have an instruction for it."""
+        assert self.machine.quad_dot and c.type.lanes == self.machine.lanes("i32")
+        return self.pure("dot_quads", c.type, (a, b, c))
+
     def finish(self) -> Kernel:
         """The kernel; the builder is spent."""
         bindings = tuple(self._bindings[i] for i in sorted(self._bindings))

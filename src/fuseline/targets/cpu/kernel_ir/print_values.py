@@ -58,6 +58,11 @@ def _dot_pairs(p: Printer, v: Value) -> None:
     p.out(v, f"add {llvm_type(v.type)} {product}, {reference(total)}")
 
 
+def _dot_quads(p: Printer, v: Value) -> None:
+    a, b, total = v.args
+    p.out(v, _call(p, p.machine.quad_dot, v.type, (total, a, b)))
+
+
 def _abs(p: Printer, v: Value) -> None:
     name, flags = ("fabs", ()) if v.type.is_float else ("abs", (_FALSE,))
     p.out(v, _call(p, f"llvm.{name}.{suffix(v.type)}", v.type, (*v.args, *flags)))
@@ -117,6 +122,7 @@ HANDLERS: dict[str, Callable[[Printer, Value], None]] = {
     **dict.fromkeys(("cast", "bitcast"), _cast),
     "fma": _fma,
     "dot_pairs": _dot_pairs,
+    "dot_quads": _dot_quads,
     "neg": lambda p, v: p.out(v, f"fneg {typed(v.args[0])}"),
     "abs": _abs,
     "compare": _compare,

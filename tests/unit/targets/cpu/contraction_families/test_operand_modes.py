@@ -90,7 +90,7 @@ def test_a_slice_of_a_constant_begins_with_a_panel_or_is_read_as_it_lies():
 
 @pytest.mark.parametrize(("k", "n", "width"), [(5, 7, 8), (12, 48, 16), (3, 33, 16)])
 def test_a_packed_constant_holds_its_columns_side_by_side(k: int, n: int, width: int):
-    packed = packed_constant(product(6, k, n, constant=True), width, pairs=False).layout
+    packed = packed_constant(product(6, k, n, constant=True), width, 1).layout
     weights = np.arange(1, k * n + 1, dtype=np.int64).reshape(k, n)
     held = np.zeros(packed.elements, np.int64)
     fill(weights, LayoutKey((k, n), packed), held.view(np.uint8))

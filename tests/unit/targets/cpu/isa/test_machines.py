@@ -6,15 +6,17 @@ import llvmlite.binding as llvm
 import pytest
 
 from fuseline.ir.costs import LINE_BYTES
+from fuseline.runtime.cpu import cpuinfo_names
 from fuseline.targets.cpu.isa import ISA_NAMES, Machine, core_rates, machine
 from fuseline.targets.cpu.isa.avx2 import MACHINE as AVX2
 from fuseline.targets.cpu.isa.avx512 import MACHINE as AVX512
+from fuseline.targets.cpu.isa.avx512vnni import MACHINE as AVX512VNNI
 from fuseline.targets.cpu.isa.core_rates import FMA_LATENCY, FMA_PER_CYCLE
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
-from fuseline.targets.cpu.link.compile import emit_object
+from fuseline.targets.cpu.link.compile import emit_assembly, emit_object
 
-X86 = [AVX2, AVX512]
+X86 = [AVX2, AVX512, AVX512VNNI]
 
 
 @pytest.mark.parametrize("isa", X86, ids=lambda isa: isa.name)
@@ -22,7 +24,9 @@ def test_a_machine_is_found_by_its_name(isa: Machine) -> None:
     assert machine(isa.name) is isa and isa.name in ISA_NAMES
 
 
-@pytest.mark.parametrize(("isa", "lanes"), [(AVX2, [4, 8, 16, 32, 32]), (AVX512, [8, 16, 32, 64, 64])])
+@pytest.mark.parametrize(
+    ("isa", "lanes"), [(AVX2, [4, 8, 16, 32, 32]), (AVX512, [8, 16, 32, 64, 64]), (AVX512VNNI, [8, 16, 32, 64, 64])]
+)
 def test_lanes_of_a_register(isa: Machine, lanes: list[int]) -> None:
     assert [isa.lanes(dtype) for dtype in ("f64", "f32", "bf16", "i8", "i1")] == lanes
     assert isa.f32_lanes == lanes[1]
@@ -30,13 +34,16 @@ def test_lanes_of_a_register(isa: Machine, lanes: list[int]) -> None:
 
 @pytest.mark.parametrize("isa", X86, ids=lambda isa: isa.name)
 def test_what_is_switched_on_is_asked_of_the_processor(isa: Machine) -> None:
-    assert {feature[1:] for feature in isa.features if feature.startswith("+")} == set(isa.needs)
+    on = [cpuinfo_names(feature[1:]) for feature in isa.features if feature.startswith("+")]
+    assert all(sum(need in names for names in on) == 1 for need in isa.needs) and len(on) == len(isa.needs)
     assert dict(isa.attributes)["min-legal-vector-width"] == str(8 * isa.vector_bytes)
 
 
 def test_the_larger_machine_has_all_that_the_smaller_one_has() -> None:
     assert set(AVX2.needs) < set(AVX512.needs) and AVX2.masked_bits < AVX512.masked_bits
-    assert ISA_NAMES.index("avx512") < ISA_NAMES.index("avx2")  # best first
+    assert set(AVX512.needs) < set(AVX512VNNI.needs)
+    names = [ISA_NAMES.index(isa.name) for isa in (AVX512VNNI, AVX512, AVX2)]
+    assert names == sorted(names)  # best first
     assert AVX512.vector_registers == 2 * AVX2.vector_registers and AVX512.l2_bytes > AVX2.l2_bytes
 
 
@@ -51,6 +58,18 @@ def test_llvm_makes_code_of_whole_registers(isa: Machine) -> None:
     text = print_llvm([k.finish()], isa)
     assert f"@{isa.pair_dot}" in text
     assert llvm.ObjectFileRef.from_data(emit_object(text, isa)).sections()
+
+
+def test_llvm_knows_products_of_bytes() -> None:
+    """And there is an instruction for them on the machines that say so."""
+    assert [bool(isa.quad_dot) for isa in X86] == [False, False, True]
+    k = KernelBuilder("kernel", AVX512VNNI)
+    x, y = k.binding(0, "i8", 64), k.binding(1, "i32", 16, writable=True)
+    fours = k.load(x, 0, 64)
+    k.store(y, 0, k.dot_quads(fours, fours, k.load(y, 0, 16)))
+    text = print_llvm([k.finish()], AVX512VNNI)
+    assert f"@{AVX512VNNI.quad_dot}" in text
+    assert "vpdpbusd" in emit_assembly(text, AVX512VNNI)
 
 
 def test_rates_are_those_of_one_core() -> None:

@@ -30,7 +30,7 @@ class BoxedRows:
         self.kernel, self.buffers = emitter.kernel, emitter.buffers
         self.most = plan.box_counts
         self.strides = self.box.strides(self.most)
-        slack = 1 if plan.pairs else 0
+        slack = plan.together - 1
         self.memory = self.kernel.scratch(plan.loops.elements[0], self.box.elements(self.most) + slack)
         self.origin: tuple[Operand, Operand] = (0, 0)
         self.piece = WHOLE
@@ -124,7 +124,8 @@ class BoxedRows:
             for number, (axis, start) in enumerate(zip(self.box.axes, starts, strict=True))
         ]
         found = self.emitter.value_at(self.plan.loops.lhs.value, at, count, active)
-        return kernel.cast(found, self.plan.loops.elements[0])
+        loops = self.plan.loops
+        return kernel.cast(found, loops.elements[0], unsigned=loops.unsigned[0])
 
     def _start(self, axis: BoxAxis, at: Mapping[int, Operand]) -> Operand:
         total: Operand = axis.constant

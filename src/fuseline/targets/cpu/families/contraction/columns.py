@@ -127,6 +127,8 @@ class ColumnReader:
             found = kernel.load(
                 memory, index, plan.run, active=None if packed else self.actives[v], align=size if packed else None
             )
+            if plan.loops.unsigned[1]:
+                return kernel.cast(found, "i16", unsigned=True)
             return found if plan.loops.narrow else kernel.cast(found, plan.loops.dtype)
 
         return read
@@ -213,4 +215,4 @@ class ColumnReader:
             place(self.buffers, point, axis, Index(base, index.stride))
         place(self.buffers, point, loops.column, column)
         value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, point, lanes), lanes, active)
-        return self.kernel.cast(value, loops.elements[0])
+        return self.kernel.cast(value, loops.elements[0], unsigned=loops.unsigned[1])

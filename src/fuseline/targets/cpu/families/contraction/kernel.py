@@ -11,9 +11,16 @@ from fuseline.targets.cpu.combinators.split import Tiles, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.microkernel import TileReduction
-from fuseline.targets.cpu.emit.narrow_microkernel import NarrowReduction, OverreadingPairs, PairReduction
+from fuseline.targets.cpu.emit.narrow_microkernel import (
+    NarrowReduction,
+    OverreadingPairs,
+    OverreadingQuads,
+    PairReduction,
+    QuadReduction,
+)
 from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.contraction.columns import ColumnReader
+from fuseline.targets.cpu.families.contraction.pairs import QUAD
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE, Piece, ReductionBlocks, each_block
 from fuseline.targets.cpu.families.contraction.rows import RowReader
@@ -241,6 +248,8 @@ class ContractionKernel(RootKernel):
     @property
     def _reduction(self) -> type[TileReduction]:
         """How a tile is added up."""
+        if self.plan.together == QUAD:
+            return QuadReduction if self.plan.lhs_mode == "linear" else OverreadingQuads
         if not self.plan.pairs:
             return NarrowReduction if self.plan.loops.narrow else TileReduction
         return OverreadingPairs if self.rows.boxed is not None else PairReduction

@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from fuseline.analysis.cut_boxes import box_beside_packed
 from fuseline.analysis.image_box import ImageBox, image_box
 from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
-from fuseline.analysis.narrow_products import multiplies_narrow, widens_weights
+from fuseline.analysis.narrow_products import multiplies_narrow, unsigned_inputs, widens_weights
 from fuseline.analysis.operand_access import LinearAccess, Segment
 from fuseline.analysis.structured import StructuredOp, multiply_add_operands
 from fuseline.dispatch.view import DispatchView
@@ -70,8 +70,8 @@ class ContractionLoops:
     read; none: it is computed. `box`: what a workgroup may evaluate of an image; `threads` share its blocks.
 
     `dtype` is that of the sums, `elements` those in which the kernel reads the left and the right operand: the same; or
-    narrow integers, whose products are added up in pairs; or floats and integers of 8 bits, which become floats on the
-    way.
+    narrow integers, whose products are added up in pairs or by fours (`quads.py`); or floats and integers of 8 bits,
+    which become floats on the way. `unsigned`: which of them are integers of 8 bits without a sign.
     """
 
     view: DispatchView
@@ -88,11 +88,17 @@ class ContractionLoops:
     segments: tuple[RowSegment, ...]
     box: ImageBox | None = None
     threads: int = 1
+    unsigned: tuple[bool, bool] = (False, False)
 
     @property
     def narrow(self) -> bool:
         """Whether narrow integers are multiplied."""
         return self.dtype == "i32"
+
+    @property
+    def in_bytes(self) -> bool:
+        """Whether both operands are read in 8 bits, and multiplied so."""
+        return self.elements == ("i8", "i8")
 
     @property
     def steps(self) -> Dim:
@@ -260,6 +266,7 @@ def _with_roles(
         axes[column], tuple(reduction),
         _row_segments(found, row_operands, reduction,
             extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (), box, threads,
+        _unsigned(root, sides),
     )  # fmt: skip
 
 
@@ -289,6 +296,11 @@ def _elements(dtype: str, rhs: SSAValue) -> tuple[str, str]:
     """In what the operands are read: a pair of i16 is one element of the left operand, since two are broadcast at once.
     Columns may be narrow."""
     return ("i16" if dtype == "i32" else dtype), dtype_of(rhs.type)
+
+
+def _unsigned(root: StructuredOp, sides: tuple[int, int]) -> tuple[bool, bool]:
+    found = unsigned_inputs(root.op)
+    return sides[0] in found, sides[1] in found
 
 
 def _row_segments(

@@ -81,8 +81,8 @@ def _panel_bytes(loops: ContractionLoops, lanes: int) -> int | None:
     return rest * -(-last // run) * run * lanes * BYTES[loops.elements[0]]
 
 
-def packed_constant(loops: ContractionLoops, width: int, pairs: bool) -> PackedColumns:
-    """The panels of `width` columns of a constant; `pairs`: two steps of the innermost reduction axis side by side."""
+def packed_constant(loops: ContractionLoops, width: int, together: int) -> PackedColumns:
+    """The panels of `width` columns of a constant, so many steps of the innermost reduction axis side by side."""
     operand: Operand = loops.rhs
     constant = constant_slice(loops.view, operand)
     assert constant is not None
@@ -91,4 +91,4 @@ def packed_constant(loops: ContractionLoops, width: int, pairs: bool) -> PackedC
     outer = [loop for axis in loops.outer for loop in axis.loops]
     outer += [loop for loop in constant.starts if loop not in (*outer, loops.column.inner)]
     reduction = [loop for axis in loops.reduction for loop in axis.loops]
-    return packed_columns(shape, filter_loops, loops.column.inner, outer, reduction, width, pairs=pairs)
+    return packed_columns(shape, filter_loops, loops.column.inner, outer, reduction, width, together=together)

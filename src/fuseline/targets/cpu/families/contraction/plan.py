@@ -19,8 +19,9 @@ from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, Lh
 from fuseline.targets.cpu.families.contraction.operand_modes import column_choice, lhs_mode_of, packed_constant
 from fuseline.targets.cpu.families.contraction.padding_row import padding_row_elements, padding_row_steps
 from fuseline.targets.cpu.families.contraction.padding_share import share_of_tiles
-from fuseline.targets.cpu.families.contraction.pairs import takes_pairs
+from fuseline.targets.cpu.families.contraction.pairs import steps_together
 from fuseline.targets.cpu.families.contraction.prefetch import choose_prefetch
+from fuseline.targets.cpu.families.contraction.quads import as_read
 from fuseline.targets.cpu.families.contraction.reduction_blocks import (
     ReductionBlocks,
     chosen_blocks,
@@ -72,7 +73,8 @@ _EPILOGUE_COST: dict[type[Operation], int] = {
 class ContractionPlan(Plan):
     """The loops with their tile, blocks and operand modes; `lines` and `tiled` are the last two row axes.
 
-    `pairs`: two steps of the innermost reduction axis are one step of the kernel, and their columns lie side by side.
+    `together`: so many steps of the innermost reduction axis are one step of the kernel, and their columns lie side by
+    side.
     `form`: what it has in common with kernels that are the same code; `partial_steps`: the steps of a partial sum then.
     `cut`: the blocks that the reduction is traversed in; None: whole.
     """
@@ -83,7 +85,7 @@ class ContractionPlan(Plan):
     blocks: Blocks
     lhs_mode: LhsMode
     rhs_mode: RhsMode
-    pairs: bool
+    together: int
     packed: PackedColumns | None
     constant: ConstantSlice | None
     padding_row_elements: int
@@ -128,8 +130,13 @@ class ContractionPlan(Plan):
 
     @property
     def run(self) -> int:
-        """Elements that a vector of a panel holds: its columns, or pairs of them."""
-        return self.lanes * 2 if self.pairs else self.lanes
+        """Elements that a vector of a panel holds: its columns, or several steps of each."""
+        return self.lanes * self.together
+
+    @property
+    def pairs(self) -> bool:
+        """Whether two steps are one of the kernel."""
+        return self.together == 2
 
     @property
     def extents_at_once(self) -> list[Dim]:
@@ -196,7 +203,7 @@ def plan_contraction(
     paths = lone_root_paths(view, loops.root)
     if isinstance(paths, Refusal):
         return paths
-    lanes = machine.lanes(loops.dtype)
+    lanes, loops = machine.lanes(loops.dtype), as_read(loops, machine)
     wanted = tile or _tile(loops, lanes, machine)
     tile, rhs_mode = column_choice(loops, wanted, lanes)
     padding_row = padding_row_elements(loops)
@@ -205,7 +212,7 @@ def plan_contraction(
     if cut is not None:
         lhs_mode, rhs_mode = modes_in_blocks(loops, (lhs_mode, rhs_mode))
         tile = tile if rhs_mode == "constant" else wanted
-    pairs = takes_pairs(loops, lhs_mode, rhs_mode)
+    together = steps_together(loops, lhs_mode, rhs_mode)
     blocks = choose_contraction_blocks(loops, tile, tile.vectors * lanes, (lhs_mode, rhs_mode), machine, cut, blocks)
     plan = ContractionPlan(
         view=view,
@@ -216,8 +223,8 @@ def plan_contraction(
         blocks=blocks,
         lhs_mode=lhs_mode,
         rhs_mode=rhs_mode,
-        pairs=pairs,
-        packed=packed_constant(loops, tile.vectors * lanes, pairs) if rhs_mode == "constant" else None,
+        together=together,
+        packed=packed_constant(loops, tile.vectors * lanes, together) if rhs_mode == "constant" else None,
         constant=constant_slice(view, loops.rhs) if rhs_mode == "constant" else None,
         padding_row_elements=padding_row or 0,
         padding_row_steps=padding_row_steps(loops),
@@ -250,7 +257,7 @@ def steps_taken(loops: ContractionLoops) -> Share | None:
 def temporaries_of(loops: ContractionLoops) -> int:
     """Registers that a step needs beside accumulators and columns: a broadcast; products on their way to the
     accumulators."""
-    return 2 if loops.narrow else 1
+    return 2 if loops.narrow and not loops.in_bytes else 1
 
 
 def _most_rows(loops: ContractionLoops, machine: Machine) -> int:

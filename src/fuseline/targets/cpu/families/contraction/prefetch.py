@@ -16,6 +16,7 @@ from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_p
 from fuseline.targets.cpu.families.contraction.axes import estimated
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, RhsMode
 from fuseline.targets.cpu.families.contraction.padding_share import share_inside
+from fuseline.targets.cpu.families.contraction.pairs import PAIR, QUAD
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 from fuseline.targets.cpu.tiles import Blocks, Tile
@@ -47,9 +48,9 @@ def choose_prefetch(
         return Prefetch(distance=PREFETCH_BYTES // size) if tile.rows > 1 else NONE
     if tiles < (2 if blocks.columns_outer else FEW_TILES) or share_inside(loops) < LEAST_INSIDE:
         return NONE
-    line = LINE_BYTES // size
+    line, whole = LINE_BYTES // size, QUAD if loops.in_bytes else PAIR if loops.narrow else 1
     lines = -(-steps * tile.vectors * machine.lanes(loops.dtype) // line)
-    return schedule_prefetches(_innermost(loops), steps, lines, tiles, line, whole=2 if loops.narrow else 1)
+    return schedule_prefetches(_innermost(loops), steps, lines, tiles, line, whole=whole)
 
 
 def _innermost(loops: ContractionLoops) -> int:

@@ -174,13 +174,13 @@ class RowReader:
         self, tile: RowTile, position: Operand, reduction: Mapping[Axis, Index], lanes: int, active: Operand | None
     ) -> Value:
         """Elements of the operand at a row, along the reduction."""
-        operand = self.plan.loops.lhs
+        operand, operand_type = self.plan.loops.lhs, self.plan.loops.elements[0]
         loops = TileRows.loops(self.emitter, self.plan, tile, position)
         for axis, index in reduction.items():
             base = self.kernel.add(self.piece.start(axis), index.base)
             place(self.buffers, loops, axis, Index(base, index.stride))
         value = self.emitter.value_at(operand.value, self.emitter.through(operand.map, loops, lanes), lanes, active)
-        return self.kernel.cast(value, self.plan.loops.elements[0])
+        return self.kernel.cast(value, operand_type, unsigned=self.plan.loops.unsigned[0])
 
     def _row_strides(self) -> list[Dim]:
         strides: list[Dim] = []

@@ -24,7 +24,7 @@ from fuseline.targets.cpu.emit.microkernel import STEPS_PER_ITERATION
 from fuseline.targets.cpu.emit.partial_sums import MOST_STEPS, partial_size
 from fuseline.targets.cpu.families.common_forms import disjoint_groups
 from fuseline.targets.cpu.families.contraction.axes import estimated
-from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
+from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction, temporaries_of
 from fuseline.targets.cpu.families.contraction.prefetch import tiles_per_panel
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
 from fuseline.targets.cpu.families.family import Shared
@@ -70,7 +70,12 @@ def likeness(plan: ContractionPlan, numbers: AttributeNumbers) -> Hashable:
     entry = plan.view.entry
     if _site(0, plan) is None:
         return extents_key(entry, numbers)
-    return plan.loops.elements, len(plan.loops.segments), key_around(plan.loops.root.op, entry, numbers)
+    return (
+        plan.loops.elements,
+        plan.loops.unsigned,
+        len(plan.loops.segments),
+        key_around(plan.loops.root.op, entry, numbers),
+    )
 
 
 def _site(number: int, plan: ContractionPlan) -> _Site | None:
@@ -112,7 +117,7 @@ def _tiles(sites: Sequence[_Site], machine: Machine) -> list[Tile]:
     """Tiles like those of the sites, that leave room for the columns of the next step: merged loops load them ahead."""
     own = {site.plan.tile for site in sites}
     near = {Tile(tile.rows - less, tile.vectors) for tile in own for less in range(min(FEWER_ROWS + 1, tile.rows))}
-    temporaries = 2 if sites[0].plan.loops.narrow else 1
+    temporaries = temporaries_of(sites[0].plan.loops)
     able = [tile for tile in near if fits(tile.rows, tile.vectors, machine, temporaries + tile.vectors)]
     return sorted(able, key=lambda tile: (-tile.rows * tile.vectors, -tile.rows))
 
@@ -120,7 +125,7 @@ def _tiles(sites: Sequence[_Site], machine: Machine) -> list[Tile]:
 def _takes(site: _Site, tile: Tile, machine: Machine, *, in_partial_sums: bool) -> bool:
     """Whether a site can have a form, and loses little by it. Its partial sums are those that it has, so that it
     computes the same."""
-    odd = site.partial_steps % (2 * STEPS_PER_ITERATION if site.plan.pairs else STEPS_PER_ITERATION)
+    odd = site.partial_steps % (site.plan.together * STEPS_PER_ITERATION)
     if (
         odd
         or site.steps % site.partial_steps
@@ -172,7 +177,8 @@ def _cycles(site: _Site, tile: Tile, *, in_partial_sums: bool) -> float:
 def _step_cycles(site: _Site, height: int, vectors: int) -> float:
     """Of one step of a tile. Narrow columns are widened first, by the units that multiply: 1024 steps of 14 rows in
     4x80 tiles take 1.08 of the time that they take in 14x32."""
-    widened = height * vectors + vectors if site.plan.loops.narrow else 0
+    loops = site.plan.loops
+    widened = height * vectors + vectors if loops.narrow and not loops.in_bytes else 0
     return max(step_cycles(height, vectors), widened / FMA_PER_CYCLE)
 
 

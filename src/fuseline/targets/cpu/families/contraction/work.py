@@ -66,8 +66,8 @@ class PlannedContraction(Protocol):
         ...
 
     @property
-    def pairs(self) -> bool:
-        """Whether the innermost axis of the reduction is traversed in pairs of steps."""
+    def together(self) -> int:
+        """How many steps of the innermost axis of the reduction are one of the kernel."""
         ...
 
     @property
@@ -125,7 +125,7 @@ def _over_pairs(plan: PlannedContraction) -> float:
     if not plan.loops.narrow or not plan.loops.reduction:
         return 1.0
     steps = assumed_size(plan.loops.reduction[-1].extent)
-    return 2.0 * (-(-steps // 2) if plan.pairs else steps) / max(steps, 1)
+    return 2.0 * -(-steps // plan.together) / max(steps, 1)
 
 
 def _instructions_widening(plan: PlannedContraction) -> int:
@@ -135,7 +135,7 @@ def _instructions_widening(plan: PlannedContraction) -> int:
     if plan.rhs_mode in ("packed", "pulled"):
         return 0
     if loops.narrow:
-        return int(BYTES[stored] < (2 if plan.pairs else 4))
+        return 0 if loops.in_bytes else int(BYTES[stored] < (2 if plan.together > 1 else 4))
     return 0 if stored == loops.dtype else 2 if stored.startswith("i") else 1
 
 

@@ -74,6 +74,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "order-constants-as-results",
         "fold-constants",
         "fold-scale-into-weights",
+        "multiply-bytes",
         "dead-code",
     ),
     "padding": (

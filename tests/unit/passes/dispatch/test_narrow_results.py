@@ -75,7 +75,10 @@ def _feeds() -> Feeds:
     return {"image": (RNG.integers(-128, 128, (1, CHANNELS, *sizes)) / 8).astype(np.float32)}
 
 
-COSTS = "[costs]\npacked_bytes = 1\n"
+IN_16_BITS = "multiplies_bytes = false\n"
+"""This machine, whose products read what is centred: where they read bytes, nothing is left to be narrowed."""
+
+COSTS = f"{IN_16_BITS}[costs]\npacked_bytes = 1\n"
 """A machine that packs next to nothing: also what is small is worth storing in 8 bits."""
 
 
@@ -105,17 +108,24 @@ def test_residual_blocks(threads: int, tmp_path: Path):
     np.testing.assert_array_equal(found, _from_onnxruntime(model, feeds))
 
 
-def test_a_run_needs_less_memory(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def plain(tmp_path: Path) -> str:
+    """A target that costs what is assumed."""
+    (tmp_path / "plain.toml").write_text(IN_16_BITS)
+    return f"cpu:{tmp_path}/plain.toml"
+
+
+def test_a_run_needs_less_memory(monkeypatch: pytest.MonkeyPatch, plain: str):
     monkeypatch.setattr(sys.modules[__name__], "WIDE", 256)
     model = _model("40", "42")
-    narrow, wide = (fuseline.compile(model, target="cpu", threads=1, pass_options=one) for one in ({}, OFF))
+    narrow, wide = (fuseline.compile(model, target=plain, threads=1, pass_options=one) for one in ({}, OFF))
     assert _narrowed(narrow)
     assert narrow.stats["transient_bytes"] < wide.stats["transient_bytes"]
 
 
 @pytest.mark.parametrize(("height", "width", "code"), [("H", "W", "symbolic"), ("11", "9", "too-small")])
-def test_what_stays_in_16_bits(height: str, width: str, code: str):
-    model = fuseline.compile(_model(height, width), target="cpu", threads=2)
+def test_what_stays_in_16_bits(height: str, width: str, code: str, plain: str):
+    model = fuseline.compile(_model(height, width), target=plain, threads=2)
     assert sum(f"stored in 16 bits ({code})" in note for note in model.record.notes) == BLOCKS
     assert not _narrowed(model)
 

@@ -1,0 +1,159 @@
+"""multiply-bytes: products of centred bytes read the bytes as they are stored, on targets that multiply them by fours.
+
+    x (i8) ──> x - zero point (i16) ──> product(i16, w: i8)    =>    u (i8) ──> product(u, w) ──> + offset * sum of w
+
+                                                    u = x without a sign,  u + offset = x - zero point
+
+The sum of a column's weights is known; where the offset is 0 (what comes out of a Relu) nothing is added. Zeros in the
+padding are `-offset` in the bytes. What is stored with a sign is stored without one instead, by the op that makes it,
+and what else reads it turns the bit again. What else reads the centred integers computes them from the bytes, so that
+only these are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import ModuleOp, i8, i32
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+from xdsl.passes import ModulePass
+
+from fuseline.analysis.centred_bytes import BYTE, CentredBytes, centred_bytes
+from fuseline.analysis.indexing_maps import is_projected_permutation
+from fuseline.analysis.narrow_products import multiplies_narrow, unsigned_inputs
+from fuseline.analysis.structured import (
+    Kind,
+    StructuredOp,
+    is_constant,
+    is_generic,
+    kind,
+    multiply_add_operands,
+)
+from fuseline.evaluation.program import Array, Program, Scope
+from fuseline.ir.build import Body, Emitter, dims_map, element_of
+from fuseline.ir.context import CompilerContext
+from fuseline.ir.fast.direct import body_of, ops_of, replace_uses, result_of
+from fuseline.ir.functions import functions
+from fuseline.ir.provenance import carry
+from fuseline.passes.cleanup.quantized_operands import bind, moved_again, moved_source
+from fuseline.passes.layout.rewriting.bytes_without_sign import BytesWithoutSign, centred_where_read
+from fuseline.passes.layout.rewriting.scope import Ledger, sweep
+
+_PRODUCTS = (Kind.CONTRACTION, Kind.CONVOLUTION)
+
+
+@dataclass(frozen=True)
+class MultiplyBytesPass(ModulePass):
+    """Multiplies bytes without a sign by constants with one, where the target has an instruction for it."""
+
+    name = "multiply-bytes"
+
+    def apply(self, ctx: CompilerContext, op: ModuleOp) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Rewrite the products of every function."""
+        if not ctx.target.multiplies_bytes:
+            return
+        ledger = Ledger(op)
+        for function in functions(op):
+            block = body_of(function)
+            _rewrite(ctx, [found for inner in ops_of(block) if (found := _product(inner)) is not None])
+            sweep(block)
+        ledger.close(ctx, self.name)
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A root, the position of its image and of its constant, how the image is moved, and what it is."""
+
+    root: linalg.ops.GenericOp
+    image: int
+    weight: int
+    moves: tuple[Operation, ...]
+    widening: linalg.ops.GenericOp
+    centred: CentredBytes
+
+
+def _product(root: Operation) -> _Product | None:
+    if not is_generic(root) or not multiplies_narrow(root) or unsigned_inputs(root) or kind(root) not in _PRODUCTS:
+        return None
+    view, sides = StructuredOp(root), multiply_add_operands(root)
+    constants = [side for side in sides or () if is_constant(view.inputs[side])]
+    if len(constants) != 1 or element_of(view.inputs[constants[0]]) != i8:
+        return None
+    if not all(isinstance(expr, AffineDimExpr) for expr in view.output_maps[0].results):
+        return None
+    (weight,), image = constants, next(side for side in sides or () if side not in constants)
+    source, moves = moved_source(view.inputs[image])
+    centred = centred_bytes(source)
+    if centred is None or not is_projected_permutation(view.input_maps[weight]):
+        return None
+    if any(isinstance(move, tensor.PadOp) for move in moves) and not 0 <= -centred.offset < BYTE:
+        return None
+    assert is_generic(source)
+    return _Product(root, image, weight, moves, source, centred)
+
+
+def _rewrite(ctx: CompilerContext, products: Sequence[_Product]) -> None:
+    bytes_ = BytesWithoutSign()
+    for product in products:
+        source = bytes_.of(product.centred)
+        total = _added(ctx, product, _multiplied(product, source))
+        replace_uses(result_of(product.root), total)
+    for widening, centred in {product.widening: product.centred for product in products}.items():
+        centred_where_read(widening, bytes_.of(centred), centred.offset)
+
+
+def _multiplied(product: _Product, source: SSAValue) -> SSAValue:
+    """The sum of products over the bytes."""
+    root, view, value = product.root, StructuredOp(product.root), source
+    for move in reversed(product.moves):
+        emit = Emitter(Emitter.before(root).point, location=move.location)
+        value = moved_again(emit, move, value, _as_stored(-product.centred.offset))
+
+    def body(b: Body) -> list[SSAValue]:
+        wide = [b.op(arith.ExtUIOp if i == product.image else arith.ExtSIOp, b.args[i], i32) for i in (0, 1)]
+        return [b.op(arith.AddiOp, b.args[2], b.op(arith.MuliOp, *wide))]
+
+    inputs = [value if i == product.image else view.inputs[i] for i in (0, 1)]
+    made = Emitter.before(root).generic(inputs, view.outputs, view.maps, view.iterators, body)
+    carry([root], [made])
+    return result_of(made)
+
+
+def _as_stored(number: int) -> int:
+    """A number without a sign as the 8 bits with one that it is stored in."""
+    return number - BYTE if number >= BYTE // 2 else number
+
+
+def _added(ctx: CompilerContext, product: _Product, total: SSAValue) -> SSAValue:
+    """`total` and what the offset adds to each column."""
+    offset, view = product.centred.offset, StructuredOp(product.root)
+    if offset == 0:
+        return total
+    map_ = view.input_maps[product.weight]
+    loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results]
+    summed = tuple(axis for axis, loop in enumerate(loops) if loop in view.reduction or loop is None)
+    sums = offset * _array(ctx, view.inputs[product.weight]).sum(summed, dtype=np.int64)
+    written = [expr.position for expr in view.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    kept = [written.index(loop) for loop in loops if loop is not None and loop not in view.reduction]
+    emit = Emitter.before(product.root)
+    columns = emit.constant(sums.astype(np.int32), ctx, "byte_offsets")
+    rank = len(written)
+    return emit.elementwise(
+        [total, columns],
+        emit.empty_like(total),
+        lambda b: b.op(arith.AddiOp, *b.args[:2]),
+        [dims_map(rank, range(rank)), dims_map(rank, kept)],
+    )
+
+
+def _array(ctx: CompilerContext, value: SSAValue) -> Array:
+    scope = Scope(Program(ctx.resources))
+    bind(value, scope)
+    return np.asarray(scope[value])
+
+
+EXPORT = MultiplyBytesPass

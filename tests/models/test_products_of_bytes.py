@@ -1,0 +1,49 @@
+"""Networks as tools quantise them, on targets that multiply bytes: as many dispatches as on others, and the same bits
+where the code runs here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fuseline
+from fuseline.targets.cpu.isa import cpu_flags, machine
+from tests.draws import RNG
+from tests.graphs.quantized_network import Network
+
+from .test_quantized_networks import NETWORKS
+
+ELEMENTS = [np.uint8, np.int8]
+
+
+def _network(name: str, element: Any) -> Network:
+    network = Network(element, int(RNG.integers(3, 40)), by_channel=bool(RNG.integers(2)))
+    NETWORKS[name](network)
+    return network
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_as_many_dispatches(name: str, element: Any, tmp_path: Path):
+    """And what products read in place of 16 bits is stored in 8."""
+    model, file = _network(name, element).whole(), tmp_path / "bytes.toml"
+    file.write_text("multiplies_bytes = true\n")
+    wide, narrow = (fuseline.compile(model, target=target, threads=1) for target in ("null", f"null:{file}"))
+    assert narrow.stats["dispatches"] == wide.stats["dispatches"]
+
+
+@pytest.mark.skipif(not cpu_flags().issuperset(machine("avx512vnni").needs), reason="no products of bytes here")
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_same_bits(name: str, threads: int, element: Any):
+    network = _network(name, element)
+    model, feeds = network.whole(), {"x": RNG.normal(0, 1, network.shape).astype(np.float32)}
+    wide, narrow = (
+        fuseline.compile(model, target=f"cpu:{isa}", threads=threads).run(feeds) for isa in ("avx512", "avx512vnni")
+    )
+    for one, other in zip(wide.values(), narrow.values(), strict=True):
+        np.testing.assert_array_equal(one, other)

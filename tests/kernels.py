@@ -108,6 +108,7 @@ def kernel_of(family: Family, plan: Plan, isa: Machine, symbol: str = "kernel") 
 
 def packed(array: Array, layout: PackedLayout) -> Array:
     """`array` laid out as a kernel wants a constant."""
+    array = array.reshape(layout.shape or array.shape)
     plain = transformed(array, layout)
     padded = np.pad(plain, [(0, to - size) for to, size in zip(layout.pad_to, plain.shape, strict=True)])
     found = np.ascontiguousarray(padded.reshape(layout.reshape).transpose(layout.permutation))

@@ -30,7 +30,8 @@ class PackedLayout:
 
     `matrices`, where given, has a matrix (rows x size of the dimension) or None per dimension: along it the constant is
     replaced by the matrix times it, all in float64, rounded once at the end. `then` is a second layout of the same
-    constant, right behind the first.
+    constant, right behind the first. `shape`: the sizes that the constant is seen with, where a kernel takes several of
+    its dimensions as one; (): those that the kernel is handed it with.
     """
 
     pad_to: tuple[int, ...]
@@ -38,6 +39,7 @@ class PackedLayout:
     permutation: tuple[int, ...]
     matrices: tuple[tuple[tuple[float, ...], ...] | None, ...] = ()
     then: PackedLayout | None = None
+    shape: tuple[int, ...] = ()
 
     @property
     def elements(self) -> int:
@@ -51,6 +53,11 @@ class LayoutKey:
 
     dims: tuple[int, ...]
     layout: PackedLayout
+
+
+def key_of(layout: PackedLayout, dims: tuple[int, ...]) -> LayoutKey:
+    """How a constant of sizes `dims` lies for a kernel that asks for `layout`."""
+    return LayoutKey(layout.shape or dims, replace(layout, shape=()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from fuseline.passes.schedule.weight_sources import weight_sources
 from fuseline.program.schedule import ARENA_ALIGNMENT, PackedConstants, Schedule
 from fuseline.program.steps import DispatchStep, Step, flat_steps
 from fuseline.targets.compiled_kernel import CompiledKernel, launches
-from fuseline.weight_layouts import Bytes, LayoutKey, fill, is_plain, packed_bytes
+from fuseline.weight_layouts import Bytes, LayoutKey, fill, is_plain, key_of, packed_bytes
 
 SHARED_BYTES = 1 << 16
 """From this size on a block is worth handing to a thread."""
@@ -34,7 +34,7 @@ def layout_key(kernel: CompiledKernel | None, position: int, operand: Operand) -
     layout = kernel.constant_layouts.get(position) if kernel is not None else None
     if layout is None:
         return None
-    return LayoutKey(tuple(int(size) for size in operand.dims if isinstance(size, int)), layout)
+    return key_of(layout, tuple(int(size) for size in operand.dims if isinstance(size, int)))
 
 
 def pack_constants(

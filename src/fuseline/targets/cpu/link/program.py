@@ -41,6 +41,7 @@ from fuseline.targets.cpu.link.image import Image, link_image
 from fuseline.targets.cpu.link.scheduler import RUN_SYMBOL, WORKER_SYMBOL, scheduler_object
 from fuseline.targets.cpu.link.signature import BUILT_IN
 from fuseline.targets.runtime_form import host_call, program_of, runtime_form, runtime_size
+from fuseline.weight_layouts import key_of
 
 INPUT_ALIGNMENT = 8
 """Bytes: the widest element. Kernels align no access to operands beyond their elements, constants and scratch
@@ -249,7 +250,8 @@ class _ProgramBuilder:
         layout = kernel.constant_layouts.get(position) if kernel is not None and ref.segment == "constant" else None
         if layout is None:
             return operand._replace(buffer=self._plain(ref, kernel))
-        block = self.packed.get((ref.number, operand.dims, layout))
+        key = key_of(layout, operand.dims)
+        block = self.packed.get((ref.number, key.dims, key.layout))
         return operand._replace(buffer=_in_block(ref._replace(offset=0), block, kernel))
 
     def _plain(self, ref: BufferRef, kernel: CompiledKernel | None = None) -> BufferRef:

@@ -33,6 +33,21 @@ class Axis:
         return self.loops[-1]
 
 
+def as_one(
+    axis: Axis, loops: Sequence[int | None], sizes: Sequence[int]
+) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+    """The dimensions of a constant, each along one of `loops`, with those along an axis taken as one.
+
+    >>> as_one(Axis((2, 3), (4, 8)), (5, 2, 3), (16, 4, 8))
+    ((5, 3), (16, 32))
+    """
+    found: list[tuple[int | None, int]] = []
+    for loop, size in zip(loops, sizes, strict=True):
+        before = found.pop()[1] if loop in axis.loops[1:] else 1
+        found.append((loop, before * size))
+    return tuple(loop for loop, _ in found), tuple(size for _, size in found)
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """An input of the root: the value, its map, and how it lies in a binding (None where it is computed)."""

@@ -25,7 +25,7 @@ from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE, Piece, ReductionBlocks, each_block
 from fuseline.targets.cpu.families.contraction.rows import RowReader
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
-from fuseline.targets.cpu.families.contraction.tile import Block, RowTile, TileRows
+from fuseline.targets.cpu.families.contraction.tile import Block, RowTile, TileRows, place
 from fuseline.targets.cpu.families.contraction.tile_sums import TileSums
 from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.families.root.results import Actives
@@ -268,5 +268,5 @@ class ContractionKernel(RootKernel):
         plan, kernel = self.plan, self.kernel
         loops = TileRows.loops(self.emitter, plan, tile, tile.position(kernel, row))
         column = kernel.add(kernel.mul(panel, plan.width), kernel.mul(v, plan.lanes))
-        loops[plan.loops.column.inner] = Index(column, 1 if plan.lanes > 1 else 0)
+        place(self.buffers, loops, plan.loops.column, Index(column, 1 if plan.lanes > 1 else 0))
         return loops

@@ -23,6 +23,7 @@ from fuseline.analysis.operand_access import LinearAccess, Segment
 from fuseline.analysis.structured import StructuredOp, multiply_add_operands
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
+from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.access import access_segments, is_binding, plain_access
@@ -66,8 +67,9 @@ class RowSegment:
 
 @dataclass(frozen=True)
 class ContractionLoops:
-    """The roles of a multiply-add root's loops and operands. `segments` are the parts in which the left operand is
-    read; none: it is computed. `box`: what a workgroup may evaluate of an image; `threads` share its blocks.
+    """The roles of a multiply-add root's loops and operands. `column` may be several loops, where a constant is read
+    along them. `segments` are the parts in which the left operand is read; none: it is computed. `box`: what a
+    workgroup may evaluate of an image; `threads` share its blocks.
 
     `dtype` is that of the sums, `elements` those in which the kernel reads the left and the right operand: the same; or
     narrow integers, whose products are added up in pairs or by fours (`quads.py`); or floats and integers of 8 bits,
@@ -118,6 +120,9 @@ class ContractionLoops:
 
 NARROW_COLUMNS = 4
 """Up to so many columns would leave most lanes idle: turning the other operand in scratch costs less."""
+
+PANEL_COLUMNS = LINE_BYTES // 4
+"""Columns of f32 that any machine's vectors are full of."""
 
 WIDE_ROWS = 32
 """From so many rows on."""
@@ -242,10 +247,14 @@ def _with_roles(
     lhs_map, rhs_map = (root.input_maps[side] for side in sides)
     found = access_segments(view, lhs, lhs_map, extents, borders=True)
     row_operands = [Operand(lhs, lhs_map, segment.access) for segment in found]
-    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
+    written = _loops_of(root.output_maps[0])
     axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}
     moving = [loop for loop in written if extents[loop] != 1]
-    outer = tuple(axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop != column))
+    own = [*(loop for loop in moving if loop in roles.n and loop != column), column]
+    columns = _columns(view, root, Operand(rhs, rhs_map, None), list(axes.values()), own)
+    outer = tuple(
+        axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop not in columns.loops)
+    )
     rows = merged([axes[loop] for loop in moving if loop in roles.m], row_operands)
     reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
     box = _box(view, root, sides, Operand(rhs, rhs_map, None), run_extents(extents, rows), threads)
@@ -263,11 +272,36 @@ def _with_roles(
     return ContractionLoops(
         view, root, dtype, _elements(dtype, rhs), extents, Operand(lhs, lhs_map, plain_access(found)),
         Operand(rhs, rhs_map, plain_access(access_segments(view, rhs, rhs_map, extents))), outer, tuple(rows),
-        axes[column], tuple(reduction),
+        columns, tuple(reduction),
         _row_segments(found, row_operands, reduction,
             extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (), box, threads,
         _unsigned(root, sides),
     )  # fmt: skip
+
+
+def _columns(view: DispatchView, root: StructuredOp, rhs: Operand, axes: Sequence[Axis], own: Sequence[int]) -> Axis:
+    """The columns: the last loop of `own`, the right operand's, as they are written; with those that the result and a
+    constant right operand have right before it, where it fills no whole panels by itself, or faces an image."""
+    found = axes[own[-1]]
+    extent = found.extent
+    ragged = isinstance(extent, int) and extent % PANEL_COLUMNS != 0
+    faces_image = not all(map(is_projected_permutation, root.input_maps))
+    if not (ragged or faces_image) or not is_packable_constant(view, rhs):
+        return found
+    written, stored = (_loops_of(map_) for map_ in (root.output_maps[0], rhs.map))
+    for loop in reversed(own[:-1]):
+        if not all(_stands_before(loop, found.loops[0], order) for order in (written, stored)):
+            break
+        found = Axis((loop, *found.loops), (*axes[loop].sizes, *found.sizes))
+    return found
+
+
+def _loops_of(map_: AffineMap) -> list[int]:
+    return [expr.position for expr in map_.results if isinstance(expr, AffineDimExpr)]
+
+
+def _stands_before(loop: int, next_: int, order: Sequence[int]) -> bool:
+    return loop in order and order[order.index(loop) + 1 :][:1] == [next_]
 
 
 def _last_place(map_: AffineMap, loop: int) -> int:

@@ -3,11 +3,13 @@ stored or packed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
-from fuseline.targets.cpu.families.contraction.axes import Operand
+from fuseline.targets.cpu.families.contraction.axes import Operand, as_one
 from fuseline.targets.cpu.families.contraction.constant_slice import constant_slice
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode
 from fuseline.targets.cpu.families.contraction.pairs import reads_across_memory, reads_as_stored
@@ -87,8 +89,10 @@ def packed_constant(loops: ContractionLoops, width: int, together: int) -> Packe
     constant = constant_slice(loops.view, operand)
     assert constant is not None
     shape = [size for size in loops.view.shapes.dims(constant.argument) if isinstance(size, int)]
-    filter_loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in operand.map.results]
+    places = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in operand.map.results]
+    filter_loops, seen = as_one(loops.column, places, shape)
     outer = [loop for axis in loops.outer for loop in axis.loops]
     outer += [loop for loop in constant.starts if loop not in (*outer, loops.column.inner)]
     reduction = [loop for axis in loops.reduction for loop in axis.loops]
-    return packed_columns(shape, filter_loops, loops.column.inner, outer, reduction, width, together=together)
+    found = packed_columns(seen, filter_loops, loops.column.inner, outer, reduction, width, together=together)
+    return found if len(seen) == len(shape) else replace(found, layout=replace(found.layout, shape=seen))

@@ -87,6 +87,7 @@ def _site(number: int, plan: ContractionPlan) -> _Site | None:
     if (
         not (rows and columns and steps)
         or padded
+        or len(loops.column.loops) > 1
         or (plan.lhs_mode, plan.rhs_mode) != ("linear", "constant")
         or len(loops.reduction) != 1
     ):

@@ -113,10 +113,10 @@ def _with_roles(loops: ContractionLoops, paths: tuple[ResultPath, ...]) -> Winog
     own = {loop for axis in windows for loop in (axis.pixel, axis.tap)}
     channels = [loop for axis in loops.reduction for loop in axis.loops if loop not in own]
     written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
-    columns = extents[loops.column.inner]
+    columns = loops.column.extent
     if len(channels) != 1 or not isinstance(extents[channels[0]], int) or not isinstance(columns, int):
         return Refusal("channels", "the image has not one loop over channels of known extent")
-    outer = tuple(loop for loop in written if loop not in own and loop != loops.column.inner and extents[loop] != 1)
+    outer = tuple(loop for loop in written if loop not in (*own, *loops.column.loops) and extents[loop] != 1)
     depth = extents[channels[0]]
     assert isinstance(depth, int)
     segments = _segments(loops, windows, channels[0], depth)

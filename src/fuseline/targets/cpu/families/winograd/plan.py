@@ -13,6 +13,7 @@ from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
 from fuseline.ir.work_costs import FILTERED, filtered_work
 from fuseline.targets.cpu.combinators.prefetch import NONE, Prefetch, schedule_prefetches
+from fuseline.targets.cpu.families.contraction.axes import as_one
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.winograd.loops import ImageSegment, WinogradLoops
 from fuseline.targets.cpu.families.winograd.matrices import Filtering
@@ -222,15 +223,13 @@ def _with_tiles_begun(plan: WinogradPlan) -> float:
 
 def filter_layout(plan: WinogradPlan) -> PackedLayout:
     """The transformed filter: pass, point, panel, channel, column of the panel."""
-    loops, operand = plan.loops, plan.loops.contraction.rhs
+    loops, (filter_loops, seen) = plan.loops, _filter_dims(plan)
     taps = {axis.tap: f for axis, f in zip(loops.windows, plan.blocking.axes, strict=True)}
     pad_to: list[int] = []
     reshape: list[int] = []
     place: dict[int | None, int] = {}
     column = loops.contraction.column.inner
-    for expr, size in zip(operand.map.results, loops.view.shapes.dims(operand.value), strict=True):
-        loop = expr.position if isinstance(expr, AffineDimExpr) else None
-        assert isinstance(size, int)
+    for loop, size in zip(filter_loops, seen, strict=True):
         place[loop] = len(reshape)
         extent = taps[loop].size if loop in taps else plan.panel_count * plan.width if loop == column else size
         pad_to.append(extent)
@@ -238,17 +237,17 @@ def filter_layout(plan: WinogradPlan) -> PackedLayout:
     first = place[column]
     wanted = [first, *(place[axis.tap] for axis in loops.windows), first + 1, place[loops.channel], first + 2]
     rest = [i for i in range(len(reshape)) if i not in wanted]
-    matrices = tuple(taps[loop].filter if loop in taps else None for loop in _loops(plan))
-    return PackedLayout(tuple(pad_to), tuple(reshape), (*rest, *wanted), matrices, direct_filter_layout(plan))
+    matrices = tuple(taps[loop].filter if loop in taps else None for loop in filter_loops)
+    direct, shape = direct_filter_layout(plan), seen if len(loops.contraction.column.loops) > 1 else ()
+    return PackedLayout(tuple(pad_to), tuple(reshape), (*rest, *wanted), matrices, direct, shape)
 
 
 def direct_filter_layout(plan: WinogradPlan) -> PackedLayout:
     """The filter as it is, for tiles that are computed directly: pass, taps, channel, column of the pass."""
-    loops, filter_loops, column = plan.loops, _loops(plan), plan.loops.contraction.column.inner
-    shape = [size for size in loops.view.shapes.dims(loops.contraction.rhs.value) if isinstance(size, int)]
+    loops, (filter_loops, seen), column = plan.loops, _filter_dims(plan), plan.loops.contraction.column.inner
     pad_to = tuple(
         plan.pass_count * plan.pass_width if loop == column else size
-        for loop, size in zip(filter_loops, shape, strict=True)
+        for loop, size in zip(filter_loops, seen, strict=True)
     )
     split = filter_loops.index(column)
     reshape = (*pad_to[:split], plan.pass_count, plan.pass_width, *pad_to[split + 1 :])
@@ -258,11 +257,12 @@ def direct_filter_layout(plan: WinogradPlan) -> PackedLayout:
     return PackedLayout(pad_to, reshape, (*rest, *wanted))
 
 
-def _loops(plan: WinogradPlan) -> list[int | None]:
-    """The loop behind each dimension of the filter."""
-    return [
-        expr.position if isinstance(expr, AffineDimExpr) else None for expr in plan.loops.contraction.rhs.map.results
-    ]
+def _filter_dims(plan: WinogradPlan) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+    """The loop behind each dimension of the filter, and its size; the columns are one."""
+    loops = plan.loops.contraction
+    sizes = [size for size in loops.view.shapes.dims(loops.rhs.value) if isinstance(size, int)]
+    places = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in loops.rhs.map.results]
+    return as_one(loops.column, places, sizes)
 
 
 def _apart(elements: int) -> int:

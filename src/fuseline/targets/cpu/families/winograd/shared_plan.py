@@ -51,7 +51,8 @@ def _filterings(plans: Sequence[WinogradPlan]) -> list[list[_Site]]:
     for number, plan in enumerate(plans):
         loops, blocking = plan.loops, plan.blocking
         whole = loops.channels % plan.lanes == 0 and loops.columns % plan.pass_width == 0
-        if plan.segments and whole and len(plan.segments) == 1:
+        plain = len(plan.segments) == len(loops.contraction.column.loops) == 1
+        if whole and plain:
             partial_steps = (
                 partial_size(loops.channels, 1, max(1, plan.prefetch.period)) if loops.channels >= MOST_STEPS else 0
             )

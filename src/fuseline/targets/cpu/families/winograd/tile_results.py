@@ -15,6 +15,7 @@ from fuseline.targets.cpu.combinators.stage import in_turn
 from fuseline.targets.cpu.combinators.tail import over_panels
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index, point_at
 from fuseline.targets.cpu.emit.packing import over_axes
+from fuseline.targets.cpu.families.contraction.tile import place
 from fuseline.targets.cpu.families.root.results import RootResults
 from fuseline.targets.cpu.families.winograd.plan import WinogradPlan, ends_with_tiles
 from fuseline.targets.cpu.families.winograd.tiles import TileReader
@@ -32,21 +33,21 @@ class TileResults:
     def store(self, tile: Operand, number: Operand) -> None:
         """The epilogue at the pixels of a tile that exist."""
         kernel, plan = self.kernel, self.plan
-        place = self.reader.place(tile)
+        corner = self.reader.place(tile)
         outputs = [axis.outputs for axis in plan.blocking.axes]
         extents = [
             f.outputs if ends_with_tiles(plan, i)
             else kernel.min(kernel.sub(self.buffers.operand(axis.outputs), origin), f.outputs)
             for i, (axis, f, origin) in enumerate(
-                zip(plan.loops.windows, plan.blocking.axes, place.origin, strict=True)
+                zip(plan.loops.windows, plan.blocking.axes, corner.origin, strict=True)
             )
         ]  # fmt: skip
         strides = [prod(outputs[i + 1 :]) * plan.pass_width for i in range(len(outputs))]
 
         def loops(at: Sequence[Operand]) -> list[AnyIndex]:
-            places = dict(place.outer)
-            for axis, origin, i in zip(plan.loops.windows, place.origin, at, strict=True):
-                places[axis.pixel] = kernel.add(origin, i)
+            places = dict(corner.outer)
+            for axis, first, i in zip(plan.loops.windows, corner.origin, at, strict=True):
+                places[axis.pixel] = kernel.add(first, i)
             return point_at(self.root.rank, places)
 
         if self.results.turned_in(self.pixels):
@@ -108,7 +109,7 @@ class TileResults:
     def _at(self, loops: Sequence[AnyIndex], column: Operand) -> list[AnyIndex]:
         """A pixel at a vector of columns."""
         at = list(loops)
-        at[self.plan.loops.contraction.column.inner] = Index(column, 1 if self.plan.lanes > 1 else 0)
+        place(self.buffers, at, self.plan.loops.contraction.column, Index(column, 1 if self.plan.lanes > 1 else 0))
         return at
 
     def _started(self, value: Value, at: Sequence[AnyIndex], active: Operand | None) -> Value:

@@ -200,17 +200,33 @@ def test_windows_that_tile_the_image():
 
 @pytest.mark.parametrize(
     "attributes",
-    [{"strides": [1, 4]}, {"strides": [2, 4], "pads": [1, 0, 1, 0]}, {"dilations": [2, 1], "strides": [2, 2]}],
+    [
+        {"strides": [1, 4]},
+        {"strides": [1, 1]},
+        {"strides": [2, 4], "pads": [1, 0, 1, 0]},
+        {"strides": [2, 3], "pads": [1, 2, 0, 1]},
+        {"strides": [3, 5]},
+        {"dilations": [2, 1], "strides": [2, 2]},
+        {"dilations": [3, 2], "strides": [1, 2], "pads": [0, 3, 2, 0]},
+    ],
     ids=str,
 )
-def test_windows_that_overlap_run_on_the_host(attributes: dict[str, list[int]]):
-    pads = attributes.get("pads", [0] * 4)
-    spans = [(2 - 1) * attributes.get("dilations", [1, 1])[0] + 1, (4 - 1) * attributes.get("dilations", [1, 1])[1] + 1]
-    counts = [
-        (size + pads[i] + pads[2 + i] - span) // attributes["strides"][i] + 1
-        for i, (size, span) in enumerate(zip((6, 8), spans, strict=True))
-    ]
-    check("Col2Im", {"x": floats(2, 3 * 8, counts[0] * counts[1])}, COLUMNS, "x image block", host_ops=1, **attributes)
+def test_windows_that_overlap_are_added(attributes: dict[str, list[int]]):
+    check("Col2Im", {"x": floats(2, 3 * 8, _windows(attributes))}, COLUMNS, "x image block", **attributes)
+
+
+def test_windows_of_many_elements_run_on_the_host():
+    large = {"image": np.array([9, 9], np.int64), "block": np.array([7, 7], np.int64)}
+    check("Col2Im", {"x": floats(1, 49, 9)}, large, "x image block", host_ops=1, strides=[1, 1])
+
+
+def _windows(attributes: dict[str, list[int]]) -> int:
+    pads, dilations = attributes.get("pads", [0] * 4), attributes.get("dilations", [1, 1])
+    found = 1
+    for i, (size, block) in enumerate(zip((6, 8), (2, 4), strict=True)):
+        span = (block - 1) * dilations[i] + 1
+        found *= (size + pads[i] + pads[2 + i] - span) // attributes["strides"][i] + 1
+    return found
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint16", "int64", "bool"])

@@ -316,17 +316,26 @@ def test_columns_that_tile_an_image(block: tuple[int, int]) -> None:
     agree("Col2Im", [x, image, size], {"strides": list(block)}, constants=(1, 2))
 
 
-def test_columns_that_overlap() -> None:
-    image, block = np.array([4, 6]), np.array([2, 2])
-    x = normal(1, 4, 15)
-    words = "elements of several windows are summed up"
-    assert words in refusal("Col2Im", [x, image, block], constants=(1, 2))
-    x = normal(1, 4, 6)
-    assert words in refusal("Col2Im", [x, image, block], {"strides": [2, 2], "pads": [0, 0, 0, 1]}, constants=(1, 2))
-    assert words in refusal("Col2Im", [x, image, block], {"strides": [2, 2], "dilations": [2, 1]}, constants=(1, 2))
-    x = normal(1, 4, 4)
-    odd = refusal("Col2Im", [x, np.array([4, 5]), block], {"strides": [2, 2]}, constants=(1, 2))
-    assert odd == "overlapping-windows: the windows do not tile the image"
+@pytest.mark.parametrize(
+    ("size", "count", "attributes"),
+    [
+        ((4, 6), 15, {}),
+        ((4, 6), 6, {"strides": [2, 2], "pads": [0, 0, 0, 1]}),
+        ((4, 6), 6, {"strides": [2, 2], "dilations": [2, 1], "pads": [0, 0, 1, 0]}),
+        ((4, 5), 4, {"strides": [2, 2]}),
+        ((1, 3), 2, {"pads": [1, 0, 0, 0]}),
+    ],
+)
+def test_columns_that_overlap(size: tuple[int, int], count: int, attributes: dict[str, list[int]]) -> None:
+    agree("Col2Im", [normal(2, 4, count), np.array(size), np.array([2, 2])], attributes, constants=(1, 2))
+
+
+def test_columns_of_integers_and_of_large_windows() -> None:
+    numbers = np.arange(-30, 30, dtype=np.int32).reshape(1, 4, 15)
+    words = "overlapping-windows: elements of several windows are summed up"
+    assert refusal("Col2Im", [numbers, np.array([4, 6]), np.array([2, 2])], constants=(1, 2)) == words
+    large = [normal(1, 49, 9), np.array([9, 9]), np.array([7, 7])]
+    assert refusal("Col2Im", large, constants=(1, 2)) == "overlapping-windows: elements of many windows are summed up"
 
 
 def test_without_axes_every_size_but_one_stays() -> None:

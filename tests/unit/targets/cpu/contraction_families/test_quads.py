@@ -41,15 +41,22 @@ SIZES = [
 ]
 
 
-def product(p: Program, maps: Sequence[AffineMap], shape: Sequence[int], image: SSAValue, kinds: str) -> SSAValue:
-    """`out + u * w` over the arguments `image`, without a sign, and 1, with one."""
+def product(
+    p: Program,
+    maps: Sequence[AffineMap],
+    shape: Sequence[int],
+    image: SSAValue,
+    kinds: str,
+    weights: SSAValue | None = None,
+) -> SSAValue:
+    """`out + u * w` over the argument `image`, without a sign, and the weights, argument 1, with one."""
 
     def body(b: Body) -> list[SSAValue]:
         wide = [b.op(arith.ExtUIOp, b.args[0], i32), b.op(arith.ExtSIOp, b.args[1], i32)]
         return [b.op(arith.AddiOp, b.args[2], b.op(arith.MuliOp, *wide))]
 
     iterators = ["parallel" if kind == "p" else "reduction" for kind in kinds]
-    return p.emit.generic([image, p.x[1]], [p.zeros(*shape)], list(maps), iterators, body).results[0]
+    return p.emit.generic([image, weights or p.x[1]], [p.zeros(*shape)], list(maps), iterators, body).results[0]
 
 
 def results(run: Runner, *arrays: Array) -> list[Array]:
@@ -107,6 +114,22 @@ def test_products_of_any_orientation(turn_a: bool, turn_b: bool, turn_c: bool, c
     expected = dot(unsigned(a), b)
     for found in results(run, a.T.copy() if turn_a else a, b.T.copy() if turn_b else b):
         np.testing.assert_array_equal(found, expected.T if turn_c else expected)
+
+
+@pytest.mark.parametrize(("first", "count", "vectors"), [(64, 64, 2), (48, 30, 1), (16, 64, 1), (8, 24, 0)])
+def test_a_part_of_the_columns(first: int, count: int, vectors: int):
+    """A block of them, as where a product and what follows it run block by block: a panel begins where it does."""
+    m, n, k = 20, 128, 24
+    p = narrow((m, k), (k, n), bits=(8, 8), constants=[1])
+    p.element = i8
+    weights = p.columns(p.x[1], first, count)
+    p.element = i32
+    maps = [dims_map(3, [0, 2]), dims_map(3, [2, 1]), dims_map(3, [0, 1])]
+    run = Runner(FAMILY, p.dispatch(product(p, maps, (m, count), p.x[0], "ppr", weights)), VNNI)
+    assert (planned(run).together == 4) is bool(vectors) and (not vectors or planned(run).tile.vectors == vectors)
+    a, b = integers((m, k), 8, 1), integers((k, n), 8, 2)
+    for found in results(run, a, b):
+        np.testing.assert_array_equal(found, dot(unsigned(a), b[:, first : first + count]))
 
 
 WINDOWS = [

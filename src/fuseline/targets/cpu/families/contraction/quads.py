@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fuseline.targets.cpu.emit.dtypes import dtype_of
-from fuseline.targets.cpu.families.contraction.constant_slice import constant_slice
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops
-from fuseline.targets.cpu.families.contraction.operand_modes import lhs_mode_of
+from fuseline.targets.cpu.families.contraction.operand_modes import column_choice, lhs_mode_of
 from fuseline.targets.cpu.families.contraction.padding_row import padding_row_elements
 from fuseline.targets.cpu.families.contraction.pairs import PAIR, takes_quads
 from fuseline.targets.cpu.isa.description import Machine
@@ -27,15 +26,13 @@ def as_read(loops: ContractionLoops, machine: Machine) -> ContractionLoops:
         return loops
     narrow = replace(loops, elements=("i8", "i8"))
     lhs = lhs_mode_of(narrow, Tile(MAX_ROWS, 1), padding_row_elements(narrow))
-    return narrow if takes_quads(narrow, lhs, "constant") else loops
+    _, rhs = column_choice(narrow, Tile(MAX_ROWS, 1), machine.lanes(loops.dtype))
+    return narrow if takes_quads(narrow, lhs, rhs) else loops
 
 
 def _are_bytes(loops: ContractionLoops) -> bool:
-    """Whether there are more steps than a pair, and both operands are bytes, the left ones without a sign, the right
-    ones a whole constant."""
+    """Whether there are more steps than a pair, and both operands are bytes, the left ones without a sign."""
     last = loops.reduction[-1].extent if loops.reduction else 1
     sides = (dtype_of(loops.lhs.value.type), dtype_of(loops.rhs.value.type))
-    if not loops.narrow or sides != ("i8", "i8") or loops.unsigned != (True, False):
-        return False
-    constant = constant_slice(loops.view, loops.rhs)
-    return isinstance(last, int) and last > PAIR and constant is not None and not constant.starts
+    signs = loops.unsigned == (True, False)
+    return loops.narrow and sides == ("i8", "i8") and signs and isinstance(last, int) and last > PAIR

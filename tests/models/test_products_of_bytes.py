@@ -28,11 +28,14 @@ def _network(name: str, element: Any) -> Network:
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_as_many_dispatches(name: str, element: Any, tmp_path: Path):
-    """And what products read in place of 16 bits is stored in 8."""
+    """But for a value that is no longer evaluated where it is read, by the price: to store it takes half as long."""
     model, file = _network(name, element).whole(), tmp_path / "bytes.toml"
     file.write_text("multiplies_bytes = true\n")
     wide, narrow = (fuseline.compile(model, target=target, threads=1) for target in ("null", f"null:{file}"))
-    assert narrow.stats["dispatches"] == wide.stats["dispatches"]
+    assert narrow.stats["dispatches"] <= wide.stats["dispatches"] + 1
+    if narrow.stats["dispatches"] > wide.stats["dispatches"]:
+        missed = [word for word in narrow.record.decisions if word.verdict == "missed"]
+        assert "unprofitable" in {word.code for word in missed if word.rule == "read-in-place"}
 
 
 @pytest.mark.skipif(not cpu_flags().issuperset(machine("avx512vnni").needs), reason="no products of bytes here")

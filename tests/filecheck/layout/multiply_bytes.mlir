@@ -297,6 +297,125 @@ func.func @no_byte_is_the_zero(%x: tensor<5x5x2xi8>) -> tensor<5x5x3xi32> {
 
 // -----
 
+// What is centred and moved at once is moved in 8 bits.
+// CHECK-LABEL: func.func @moved
+// CHECK-NOT: tensor<4x2xi16>
+// CHECK: arith.xori
+// CHECK: -> tensor<4x2xi8>
+// CHECK: arith.extui
+// CHECK: return
+func.func @moved(%x: tensor<2x4xi8>) -> tensor<4x3xi32> {
+  %w = arith.constant dense<[[1, -2, 127], [-128, 5, 0]]> : tensor<2x3xi8>
+  %ye = tensor.empty() : tensor<2x4xi8>
+  %turned = tensor.empty() : tensor<4x2xi16>
+  %wide = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<2x4xi8>) outs(%turned : tensor<4x2xi16>) {
+  ^bb0(%in: i8, %out: i16):
+    %e = arith.extsi %in : i8 to i32
+    %z = arith.constant -128 : i32
+    %d = arith.subi %e, %z : i32
+    %t = arith.trunci %d : i32 to i16
+    linalg.yield %t : i16
+  } -> tensor<4x2xi16>
+  %zero = arith.constant 0 : i32
+  %te = tensor.empty() : tensor<4x3xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%te : tensor<4x3xi32>) -> tensor<4x3xi32>
+  %product = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%wide, %w : tensor<4x2xi16>, tensor<2x3xi8>) outs(%start : tensor<4x3xi32>) {
+  ^bb0(%a: i16, %b: i8, %c: i32):
+    %xw = arith.extsi %a : i16 to i32
+    %yw = arith.extsi %b : i8 to i32
+    %m = arith.muli %xw, %yw : i32
+    %s = arith.addi %c, %m : i32
+    linalg.yield %s : i32
+  } -> tensor<4x3xi32>
+  return %product : tensor<4x3xi32>
+}
+
+// -----
+
+// Bytes that are joined are joined in 8 bits, where all have one zero point.
+// CHECK-LABEL: func.func @joined
+// CHECK: tensor.concat dim(1) %x, %y : (tensor<4x2xi8>, tensor<4x2xi8>) -> tensor<4x4xi8>
+// CHECK: arith.extui
+// CHECK: return
+func.func @joined(%x: tensor<4x2xi8>, %y: tensor<4x2xi8>) -> tensor<4x3xi32> {
+  %w = arith.constant dense<3> : tensor<4x3xi8>
+  %we = tensor.empty() : tensor<4x2xi16>
+  %first = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x2xi8>) outs(%we : tensor<4x2xi16>) {
+  ^bb0(%in: i8, %out: i16):
+    %e = arith.extui %in : i8 to i32
+    %z = arith.constant 7 : i32
+    %d = arith.subi %e, %z : i32
+    %t = arith.trunci %d : i32 to i16
+    linalg.yield %t : i16
+  } -> tensor<4x2xi16>
+  %we2 = tensor.empty() : tensor<4x2xi16>
+  %second = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<4x2xi8>) outs(%we2 : tensor<4x2xi16>) {
+  ^bb0(%in: i8, %out: i16):
+    %e = arith.extui %in : i8 to i32
+    %z = arith.constant 7 : i32
+    %d = arith.subi %e, %z : i32
+    %t = arith.trunci %d : i32 to i16
+    linalg.yield %t : i16
+  } -> tensor<4x2xi16>
+  %both = tensor.concat dim(1) %first, %second : (tensor<4x2xi16>, tensor<4x2xi16>) -> tensor<4x4xi16>
+  %zero = arith.constant 0 : i32
+  %te = tensor.empty() : tensor<4x3xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%te : tensor<4x3xi32>) -> tensor<4x3xi32>
+  %product = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%both, %w : tensor<4x4xi16>, tensor<4x3xi8>) outs(%start : tensor<4x3xi32>) {
+  ^bb0(%a: i16, %b: i8, %c: i32):
+    %xw = arith.extsi %a : i16 to i32
+    %yw = arith.extsi %b : i8 to i32
+    %m = arith.muli %xw, %yw : i32
+    %s = arith.addi %c, %m : i32
+    linalg.yield %s : i32
+  } -> tensor<4x3xi32>
+  return %product : tensor<4x3xi32>
+}
+
+// -----
+
+// With two zero points they are not.
+// CHECK-LABEL: func.func @joined_of_two
+// CHECK: tensor.concat {{.*}} -> tensor<4x4xi16>
+// CHECK-NOT: extui
+// CHECK: return
+func.func @joined_of_two(%x: tensor<4x2xi8>, %y: tensor<4x2xi8>) -> tensor<4x3xi32> {
+  %w = arith.constant dense<3> : tensor<4x3xi8>
+  %we = tensor.empty() : tensor<4x2xi16>
+  %first = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x2xi8>) outs(%we : tensor<4x2xi16>) {
+  ^bb0(%in: i8, %out: i16):
+    %e = arith.extui %in : i8 to i32
+    %z = arith.constant 7 : i32
+    %d = arith.subi %e, %z : i32
+    %t = arith.trunci %d : i32 to i16
+    linalg.yield %t : i16
+  } -> tensor<4x2xi16>
+  %we2 = tensor.empty() : tensor<4x2xi16>
+  %second = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<4x2xi8>) outs(%we2 : tensor<4x2xi16>) {
+  ^bb0(%in: i8, %out: i16):
+    %e = arith.extui %in : i8 to i32
+    %z = arith.constant 8 : i32
+    %d = arith.subi %e, %z : i32
+    %t = arith.trunci %d : i32 to i16
+    linalg.yield %t : i16
+  } -> tensor<4x2xi16>
+  %both = tensor.concat dim(1) %first, %second : (tensor<4x2xi16>, tensor<4x2xi16>) -> tensor<4x4xi16>
+  %zero = arith.constant 0 : i32
+  %te = tensor.empty() : tensor<4x3xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%te : tensor<4x3xi32>) -> tensor<4x3xi32>
+  %product = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%both, %w : tensor<4x4xi16>, tensor<4x3xi8>) outs(%start : tensor<4x3xi32>) {
+  ^bb0(%a: i16, %b: i8, %c: i32):
+    %xw = arith.extsi %a : i16 to i32
+    %yw = arith.extsi %b : i8 to i32
+    %m = arith.muli %xw, %yw : i32
+    %s = arith.addi %c, %m : i32
+    linalg.yield %s : i32
+  } -> tensor<4x3xi32>
+  return %product : tensor<4x3xi32>
+}
+
+// -----
+
 // Weights that are fed, and rows that are not made of bytes, are multiplied as they are.
 // CHECK-LABEL: func.func @fed_weights
 // CHECK: ins(%{{.*}}, %w : tensor<4x2xi16>, tensor<2x3xi8>)

@@ -16,13 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import ModuleOp, i8, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 
-from fuseline.analysis.centred_bytes import BYTE, CentredBytes, centred_bytes
 from fuseline.analysis.indexing_maps import is_projected_permutation
 from fuseline.analysis.narrow_products import multiplies_narrow, unsigned_inputs
 from fuseline.analysis.structured import (
@@ -39,8 +38,9 @@ from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.direct import body_of, ops_of, replace_uses, result_of
 from fuseline.ir.functions import functions
 from fuseline.ir.provenance import carry
-from fuseline.passes.cleanup.quantized_operands import bind, moved_again, moved_source
+from fuseline.passes.cleanup.quantized_operands import bind
 from fuseline.passes.layout.rewriting.bytes_without_sign import BytesWithoutSign, centred_where_read
+from fuseline.passes.layout.rewriting.moved_bytes import MovedBytes, moved_bytes
 from fuseline.passes.layout.rewriting.scope import Ledger, sweep
 
 _PRODUCTS = (Kind.CONTRACTION, Kind.CONVOLUTION)
@@ -66,14 +66,12 @@ class MultiplyBytesPass(ModulePass):
 
 @dataclass(frozen=True)
 class _Product:
-    """A root, the position of its image and of its constant, how the image is moved, and what it is."""
+    """A root, the positions of its image and of its constant, and what the image is."""
 
     root: linalg.ops.GenericOp
     image: int
     weight: int
-    moves: tuple[Operation, ...]
-    widening: linalg.ops.GenericOp
-    centred: CentredBytes
+    bytes_: MovedBytes
 
 
 def _product(root: Operation) -> _Product | None:
@@ -83,35 +81,27 @@ def _product(root: Operation) -> _Product | None:
     constants = [side for side in sides or () if is_constant(view.inputs[side])]
     if len(constants) != 1 or element_of(view.inputs[constants[0]]) != i8:
         return None
-    if not all(isinstance(expr, AffineDimExpr) for expr in view.output_maps[0].results):
-        return None
     (weight,), image = constants, next(side for side in sides or () if side not in constants)
-    source, moves = moved_source(view.inputs[image])
-    centred = centred_bytes(source)
-    if centred is None or not is_projected_permutation(view.input_maps[weight]):
+    plain = all(isinstance(expr, AffineDimExpr) for expr in view.output_maps[0].results)
+    if not plain or not is_projected_permutation(view.input_maps[weight]):
         return None
-    if any(isinstance(move, tensor.PadOp) for move in moves) and not 0 <= -centred.offset < BYTE:
-        return None
-    assert is_generic(source)
-    return _Product(root, image, weight, moves, source, centred)
+    found = moved_bytes(view.inputs[image])
+    return _Product(root, image, weight, found) if found is not None else None
 
 
 def _rewrite(ctx: CompilerContext, products: Sequence[_Product]) -> None:
-    bytes_ = BytesWithoutSign()
+    made = BytesWithoutSign()
     for product in products:
-        source = bytes_.of(product.centred)
-        total = _added(ctx, product, _multiplied(product, source))
+        total = _added(ctx, product, _multiplied(product, product.bytes_.stored(product.root, made)))
         replace_uses(result_of(product.root), total)
-    for widening, centred in {product.widening: product.centred for product in products}.items():
-        centred_where_read(widening, bytes_.of(centred), centred.offset)
+    for centred in dict.fromkeys(origin for product in products for origin in product.bytes_.origins):
+        if centred.in_place:
+            centred_where_read(centred, made.of(centred))
 
 
-def _multiplied(product: _Product, source: SSAValue) -> SSAValue:
+def _multiplied(product: _Product, value: SSAValue) -> SSAValue:
     """The sum of products over the bytes."""
-    root, view, value = product.root, StructuredOp(product.root), source
-    for move in reversed(product.moves):
-        emit = Emitter(Emitter.before(root).point, location=move.location)
-        value = moved_again(emit, move, value, _as_stored(-product.centred.offset))
+    root, view = product.root, StructuredOp(product.root)
 
     def body(b: Body) -> list[SSAValue]:
         wide = [b.op(arith.ExtUIOp if i == product.image else arith.ExtSIOp, b.args[i], i32) for i in (0, 1)]
@@ -123,14 +113,9 @@ def _multiplied(product: _Product, source: SSAValue) -> SSAValue:
     return result_of(made)
 
 
-def _as_stored(number: int) -> int:
-    """A number without a sign as the 8 bits with one that it is stored in."""
-    return number - BYTE if number >= BYTE // 2 else number
-
-
 def _added(ctx: CompilerContext, product: _Product, total: SSAValue) -> SSAValue:
     """`total` and what the offset adds to each column."""
-    offset, view = product.centred.offset, StructuredOp(product.root)
+    offset, view = product.bytes_.offset, StructuredOp(product.root)
     if offset == 0:
         return total
     map_ = view.input_maps[product.weight]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import i8, i16, i32
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.centred_bytes import SIGN, CentredBytes
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind
-from fuseline.ir.build import Emitter, element_of
+from fuseline.ir.build import Body, Emitter, element_of
 from fuseline.ir.fast.direct import body_of, last_of, operand_of, result_of, set_operand, set_type, users_of_value
 
 Compute = Callable[[Emitter, SSAValue], SSAValue]
@@ -25,9 +25,14 @@ class BytesWithoutSign:
     """The tensors of bytes without a sign, each made once."""
 
     made: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    moved: dict[Operation, SSAValue] = field(default_factory=dict[Operation, SSAValue])
 
     def of(self, centred: CentredBytes) -> SSAValue:
-        """The bytes that `centred` adds its offset to."""
+        """The bytes that `centred` adds its offset to, in the places of its results."""
+        if not centred.in_place:
+            if centred.op not in self.moved:
+                self.moved[centred.op] = _moved(centred)
+            return self.moved[centred.op]
         if not centred.signed:
             return centred.source
         if centred.source not in self.made:
@@ -35,8 +40,9 @@ class BytesWithoutSign:
         return self.made[centred.source]
 
 
-def centred_where_read(widening: linalg.ops.GenericOp, bytes_: SSAValue, offset: int) -> None:
-    """Elementwise readers of `widening` add the offset themselves, to the bytes that they read in its place."""
+def centred_where_read(found: CentredBytes, bytes_: SSAValue) -> None:
+    """Elementwise readers of what is centred add the offset themselves, to the bytes that they read in its place."""
+    offset = found.offset
 
     def centred(emit: Emitter, element: SSAValue) -> SSAValue:
         if offset == 0:
@@ -45,7 +51,7 @@ def centred_where_read(widening: linalg.ops.GenericOp, bytes_: SSAValue, offset:
         total = emit.add(arith.AddiOp(wide, emit.scalar(offset, i32))).result
         return emit.add(arith.TruncIOp(total, i16)).result
 
-    value = result_of(widening)
+    value = result_of(found.op)
     for reader in _elementwise_readers(value):
         _read_through(reader, value, bytes_, centred)
 
@@ -67,6 +73,19 @@ def _without_sign(value: SSAValue) -> SSAValue:
 
 def _turned(emit: Emitter, element: SSAValue) -> SSAValue:
     return emit.add(arith.XOrIOp(element, emit.scalar(-SIGN, i8))).result
+
+
+def _moved(centred: CentredBytes) -> SSAValue:
+    """The bytes in other places, in an op of their own."""
+    view = StructuredOp(centred.op)
+
+    def body(b: Body) -> list[SSAValue]:
+        return [b.op(arith.XOrIOp, b.args[0], b.constant(-SIGN, i8)) if centred.signed else b.args[0]]
+
+    emit = Emitter.before(centred.op)
+    return result_of(
+        emit.generic([centred.source], [emit.empty_like(view.outputs[0], i8)], view.maps, view.iterators, body)
+    )
 
 
 def _turned_anew(value: SSAValue) -> SSAValue:

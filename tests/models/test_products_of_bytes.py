@@ -12,6 +12,7 @@ import pytest
 import fuseline
 from fuseline.targets.cpu.isa import cpu_flags, machine
 from tests.draws import RNG
+from tests.graphs.onnx_text import declared, onnx_model
 from tests.graphs.quantized_network import Network
 
 from .test_quantized_networks import NETWORKS
@@ -38,7 +39,35 @@ def test_as_many_dispatches(name: str, element: Any, tmp_path: Path):
         assert "unprofitable" in {word.code for word in missed if word.rule == "read-in-place"}
 
 
-@pytest.mark.skipif(not cpu_flags().issuperset(machine("avx512vnni").needs), reason="no products of bytes here")
+RUNS_HERE = pytest.mark.skipif(
+    not cpu_flags().issuperset(machine("avx512vnni").needs), reason="no products of bytes here"
+)
+
+
+@RUNS_HERE
+@pytest.mark.parametrize("threads", [1, 2])
+def test_zero_points_of_the_run(threads: int):
+    """Two products of what is quantised by its own range, the second of all that the first one makes."""
+    rows, channels = (int(n) for n in RNG.integers(5, 90, 2))
+    weights = {name: RNG.integers(-128, 128, (channels, channels)).astype(np.int8) for name in ("v", "w")}
+    model = onnx_model(
+        f"""({declared({"x": (rows, channels)})}) => (float[] y) {{
+          a, as, az = DynamicQuantizeLinear(x)  p = MatMulInteger(a, v, az)  pf = Cast<to=1>(p)  ps = Mul(pf, as)
+          b, bs, bz = DynamicQuantizeLinear(ps)  q = MatMulInteger(b, w, bz)  qf = Cast<to=1>(q)  y = Mul(qf, bs) }}""",
+        weights,
+        opset=20,
+    )
+    x = RNG.normal(RNG.uniform(-1, 1), 1, (rows, channels)).astype(np.float32)
+    wide, narrow = (
+        fuseline.compile(model, target=f"cpu:{isa}", threads=threads).run({"x": x})["y"]
+        for isa in ("avx512", "avx512vnni")
+    )
+    np.testing.assert_array_equal(wide, narrow)
+    (wanted,) = fuseline.compile(model, target="interpreter").run({"x": x}).values()
+    np.testing.assert_allclose(narrow, wanted, rtol=1e-5, atol=1e-5 * float(np.abs(wanted).max()))
+
+
+@RUNS_HERE
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", NETWORKS)

@@ -53,10 +53,10 @@ func.func @from_zero(%x: tensor<4x2xf32>) -> tensor<4x3xi32> {
 // CHECK-LABEL: func.func @zero_point
 // CHECK: arith.xori
 // CHECK: arith.extui
-// CHECK: arith.constant dense_resource<byte_offsets> : tensor<3xi32>
+// CHECK: arith.constant dense_resource<column_sums> : tensor<3xi32>
 // CHECK: arith.addi
 // CHECK: return
-// CHECK: byte_offsets: "0x04000000fd40000077feffff03bfffff"
+// CHECK: column_sums: "0x04000000fd40000077feffff03bfffff"
 func.func @zero_point(%x: tensor<4x2xf32>) -> tensor<4x3xi32> {
   %w = arith.constant dense<[[1, -2, 127], [-128, 5, 0]]> : tensor<2x3xi8>
   %qe = tensor.empty() : tensor<4x2xi8>
@@ -412,6 +412,114 @@ func.func @joined_of_two(%x: tensor<4x2xi8>, %y: tensor<4x2xi8>) -> tensor<4x3xi
     linalg.yield %s : i32
   } -> tensor<4x3xi32>
   return %product : tensor<4x3xi32>
+}
+
+// -----
+
+// A zero point that only the run knows is multiplied by the sums of the weights.
+// CHECK-LABEL: func.func @zero_point_of_the_run
+// CHECK: ins(%x, %{{.*}} : tensor<4x2xi8>, tensor<2x3xi8>)
+// CHECK: ins(%{{.*}}, %{{.*}}, %zp : tensor<4x3xi32>, tensor<3xi32>, tensor<i8>)
+// CHECK: arith.extui
+// CHECK: arith.constant 0 : i32
+// CHECK: arith.subi
+// CHECK: arith.muli
+// CHECK: arith.addi
+// CHECK: return
+func.func @zero_point_of_the_run(%x: tensor<4x2xi8>, %zp: tensor<i8>) -> tensor<4x3xi32> {
+  %w = arith.constant dense<[[1, -2, 127], [-128, 5, 0]]> : tensor<2x3xi8>
+  %we = tensor.empty() : tensor<4x2xi16>
+  %wide = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x, %zp : tensor<4x2xi8>, tensor<i8>) outs(%we : tensor<4x2xi16>) {
+  ^bb0(%in: i8, %zero_point: i8, %out: i16):
+    %e = arith.extui %in : i8 to i32
+    %z = arith.extui %zero_point : i8 to i32
+    %d = arith.subi %e, %z : i32
+    %t = arith.trunci %d : i32 to i16
+    linalg.yield %t : i16
+  } -> tensor<4x2xi16>
+  %zero = arith.constant 0 : i32
+  %te = tensor.empty() : tensor<4x3xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%te : tensor<4x3xi32>) -> tensor<4x3xi32>
+  %product = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%wide, %w : tensor<4x2xi16>, tensor<2x3xi8>) outs(%start : tensor<4x3xi32>) {
+  ^bb0(%a: i16, %b: i8, %c: i32):
+    %xw = arith.extsi %a : i16 to i32
+    %yw = arith.extsi %b : i8 to i32
+    %m = arith.muli %xw, %yw : i32
+    %s = arith.addi %c, %m : i32
+    linalg.yield %s : i32
+  } -> tensor<4x3xi32>
+  return %product : tensor<4x3xi32>
+}
+
+// -----
+
+// With a sign: bytes are 128 more than they are stored as.
+// CHECK-LABEL: func.func @with_a_sign
+// CHECK: arith.xori
+// CHECK: ins(%{{.*}}, %{{.*}}, %zp : tensor<4x3xi32>, tensor<3xi32>, tensor<i8>)
+// CHECK: arith.extsi
+// CHECK: arith.constant -128 : i32
+// CHECK: arith.subi
+// CHECK: return
+func.func @with_a_sign(%x: tensor<4x2xi8>, %zp: tensor<i8>) -> tensor<4x3xi32> {
+  %w = arith.constant dense<[[1, -2, 127], [-128, 5, 0]]> : tensor<2x3xi8>
+  %we = tensor.empty() : tensor<4x2xi16>
+  %wide = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x, %zp : tensor<4x2xi8>, tensor<i8>) outs(%we : tensor<4x2xi16>) {
+  ^bb0(%in: i8, %zero_point: i8, %out: i16):
+    %e = arith.extsi %in : i8 to i32
+    %z = arith.extsi %zero_point : i8 to i32
+    %d = arith.subi %e, %z : i32
+    %t = arith.trunci %d : i32 to i16
+    linalg.yield %t : i16
+  } -> tensor<4x2xi16>
+  %zero = arith.constant 0 : i32
+  %te = tensor.empty() : tensor<4x3xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%te : tensor<4x3xi32>) -> tensor<4x3xi32>
+  %product = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%wide, %w : tensor<4x2xi16>, tensor<2x3xi8>) outs(%start : tensor<4x3xi32>) {
+  ^bb0(%a: i16, %b: i8, %c: i32):
+    %xw = arith.extsi %a : i16 to i32
+    %yw = arith.extsi %b : i8 to i32
+    %m = arith.muli %xw, %yw : i32
+    %s = arith.addi %c, %m : i32
+    linalg.yield %s : i32
+  } -> tensor<4x3xi32>
+  return %product : tensor<4x3xi32>
+}
+
+// -----
+
+// Which byte is the zero of a padded image is not known here.
+// CHECK-LABEL: func.func @padded_at_run_time
+// CHECK-NOT: tensor<7x7x2xi8>
+// CHECK: return
+func.func @padded_at_run_time(%x: tensor<5x5x2xi8>, %zp: tensor<i8>) -> tensor<5x5x3xi32> {
+  %w = arith.constant dense<3> : tensor<3x3x2x3xi8>
+  %we = tensor.empty() : tensor<5x5x2xi16>
+  %wide = linalg.generic {indexing_maps = [affine_map<(i, j, c) -> (i, j, c)>, affine_map<(i, j, c) -> ()>, affine_map<(i, j, c) -> (i, j, c)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %zp : tensor<5x5x2xi8>, tensor<i8>) outs(%we : tensor<5x5x2xi16>) {
+  ^bb0(%in: i8, %zero_point: i8, %out: i16):
+    %e = arith.extui %in : i8 to i32
+    %z = arith.extui %zero_point : i8 to i32
+    %d = arith.subi %e, %z : i32
+    %t = arith.trunci %d : i32 to i16
+    linalg.yield %t : i16
+  } -> tensor<5x5x2xi16>
+  %nothing = arith.constant 0 : i16
+  %padded = tensor.pad %wide low[1, 1, 0] high[1, 1, 0] {
+  ^bb0(%p: index, %r: index, %s: index):
+    tensor.yield %nothing : i16
+  } : tensor<5x5x2xi16> to tensor<7x7x2xi16>
+  %zero = arith.constant 0 : i32
+  %te = tensor.empty() : tensor<5x5x3xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%te : tensor<5x5x3xi32>) -> tensor<5x5x3xi32>
+  %conv = linalg.generic {indexing_maps = [affine_map<(r, q, f, u, v, c) -> (r + u, q + v, c)>, affine_map<(r, q, f, u, v, c) -> (u, v, c, f)>, affine_map<(r, q, f, u, v, c) -> (r, q, f)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%padded, %w : tensor<7x7x2xi16>, tensor<3x3x2x3xi8>) outs(%start : tensor<5x5x3xi32>) {
+  ^bb0(%a: i16, %b: i8, %c: i32):
+    %xa = arith.extsi %a : i16 to i32
+    %ya = arith.extsi %b : i8 to i32
+    %m = arith.muli %xa, %ya : i32
+    %s = arith.addi %c, %m : i32
+    linalg.yield %s : i32
+  } -> tensor<5x5x3xi32>
+  return %conv : tensor<5x5x3xi32>
 }
 
 // -----

@@ -4,16 +4,17 @@
 
                                                     u = x without a sign,  u + offset = x - zero point
 
-The sum of a column's weights is known; where the offset is 0 (what comes out of a Relu) nothing is added. Zeros in the
-padding are `-offset` in the bytes. What is stored with a sign is stored without one instead, by the op that makes it,
-and what else reads it turns the bit again. What else reads the centred integers computes them from the bytes, so that
-only these are stored.
+The sum of a column's weights is known; where the offset is 0 (what comes out of a Relu) nothing is added. A zero point
+that only the run knows is multiplied by that sum. Zeros in the padding are `-offset` in the bytes, where that is known.
+What is stored with a sign is stored without one instead, by the op that makes it, and what else reads it turns the bit
+again. What else reads the centred integers computes them from the bytes, so that only these are stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from xdsl.dialects import arith, linalg
@@ -22,6 +23,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 
+from fuseline.analysis.centred_bytes import Offset
 from fuseline.analysis.indexing_maps import is_projected_permutation
 from fuseline.analysis.narrow_products import multiplies_narrow, unsigned_inputs
 from fuseline.analysis.structured import (
@@ -116,23 +118,30 @@ def _multiplied(product: _Product, value: SSAValue) -> SSAValue:
 def _added(ctx: CompilerContext, product: _Product, total: SSAValue) -> SSAValue:
     """`total` and what the offset adds to each column."""
     offset, view = product.bytes_.offset, StructuredOp(product.root)
-    if offset == 0:
+    if offset == Offset(0):
         return total
     map_ = view.input_maps[product.weight]
     loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results]
     summed = tuple(axis for axis, loop in enumerate(loops) if loop in view.reduction or loop is None)
-    sums = offset * _array(ctx, view.inputs[product.weight]).sum(summed, dtype=np.int64)
+    sums = _array(ctx, view.inputs[product.weight]).sum(summed, dtype=np.int64)
     written = [expr.position for expr in view.output_maps[0].results if isinstance(expr, AffineDimExpr)]
     kept = [written.index(loop) for loop in loops if loop is not None and loop not in view.reduction]
-    emit = Emitter.before(product.root)
-    columns = emit.constant(sums.astype(np.int32), ctx, "byte_offsets")
-    rank = len(written)
-    return emit.elementwise(
-        [total, columns],
-        emit.empty_like(total),
-        lambda b: b.op(arith.AddiOp, *b.args[:2]),
-        [dims_map(rank, range(rank)), dims_map(rank, kept)],
-    )
+    emit, rank = Emitter.before(product.root), len(written)
+    known = sums if offset.zero is not None else sums * offset.number
+    columns = emit.constant(known.astype(np.int32), ctx, "column_sums")
+    inputs, maps = [total, columns], [dims_map(rank, range(rank)), dims_map(rank, kept)]
+    if offset.zero is not None:
+        inputs, maps = [*inputs, offset.zero], [*maps, dims_map(rank, ())]
+    return emit.elementwise(inputs, emit.empty_like(total), partial(_sum_of, offset), maps)
+
+
+def _sum_of(offset: Offset, b: Body) -> SSAValue:
+    """An element of the total and what is added to it: a known number, or a column's sum times what the run knows."""
+    total, column = b.args[:2]
+    if offset.zero is not None:
+        zero = b.op(arith.ExtSIOp if offset.signed else arith.ExtUIOp, b.args[2], i32)
+        column = b.op(arith.MuliOp, column, b.op(arith.SubiOp, b.constant(offset.number, i32), zero))
+    return b.op(arith.AddiOp, total, column)
 
 
 def _array(ctx: CompilerContext, value: SSAValue) -> Array:

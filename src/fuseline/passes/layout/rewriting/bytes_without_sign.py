@@ -41,8 +41,11 @@ class BytesWithoutSign:
 
 
 def centred_where_read(found: CentredBytes, bytes_: SSAValue) -> None:
-    """Elementwise readers of what is centred add the offset themselves, to the bytes that they read in its place."""
-    offset = found.offset
+    """Elementwise readers of what is centred add the offset themselves, to the bytes that they read in its place; not
+    one that only the run knows, which they would have to read, too."""
+    offset = found.offset.number
+    if found.offset.zero is not None:
+        return
 
     def centred(emit: Emitter, element: SSAValue) -> SSAValue:
         if offset == 0:
@@ -78,14 +81,13 @@ def _turned(emit: Emitter, element: SSAValue) -> SSAValue:
 def _moved(centred: CentredBytes) -> SSAValue:
     """The bytes in other places, in an op of their own."""
     view = StructuredOp(centred.op)
+    maps = [view.input_maps[centred.position], view.output_maps[0]]
 
     def body(b: Body) -> list[SSAValue]:
         return [b.op(arith.XOrIOp, b.args[0], b.constant(-SIGN, i8)) if centred.signed else b.args[0]]
 
     emit = Emitter.before(centred.op)
-    return result_of(
-        emit.generic([centred.source], [emit.empty_like(view.outputs[0], i8)], view.maps, view.iterators, body)
-    )
+    return result_of(emit.generic([centred.source], [emit.empty_like(view.outputs[0], i8)], maps, view.iterators, body))
 
 
 def _turned_anew(value: SSAValue) -> SSAValue:

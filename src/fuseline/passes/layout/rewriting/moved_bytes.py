@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xdsl.dialects import tensor
 from xdsl.ir import Operation, SSAValue
 
-from fuseline.analysis.centred_bytes import BYTE, SIGN, CentredBytes, centred_bytes
+from fuseline.analysis.centred_bytes import BYTE, SIGN, CentredBytes, Offset, centred_bytes
 from fuseline.ir.build import Emitter, element_of, shape_of, tensor_type
 from fuseline.passes.cleanup.quantized_operands import moved_again, moved_source
 from fuseline.passes.layout.rewriting.bytes_without_sign import BytesWithoutSign
@@ -18,7 +18,7 @@ class MovedBytes:
     """What `centred` makes, or `parts` that a concat joins, moved by `moves` (the last one first)."""
 
     moves: tuple[Operation, ...]
-    offset: int
+    offset: Offset
     centred: CentredBytes | None = None
     concat: tensor.ConcatOp | None = None
     parts: tuple[MovedBytes, ...] = ()
@@ -33,7 +33,7 @@ class MovedBytes:
         value = bytes_.of(self.centred) if self.centred is not None else self._joined(before, bytes_)
         for move in reversed(self.moves):
             emit = Emitter(Emitter.before(before).point, location=move.location)
-            value = moved_again(emit, move, value, _as_stored(-self.offset))
+            value = moved_again(emit, move, value, _as_stored(-self.offset.number))
         return value
 
     def _joined(self, before: Operation, bytes_: BytesWithoutSign) -> SSAValue:
@@ -47,8 +47,8 @@ class MovedBytes:
 
 
 def moved_bytes(value: SSAValue) -> MovedBytes | None:
-    """What `value` is made of; None where it is anything else, bytes with several offsets are joined, or no byte stands
-    for the zeros of a pad."""
+    """What `value` is made of; None where it is anything else, bytes with several offsets are joined, or no byte that
+    is known stands for the zeros of a pad."""
     op, moves = moved_source(value)
     if isinstance(op, tensor.ConcatOp):
         parts = [moved_bytes(part) for part in op.inputs]
@@ -62,7 +62,8 @@ def moved_bytes(value: SSAValue) -> MovedBytes | None:
             return None
         found = MovedBytes(moves, centred.offset, centred)
     padded = any(isinstance(move, tensor.PadOp) for move in moves)
-    return found if not padded or 0 <= -found.offset < BYTE else None
+    known = found.offset.zero is None and 0 <= -found.offset.number < BYTE
+    return found if known or not padded else None
 
 
 def _as_stored(number: int) -> int:

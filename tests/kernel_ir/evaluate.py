@@ -404,6 +404,7 @@ _OPS: dict[str, Callable[[Run, Value], None]] = {
     "floor": _elementwise(np.floor),
     "ceil": _elementwise(np.ceil),
     "rint": _elementwise(np.rint),
+    "nearest": _elementwise(np.rint),
     "trunc": _elementwise(np.trunc),
     "ctlz": _elementwise(_leading_zeros),
     "cttz": _elementwise(_trailing_zeros),

@@ -14,6 +14,7 @@ from fuseline.analysis.structured import is_generic
 from fuseline.dispatch.view import DispatchView
 from fuseline.targets.cpu.emit import vector_math as vm
 from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.emit.rounded_integers import rounding_rules
 from fuseline.targets.cpu.emit.rounded_quotients import quotient_rules
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Value
@@ -23,9 +24,10 @@ Rule = Callable[..., Any]
 
 
 def shortcuts(view: DispatchView) -> Mapping[Operation, Rule]:
-    """The rules for ops of `view`'s bodies that have one, all of them on f32."""
+    """The rules for ops of `view`'s bodies that have one, all of them on f32, or on the way from there to integers."""
     facts = softmax_facts(view.members)
     rules: dict[Operation, Rule] = dict(quotient_rules(view.members))
+    whole = rounding_rules(view.members)
     rules.update((op, vm.exp_of_negative) for op in (*facts.exponents, *exponents_of_magnitudes(view.members)))
     rules.update((op, times_reciprocal) for op in facts.quotients)
     rules.update(
@@ -33,7 +35,7 @@ def shortcuts(view: DispatchView) -> Mapping[Operation, Rule]:
         for op in facts.maxima
         if isinstance(op, arith.MaximumfOp)
     )
-    return {op: rule for op, rule in rules.items() if dtype_of(op.results[0].type) == "f32"}
+    return {op: rule for op, rule in rules.items() if dtype_of(op.results[0].type) == "f32"} | dict(whole)
 
 
 def exponents_of_magnitudes(ops: Iterable[Operation]) -> list[math.ExpOp]:

@@ -248,6 +248,10 @@ class Arithmetic(Control):
         """`a` rounded to an integer, ties to even, as a float."""
         return self._unary("rint", a)
 
+    def nearest(self, a: Value) -> Value:
+        """An f32 rounded to an integer, ties to even, as i32; one that is none is anything."""
+        return self.pure("nearest", Type("i32", a.type.lanes), (a,))
+
     def trunc(self, a: Value) -> Value:
         """`a` rounded towards zero, as a float."""
         return self._unary("trunc", a)

@@ -73,6 +73,10 @@ def _intrinsic(p: Printer, v: Value) -> None:
     p.out(v, _call(p, f"llvm.{v.op}.{suffix(v.type)}", v.type, (*v.args, *flags)))
 
 
+def _nearest(p: Printer, v: Value) -> None:
+    p.out(v, _call(p, f"llvm.lrint.{suffix(v.type)}.{suffix(v.args[0].type)}", v.type, v.args))
+
+
 def _compare(p: Printer, v: Value) -> None:
     a, b = v.args
     p.out(v, f"{'fcmp' if type_of(a).is_float else 'icmp'} {v.attr} {typed(a)}, {reference(b)}")
@@ -122,6 +126,7 @@ HANDLERS: dict[str, Callable[[Printer, Value], None]] = {
     **dict.fromkeys(("cast", "bitcast"), _cast),
     "fma": _fma,
     "dot_pairs": _dot_pairs,
+    "nearest": _nearest,
     "dot_quads": _dot_quads,
     "neg": lambda p, v: p.out(v, f"fneg {typed(v.args[0])}"),
     "abs": _abs,

@@ -78,8 +78,11 @@ SUMMED = frozenset(
 )
 """Operators that add many numbers, one behind the other in peers: errors grow as the root of how many there are."""
 
-LONG = 16.0
-"""The root of how many terms a peer adds with two roundings of its sum."""
+MEANS = frozenset({"GlobalAveragePool", "ReduceMean"})
+"""Those that divide by how many there are."""
+
+LONG = 8.0
+"""The root of how many terms a peer adds with one more rounding of its sum."""
 
 DOMAIN = {"Acos": (-1.0, 1.0), "Acosh": (1.0, np.inf), "Asin": (-1.0, 1.0), "Atanh": (-1.0, 1.0)}
 """Where operators are defined that end at a number other than 0: rounding takes no operand out of it."""
@@ -203,11 +206,14 @@ def _size(node: onnx.NodeProto, given: list[Any]) -> float:
 
 
 def _sum_size(node: onnx.NodeProto, given: list[Any], result: Any) -> float:
-    """How large an error a long sum makes, in roundings of 1; 0 for other operators."""
+    """How large an error a long sum makes, in roundings of 1; 0 for other operators. It is relative to what the terms
+    come to if none cancel."""
     if node.op_type not in SUMMED or not is_float(result.dtype) or not result.size:
         return 0.0
-    largest = float(np.max(np.abs(result.astype(np.float64)), where=np.isfinite(result), initial=0.0))
-    return 2 * largest * float(given[0].size / result.size) ** 0.5 / LONG
+    terms = np.abs(given[0].astype(np.float64))
+    count, largest = terms.size / result.size, np.max(np.abs(result.astype(np.float64)), initial=0.0)
+    usual = np.mean(terms) * (1.0 if node.op_type in MEANS else count)
+    return float(np.nan_to_num(2 * max(largest, usual) * count**0.5 / LONG, posinf=0.0))
 
 
 def _filter_size(node: onnx.NodeProto, given: list[Any]) -> float:

@@ -170,4 +170,19 @@ def up(g: Graph) -> None:
     g.add("ConvTranspose", x, weight, strides=[2] * len(kernel))
 
 
+@THEME.part(1)
+def borders(g: Graph) -> None:
+    """Cut off, of as much as a decoder or a causal convolution has too much; at times channels, too."""
+    x = _image(g)
+    axes = [axis for axis in range(2, x.rank) if g.chance(0.7)] or [2]
+    axes += [1] if g.chance(0.2) else []
+    low, high = ([g.choose([0, 1, 2, 5]) for _ in axes] for _ in range(2))
+    if not x.every(lambda a: all(a.shape[n] > 7 for n in axes)):
+        raise Rejected("too small to be cut")
+    ends = [-end if end else 2**31 - 1 for end in high]
+    y = g.add("Slice", x, g.ints(*low), g.ints(*ends), g.ints(*axes))
+    if g.chance(0.5):
+        layers.activation(g, y)
+
+
 THEME.recipes("BatchNormalization", "Relu", "Add", "Mul", "Clip", "Concat", "Pad", "Transpose", weight=1.5)

@@ -82,5 +82,6 @@ def test_a_sum_that_others_read_is_made_once():
         "u": RNG.standard_normal((2, 5, 9, 7)).astype(np.float32)
     }
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    for found, wanted in zip(fuseline.compile(model).run(feeds).values(), session.run(None, feeds), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)  # pyright: ignore[reportArgumentType]
+    answers: Any = session.run(None, feeds)
+    for found, wanted in zip(fuseline.compile(model).run(feeds).values(), answers, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)

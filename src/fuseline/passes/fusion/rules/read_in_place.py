@@ -62,21 +62,27 @@ class ReadInPlace(FusionRule):
             and not all(node.kind is Kind.PAD for node in producer.members)
         ):
             return _into_root(merge, graph)
-        if merge.regrouped:
-            return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
-        if producer.moves or _widens_on_the_way(merge):
-            return Legal()
-        factor = recompute_factor(merge.reads)
-        if rank_in(consumer) is not None and isfinite(factor):
-            factor = evaluated_in_order(merge.reads)
-            return Legal({"recompute": factor, EVALUATION_NS: _again_ns(merge, factor)})
-        if only_walked(merge):
-            return Legal({"recompute": factor, EVALUATION_NS: _again_ns(merge, evaluations(merge, factor))})
-        if all(is_gathered(read) for read in merge.reads) and isfinite(factor):
-            return Legal({"recompute": factor, EVALUATION_NS: evaluated_by_element_ns(merge)})
-        if factor > 1:
-            return WhyNot("recompute", f"each element would be computed {_times(factor)} times", at, _numbers(factor))
-        return Legal({"recompute": factor})
+        return Legal() if producer.moves else _computed(merge)
+
+
+def _computed(merge: Merge) -> Answer:
+    """Of a producer that computes, for a reader that is no root: as often as is read, at loops that are the same."""
+    at = merge.consumer.root.name
+    if merge.regrouped:
+        return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
+    if _widens_on_the_way(merge):
+        return Legal()
+    factor = recompute_factor(merge.reads)
+    if rank_in(merge.consumer) is not None and isfinite(factor):
+        factor = evaluated_in_order(merge.reads)
+        return Legal({"recompute": factor, EVALUATION_NS: _again_ns(merge, factor)})
+    if only_walked(merge):
+        return Legal({"recompute": factor, EVALUATION_NS: _again_ns(merge, evaluations(merge, factor))})
+    if all(is_gathered(read) for read in merge.reads) and isfinite(factor):
+        return Legal({"recompute": factor, EVALUATION_NS: evaluated_by_element_ns(merge)})
+    if factor > 1:
+        return WhyNot("recompute", f"each element would be computed {_times(factor)} times", at, _numbers(factor))
+    return Legal({"recompute": factor})
 
 
 def _beside_the_root(merge: Merge) -> bool:

@@ -73,13 +73,13 @@ class OpenVino(Peer):
             "NUM_STREAMS": "1",
         }
         self._compiled = openvino.compile_model(str(model), "CPU", config)
-        self._names = [port.any_name for port in self._compiled.inputs]
+        self._names = [port.names for port in self._compiled.inputs]  # also those of casts that were folded into it
         self.outputs = [port.any_name for port in self._compiled.outputs]
 
     def bind(self, feeds: Mapping[str, np.ndarray]) -> Runner:
         """One infer request that shares memory with the feeds and the outputs."""
         request = self._compiled.create_infer_request()
-        given = {name: feeds[name] for name in self._names}
+        given = {i: feeds[name] for i, names in enumerate(self._names) for name in names & feeds.keys()}
 
         def run() -> list[np.ndarray]:
             found = request.infer(given, share_inputs=True, share_outputs=True)

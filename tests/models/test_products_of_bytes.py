@@ -20,6 +20,10 @@ from .test_quantized_networks import NETWORKS
 ELEMENTS = [np.uint8, np.int8]
 
 
+def _runs_here(isa: str) -> bool:
+    return cpu_flags().issuperset(machine(isa).needs)
+
+
 def _network(name: str, element: Any) -> Network:
     network = Network(element, int(RNG.integers(3, 40)), by_channel=bool(RNG.integers(2)))
     NETWORKS[name](network)
@@ -39,14 +43,18 @@ def test_as_many_dispatches(name: str, element: Any, tmp_path: Path):
         assert "unprofitable" in {word.code for word in missed if word.rule == "read-in-place"}
 
 
-RUNS_HERE = pytest.mark.skipif(
-    not cpu_flags().issuperset(machine("avx512vnni").needs), reason="no products of bytes here"
+WITH_BYTES = pytest.mark.parametrize(
+    "isas",
+    [
+        pytest.param((wide, narrow), marks=[pytest.mark.skipif(not _runs_here(narrow), reason="not on this CPU")])
+        for wide, narrow in (("avx512", "avx512vnni"), ("avx2", "avxvnni"))
+    ],
 )
 
 
-@RUNS_HERE
+@WITH_BYTES
 @pytest.mark.parametrize("threads", [1, 2])
-def test_zero_points_of_the_run(threads: int):
+def test_zero_points_of_the_run(threads: int, isas: tuple[str, str]):
     """Two products of what is quantised by its own range, the second of all that the first one makes."""
     rows, channels = (int(n) for n in RNG.integers(5, 90, 2))
     weights = {name: RNG.integers(-128, 128, (channels, channels)).astype(np.int8) for name in ("v", "w")}
@@ -58,24 +66,19 @@ def test_zero_points_of_the_run(threads: int):
         opset=20,
     )
     x = RNG.normal(RNG.uniform(-1, 1), 1, (rows, channels)).astype(np.float32)
-    wide, narrow = (
-        fuseline.compile(model, target=f"cpu:{isa}", threads=threads).run({"x": x})["y"]
-        for isa in ("avx512", "avx512vnni")
-    )
+    wide, narrow = (fuseline.compile(model, target=f"cpu:{isa}", threads=threads).run({"x": x})["y"] for isa in isas)
     np.testing.assert_array_equal(wide, narrow)
     (wanted,) = fuseline.compile(model, target="interpreter").run({"x": x}).values()
     np.testing.assert_allclose(narrow, wanted, rtol=1e-5, atol=1e-5 * float(np.abs(wanted).max()))
 
 
-@RUNS_HERE
+@WITH_BYTES
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_the_same_bits(name: str, threads: int, element: Any):
+def test_the_same_bits(name: str, threads: int, element: Any, isas: tuple[str, str]):
     network = _network(name, element)
     model, feeds = network.whole(), {"x": RNG.normal(0, 1, network.shape).astype(np.float32)}
-    wide, narrow = (
-        fuseline.compile(model, target=f"cpu:{isa}", threads=threads).run(feeds) for isa in ("avx512", "avx512vnni")
-    )
+    wide, narrow = (fuseline.compile(model, target=f"cpu:{isa}", threads=threads).run(feeds) for isa in isas)
     for one, other in zip(wide.values(), narrow.values(), strict=True):
         np.testing.assert_array_equal(one, other)

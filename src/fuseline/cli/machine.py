@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--isa",
     default=None,
     metavar="NAME",
-    help="avx512vnni, avx512, avx2, baseline or neon; the best this CPU has if left out.",
+    help="avx512vnni, avx512, avxvnni, avx2, baseline or neon; the best this CPU has if left out.",
 )
 @click.option(
     "--write",

@@ -14,6 +14,7 @@ _CPUINFO_NAMES = {
     "asimd": "neon",
     "asimddp": "dotprod",
     "asimdhp": "fullfp16",
+    "avx_vnni": "avxvnni",
     "bmi1": "bmi",
     "fp": "fp-armv8",
     "lahf_lm": "sahf",

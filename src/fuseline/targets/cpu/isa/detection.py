@@ -10,7 +10,7 @@ from pathlib import Path
 from fuseline.errors import FuselineError
 from fuseline.targets.cpu.isa.description import Machine
 
-ISA_NAMES = ("avx512vnni", "avx512", "avx2", "baseline", "neon")
+ISA_NAMES = ("avx512vnni", "avx512", "avxvnni", "avx2", "baseline", "neon")
 """Best first; the order of detection."""
 
 

@@ -26,7 +26,7 @@ from tests.kernels import Array, Runner
 from .narrow import dot, integers, narrow
 
 VNNI = machine("avx512vnni")
-RUNS_HERE = cpu_flags().issuperset(VNNI.needs)
+WITH_BYTES = ["avx512vnni", "avxvnni"]
 FAMILY = ContractionFamily()
 SIZES = [
     (1, 8, 3),
@@ -61,7 +61,7 @@ def product(
 
 def results(run: Runner, *arrays: Array) -> list[Array]:
     """Natively, beside pages that may not be touched, or evaluated where this processor cannot run the code."""
-    if run.isa is VNNI and not RUNS_HERE:
+    if not cpu_flags().issuperset(run.isa.needs):
         return [run.evaluated(*arrays)[0]]
     return [run(*arrays)[0], run(*arrays, at_end=False)[0]]
 
@@ -76,7 +76,7 @@ def planned(run: Runner) -> ContractionPlan:
     return run.plan
 
 
-@pytest.mark.parametrize("isa", ["avx512vnni", ""])
+@pytest.mark.parametrize("isa", [*WITH_BYTES, ""])
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)
 def test_products_of_any_size(m: int, n: int, k: int, constant: bool, isa: str):
@@ -91,7 +91,7 @@ def test_products_of_any_size(m: int, n: int, k: int, constant: bool, isa: str):
     assert not check_bounds(run.kernel, (), int(str(run.plan.workgroups)))
 
 
-@pytest.mark.parametrize("isa", ["avx512vnni", ""])
+@pytest.mark.parametrize("isa", [*WITH_BYTES, ""])
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize(
     ("turn_a", "turn_b", "turn_c"),
@@ -142,7 +142,7 @@ WINDOWS = [
 ]
 
 
-@pytest.mark.parametrize("isa", ["avx512vnni", ""])
+@pytest.mark.parametrize("isa", [*WITH_BYTES, ""])
 @pytest.mark.parametrize(("height", "width", "channels", "filters", "size", "stride", "low"), WINDOWS)
 @pytest.mark.parametrize("padding", [0, 3, -1])
 def test_convolutions(

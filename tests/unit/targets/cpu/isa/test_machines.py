@@ -11,12 +11,14 @@ from fuseline.targets.cpu.isa import ISA_NAMES, Machine, core_rates, machine
 from fuseline.targets.cpu.isa.avx2 import MACHINE as AVX2
 from fuseline.targets.cpu.isa.avx512 import MACHINE as AVX512
 from fuseline.targets.cpu.isa.avx512vnni import MACHINE as AVX512VNNI
+from fuseline.targets.cpu.isa.avxvnni import MACHINE as AVXVNNI
 from fuseline.targets.cpu.isa.core_rates import FMA_LATENCY, FMA_PER_CYCLE
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from fuseline.targets.cpu.link.compile import emit_assembly, emit_object
 
-X86 = [AVX2, AVX512, AVX512VNNI]
+X86 = [AVX2, AVXVNNI, AVX512, AVX512VNNI]
+WITH_BYTES = [AVXVNNI, AVX512VNNI]
 
 
 @pytest.mark.parametrize("isa", X86, ids=lambda isa: isa.name)
@@ -41,8 +43,8 @@ def test_what_is_switched_on_is_asked_of_the_processor(isa: Machine) -> None:
 
 def test_the_larger_machine_has_all_that_the_smaller_one_has() -> None:
     assert set(AVX2.needs) < set(AVX512.needs) and AVX2.masked_bits < AVX512.masked_bits
-    assert set(AVX512.needs) < set(AVX512VNNI.needs)
-    names = [ISA_NAMES.index(isa.name) for isa in (AVX512VNNI, AVX512, AVX2)]
+    assert set(AVX512.needs) < set(AVX512VNNI.needs) and set(AVX2.needs) < set(AVXVNNI.needs)
+    names = [ISA_NAMES.index(isa.name) for isa in (AVX512VNNI, AVX512, AVXVNNI, AVX2)]
     assert names == sorted(names)  # best first
     assert AVX512.vector_registers == 2 * AVX2.vector_registers and AVX512.l2_bytes > AVX2.l2_bytes
 
@@ -60,16 +62,20 @@ def test_llvm_makes_code_of_whole_registers(isa: Machine) -> None:
     assert llvm.ObjectFileRef.from_data(emit_object(text, isa)).sections()
 
 
-def test_llvm_knows_products_of_bytes() -> None:
+@pytest.mark.parametrize("isa", X86, ids=lambda isa: isa.name)
+def test_llvm_knows_products_of_bytes(isa: Machine) -> None:
     """And there is an instruction for them on the machines that say so."""
-    assert [bool(isa.quad_dot) for isa in X86] == [False, False, True]
-    k = KernelBuilder("kernel", AVX512VNNI)
-    x, y = k.binding(0, "i8", 64), k.binding(1, "i32", 16, writable=True)
-    fours = k.load(x, 0, 64)
-    k.store(y, 0, k.dot_quads(fours, fours, k.load(y, 0, 16)))
-    text = print_llvm([k.finish()], AVX512VNNI)
-    assert f"@{AVX512VNNI.quad_dot}" in text
-    assert "vpdpbusd" in emit_assembly(text, AVX512VNNI)
+    assert bool(isa.quad_dot) is (isa in WITH_BYTES)
+    if not isa.quad_dot:
+        return
+    k = KernelBuilder("kernel", isa)
+    lanes = isa.lanes("i32")
+    x, y = k.binding(0, "i8", 4 * lanes), k.binding(1, "i32", lanes, writable=True)
+    fours = k.load(x, 0, 4 * lanes)
+    k.store(y, 0, k.dot_quads(fours, fours, k.load(y, 0, lanes)))
+    text = print_llvm([k.finish()], isa)
+    assert f"@{isa.quad_dot}" in text
+    assert "vpdpbusd" in emit_assembly(text, isa)
 
 
 def test_rates_are_those_of_one_core() -> None:

@@ -45,6 +45,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "fold-requantization",
         "compute-before-slices",
         "compute-before-repeats",
+        "compute-what-is-cut",
         "fold-constants",
         "dead-code",
     ),

@@ -41,6 +41,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "fold-requantization",
         "read-halves-in-windows",
         "multiply-in-integers",
+        "compute-in-parts",
         "sink-concats",
         "fold-requantization",
         "compute-before-slices",

@@ -1,0 +1,149 @@
+"""compute-in-parts: what is computed of a concat whose parts are made by roots is computed of each part.
+
+    conv a ──┐                                  conv a ──> bias a, relu ──┐
+             ├─> concat ──> bias, relu      =>                            ├─> concat
+    conv b ──┘                                  conv b ──> bias b, relu ──┘
+
+So it follows each root where it stands, and no dispatch is left that reads and writes all of them once more: behind
+convolutions in groups of windows (MixNet), and where half of the channels are made of the other half (GhostNet). What
+else is read is cut as the parts are. Roots make the parts for this alone, and nothing gets wider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fuseline.analysis.indexing_maps import is_identity, is_projected_permutation
+from fuseline.analysis.structured import CHANNEL_WINDOWS, DENSE, Kind, StructuredOp, captured_tensors, is_generic, kind
+from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.fast.create import create_generic
+from fuseline.ir.fast.direct import ops_of, replace_uses, result_of, users_of_value
+from fuseline.ir.provenance import carry
+from fuseline.passes.layout.rewriting.cuts import Cut, sliced
+from fuseline.passes.layout.rewriting.generics import index_ops
+from fuseline.passes.layout.rewriting.scope import Scope
+from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
+
+MOST_BEHIND = 16
+"""Ops behind a concat, or behind a root: more than follow one."""
+
+
+@dataclass(frozen=True)
+class ComputeInPartsPass(ScopedPass):
+    """Has no options."""
+
+    name = "compute-in-parts"
+
+    def rewrite(self, scope: Scope) -> None:
+        """Every concat that something is computed of."""
+        found = False
+        for op in ops_of(scope.block):
+            chain = list(_chain(op)) if type(op) is tensor.ConcatOp and _are_made_by_roots(op) else []
+            if type(op) is tensor.ConcatOp and chain and _bits(result_of(chain[-1])) <= _bits(op.result):
+                _compute(scope, op, chain)
+                found = True
+        if found:
+            scope.sweep()
+
+
+def _chain(concat: tensor.ConcatOp) -> Iterator[linalg.ops.GenericOp]:
+    """The elementwise ops behind a concat, one behind the other, that nothing else reads."""
+    value: SSAValue = concat.result
+    for _ in range(MOST_BEHIND):
+        users = users_of_value(value)
+        if len(users) != 1 or not is_generic(user := users[0]) or not _can_be_cut(user, value, concat.dim.value.data):
+            return
+        yield user
+        value = result_of(user)
+
+
+def _can_be_cut(op: linalg.ops.GenericOp, value: SSAValue, axis: int) -> bool:
+    """Whether an op reads `value` element by element, as it writes, and all else along plain loops of known sizes."""
+    if kind(op) is not Kind.ELEMENTWISE or len(op.results) != 1 or captured_tensors(op) or index_ops(op):
+        return False
+    view = StructuredOp(op)
+    reads = [map_ for source, map_ in zip(view.inputs, view.input_maps, strict=True) if source is value]
+    if len(reads) != 1 or not all(map(is_identity, (*reads, *view.output_maps))):
+        return False
+    if any(argument.uses for argument in op.body.block.args[view.input_count :]):
+        return False
+    others = [(source, map_) for source, map_ in zip(view.inputs, view.input_maps, strict=True) if source is not value]
+    return all(is_projected_permutation(map_) and _is_known_along(source, map_, axis) for source, map_ in others)
+
+
+def _is_known_along(source: SSAValue, map_: AffineMap, axis: int) -> bool:
+    return all(shape_of(source)[place] != DYNAMIC_INDEX for place in _along(map_, axis))
+
+
+def _along(map_: AffineMap, axis: int) -> list[int]:
+    """The dimensions that are read along a loop."""
+    return [i for i, expr in enumerate(map_.results) if isinstance(expr, AffineDimExpr) and expr.position == axis]
+
+
+def _are_made_by_roots(op: tensor.ConcatOp) -> bool:
+    known = all(shape_of(part)[op.dim.value.data] != DYNAMIC_INDEX for part in op.inputs)
+    return known and all(map(_is_made_by_root, op.inputs))
+
+
+def _is_made_by_root(value: SSAValue) -> bool:
+    """Whether a root makes a value, or ops that follow one, for one reader: one of several would be handed the value
+    and what is computed of it, and in a dense block each layer computes of all parts."""
+    for _ in range(MOST_BEHIND):
+        op = value.owner
+        if not isinstance(value, OpResult) or not is_generic(op) or len(users_of_value(value)) != 1:
+            return False
+        if kind(op) in DENSE | CHANNEL_WINDOWS:
+            return True
+        same = [read for read in op.inputs if shape_of(read) == shape_of(value)]
+        if kind(op) is not Kind.ELEMENTWISE or not same:
+            return False
+        value = same[0]
+    return False
+
+
+def _bits(value: SSAValue) -> int:
+    return int(getattr(element_of(value), "bitwidth", 64))
+
+
+def _compute(scope: Scope, concat: tensor.ConcatOp, chain: Sequence[linalg.ops.GenericOp]) -> None:
+    axis, last, begin = concat.dim.value.data, chain[-1], 0
+    whole, parts = shape_of(concat.result)[axis], list[SSAValue]()
+    for part in concat.inputs:
+        end = begin + shape_of(part)[axis]
+        parts.append(_of_part(scope, concat, chain, part, Cut(begin, whole - end)))
+        begin = end
+    joined = Emitter.before(last).add(tensor.ConcatOp(parts, concat.dim, result_of(last).type))
+    carry([concat, *chain], [joined])
+    replace_uses(result_of(last), joined.result)
+
+
+def _of_part(
+    scope: Scope, concat: tensor.ConcatOp, chain: Sequence[linalg.ops.GenericOp], part: SSAValue, cut: Cut
+) -> SSAValue:
+    """What the ops compute of one part: what is left of a concat by `cut`."""
+    axis, at, value, made = concat.dim.value.data, Emitter.before(chain[-1]), part, concat.result
+    for op in chain:
+        view = StructuredOp(op)
+        inputs = [
+            value if source is made else _cut(scope, at, source, map_, axis, cut)
+            for source, map_ in zip(view.inputs, view.input_maps, strict=True)
+        ]
+        out = scope.empty(at, element_of(result_of(op)), scope.dims(part))
+        new = at.add(create_generic(inputs, [out], op.body.clone(), view.maps, view.iterators))
+        carry([op], [new])
+        value, made = result_of(new), result_of(op)
+    return value
+
+
+def _cut(scope: Scope, at: Emitter, source: SSAValue, map_: AffineMap, axis: int, cut: Cut) -> SSAValue:
+    along = _along(map_, axis)
+    return sliced(scope, at, source, dict.fromkeys(along, cut)) if along else source
+
+
+EXPORT = ComputeInPartsPass

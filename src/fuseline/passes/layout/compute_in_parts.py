@@ -11,12 +11,12 @@ else is read is cut as the parts are. Roots make the parts for this alone, and n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.indexing_maps import is_identity, is_projected_permutation
@@ -42,39 +42,53 @@ class ComputeInPartsPass(ScopedPass):
 
     def rewrite(self, scope: Scope) -> None:
         """Every concat that something is computed of."""
+        place = {op: number for number, op in enumerate(ops_of(scope.block))}
         found = False
-        for op in ops_of(scope.block):
-            chain = list(_chain(op)) if type(op) is tensor.ConcatOp and _are_made_by_roots(op) else []
-            if type(op) is tensor.ConcatOp and chain and _bits(result_of(chain[-1])) <= _bits(op.result):
-                _compute(scope, op, chain)
+        for op in place:
+            ops = _behind(op, place) if type(op) is tensor.ConcatOp and _are_made_by_roots(op) else []
+            if type(op) is tensor.ConcatOp and ops and _bits(result_of(ops[-1])) <= _bits(op.result):
+                _compute(scope, op, ops)
                 found = True
         if found:
             scope.sweep()
 
 
-def _chain(concat: tensor.ConcatOp) -> Iterator[linalg.ops.GenericOp]:
-    """The elementwise ops behind a concat, one behind the other, that nothing else reads."""
-    value: SSAValue = concat.result
+def _behind(concat: tensor.ConcatOp, place: Mapping[Operation, int]) -> list[linalg.ops.GenericOp]:
+    """The most elementwise ops behind a concat, in order, of which others read the last one alone. `place`: of each op
+    in its block."""
+    made, ops, found = [concat.result], list[linalg.ops.GenericOp](), 0
     for _ in range(MOST_BEHIND):
-        users = users_of_value(value)
-        if len(users) != 1 or not is_generic(user := users[0]) or not _can_be_cut(user, value, concat.dim.value.data):
-            return
-        yield user
-        value = result_of(user)
+        op = _next(made, ops, place)
+        if op is None or not _can_be_cut(op, made, concat.dim.value.data):
+            break
+        ops.append(op)
+        made.append(result_of(op))
+        if all(user in ops for value in made[:-1] for user in users_of_value(value)):
+            found = len(ops)
+    return ops[:found]
 
 
-def _can_be_cut(op: linalg.ops.GenericOp, value: SSAValue, axis: int) -> bool:
-    """Whether an op reads `value` element by element, as it writes, and all else along plain loops of known sizes."""
+def _next(
+    made: Sequence[SSAValue], ops: Sequence[linalg.ops.GenericOp], place: Mapping[Operation, int]
+) -> linalg.ops.GenericOp | None:
+    """The first op that reads any of these values and is none of `ops`; None where it is no generic."""
+    users = [user for value in made for user in users_of_value(value) if user not in ops]
+    first = min(users, key=lambda user: place.get(user, 0), default=None)
+    return first if is_generic(first) else None
+
+
+def _can_be_cut(op: linalg.ops.GenericOp, made: Sequence[SSAValue], axis: int) -> bool:
+    """Whether an op reads what is `made` element by element, as it writes, and all else along plain loops of known
+    sizes."""
     if kind(op) is not Kind.ELEMENTWISE or len(op.results) != 1 or captured_tensors(op) or index_ops(op):
         return False
     view = StructuredOp(op)
-    reads = [map_ for source, map_ in zip(view.inputs, view.input_maps, strict=True) if source is value]
-    if len(reads) != 1 or not all(map(is_identity, (*reads, *view.output_maps))):
+    if not all(map(is_identity, view.output_maps)) or any(arg.uses for arg in op.body.block.args[view.input_count :]):
         return False
-    if any(argument.uses for argument in op.body.block.args[view.input_count :]):
-        return False
-    others = [(source, map_) for source, map_ in zip(view.inputs, view.input_maps, strict=True) if source is not value]
-    return all(is_projected_permutation(map_) and _is_known_along(source, map_, axis) for source, map_ in others)
+    return all(
+        is_identity(map_) if source in made else is_projected_permutation(map_) and _is_known_along(source, map_, axis)
+        for source, map_ in zip(view.inputs, view.input_maps, strict=True)
+    )
 
 
 def _is_known_along(source: SSAValue, map_: AffineMap, axis: int) -> bool:
@@ -111,34 +125,35 @@ def _bits(value: SSAValue) -> int:
     return int(getattr(element_of(value), "bitwidth", 64))
 
 
-def _compute(scope: Scope, concat: tensor.ConcatOp, chain: Sequence[linalg.ops.GenericOp]) -> None:
-    axis, last, begin = concat.dim.value.data, chain[-1], 0
+def _compute(scope: Scope, concat: tensor.ConcatOp, ops: Sequence[linalg.ops.GenericOp]) -> None:
+    axis, last, begin = concat.dim.value.data, ops[-1], 0
     whole, parts = shape_of(concat.result)[axis], list[SSAValue]()
     for part in concat.inputs:
         end = begin + shape_of(part)[axis]
-        parts.append(_of_part(scope, concat, chain, part, Cut(begin, whole - end)))
+        parts.append(_of_part(scope, concat, ops, part, Cut(begin, whole - end)))
         begin = end
     joined = Emitter.before(last).add(tensor.ConcatOp(parts, concat.dim, result_of(last).type))
-    carry([concat, *chain], [joined])
+    carry([concat, *ops], [joined])
     replace_uses(result_of(last), joined.result)
 
 
 def _of_part(
-    scope: Scope, concat: tensor.ConcatOp, chain: Sequence[linalg.ops.GenericOp], part: SSAValue, cut: Cut
+    scope: Scope, concat: tensor.ConcatOp, ops: Sequence[linalg.ops.GenericOp], part: SSAValue, cut: Cut
 ) -> SSAValue:
     """What the ops compute of one part: what is left of a concat by `cut`."""
-    axis, at, value, made = concat.dim.value.data, Emitter.before(chain[-1]), part, concat.result
-    for op in chain:
+    axis, at = concat.dim.value.data, Emitter.before(ops[-1])
+    made: dict[SSAValue, SSAValue] = {concat.result: part}
+    for op in ops:
         view = StructuredOp(op)
         inputs = [
-            value if source is made else _cut(scope, at, source, map_, axis, cut)
+            made[source] if source in made else _cut(scope, at, source, map_, axis, cut)
             for source, map_ in zip(view.inputs, view.input_maps, strict=True)
         ]
         out = scope.empty(at, element_of(result_of(op)), scope.dims(part))
         new = at.add(create_generic(inputs, [out], op.body.clone(), view.maps, view.iterators))
         carry([op], [new])
-        value, made = result_of(new), result_of(op)
-    return value
+        made[result_of(op)] = result_of(new)
+    return made[result_of(ops[-1])]
 
 
 def _cut(scope: Scope, at: Emitter, source: SSAValue, map_: AffineMap, axis: int, cut: Cut) -> SSAValue:

@@ -110,9 +110,6 @@ GAPS: dict[tuple[str, str], tuple[str, ...]] = {
     ("host", "BitCast: element-type: UINT8"): (
         "test_bitcast_bool_to_uint8",
     ),
-    ("host", "Col2Im: no-lowering"): (
-        "test_col2im", "test_col2im_5d", "test_col2im_dilations", "test_col2im_pads", "test_col2im_strides",
-    ),
     ("host", "Compress: no-lowering"): (
         "test_compress_0", "test_compress_1", "test_compress_bfloat16", "test_compress_default_axis",
         "test_compress_negative_axis",

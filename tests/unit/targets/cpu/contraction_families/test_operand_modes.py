@@ -7,14 +7,9 @@ import pytest
 from xdsl.ir import SSAValue
 
 from fuseline.ir.build import dims_map
+from fuseline.targets.cpu.families.contraction.column_axis import NARROW_COLUMNS, SHARED_ROWS, WIDE_ROWS
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
-from fuseline.targets.cpu.families.contraction.loops import (
-    NARROW_COLUMNS,
-    SHARED_ROWS,
-    WIDE_ROWS,
-    ContractionLoops,
-    contraction_loops,
-)
+from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, contraction_loops
 from fuseline.targets.cpu.families.contraction.operand_modes import (
     PANEL_LIMIT,
     ROWS_LIMIT,

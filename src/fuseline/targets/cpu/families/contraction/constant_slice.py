@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.families.contraction.axes import Operand
-from fuseline.targets.cpu.families.contraction.loops import is_packable_constant
+from fuseline.targets.cpu.families.contraction.packable_constants import is_packable_constant
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,26 +8,27 @@ a convolution `lhs` is the image (its rows are pixels, its reduction window and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.cut_boxes import box_beside_packed
 from fuseline.analysis.image_box import ImageBox, image_box
-from fuseline.analysis.indexing_maps import dims_of, is_projected_permutation, used_dims
+from fuseline.analysis.indexing_maps import dims_of, used_dims
 from fuseline.analysis.narrow_products import multiplies_narrow, unsigned_inputs, widens_weights
 from fuseline.analysis.operand_access import LinearAccess, Segment
 from fuseline.analysis.structured import StructuredOp, multiply_add_operands
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
-from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.access import access_segments, is_binding, plain_access
 from fuseline.targets.cpu.families.contraction.axes import Axis, Operand, merged, run_extents
+from fuseline.targets.cpu.families.contraction.column_axis import column_axis, column_loop, loops_of
+from fuseline.targets.cpu.families.contraction.packable_constants import is_packable_constant
 from fuseline.targets.cpu.families.family import NEVER_RUNS
 from fuseline.targets.target import Refusal
 
@@ -118,20 +119,6 @@ class ContractionLoops:
         return d.mul(2, d.product(self.extents))
 
 
-NARROW_COLUMNS = 4
-"""Up to so many columns would leave most lanes idle: turning the other operand in scratch costs less."""
-
-PANEL_COLUMNS = LINE_BYTES // 4
-"""Columns of f32 that any machine's vectors are full of."""
-
-WIDE_ROWS = 32
-"""From so many rows on."""
-
-SHARED_ROWS = 8
-"""From so many rows on where other loops of the columns read what is turned again (the phases of a transposed
-convolution: 7 to 28 rows and 2 columns of each of 8 to 64 filters take .22 to .63 of the time)."""
-
-
 def contraction_loops(view: DispatchView, *, image: int | None = None, threads: int = 1) -> ContractionLoops | Refusal:
     """The root of `view` as a loops, to be shared by `threads`; `image` is the input that a convolution slides over,
     None for a contraction."""
@@ -155,7 +142,8 @@ def contraction_loops(view: DispatchView, *, image: int | None = None, threads: 
     extents = root.loops(view.shapes)
     if 0 in extents:
         return NEVER_RUNS
-    column, swap = _column(root, roles, extents, image is not None and image != sides[0])
+    swapped = image is not None and image != sides[0]
+    column, swap = column_loop(root, (roles.m, roles.n), extents, image_is_rhs=swapped)
     if column is None:
         return Refusal("no-columns", "neither operand has a loop of its own that vectors could run along")
     lhs, rhs = (sides[1], sides[0]) if swap else sides
@@ -199,40 +187,6 @@ def _is_zero(expr: object) -> bool:
     return getattr(expr, "value", None) == 0
 
 
-def _column(root: StructuredOp, roles: _Roles, extents: Sequence[Dim], image_is_rhs: bool) -> tuple[int | None, bool]:
-    """The loop for the lanes, and whether the sides must be swapped for it to be a column. A convolution keeps its
-    image on the left."""
-    windowed = [not is_projected_permutation(map_) for map_ in root.input_maps]
-    written = [expr.position for expr in root.output_maps[0].results if isinstance(expr, AffineDimExpr)]
-    if any(windowed):
-        own = roles.m if image_is_rhs else roles.n
-        return _last(written, own, extents), image_is_rhs
-    innermost = next((loop for loop in reversed(written) if extents[loop] != 1), None)
-    if innermost in roles.m and not any(_is_narrow(extents[innermost], extents[loop]) for loop in roles.n):
-        return innermost, True
-    column, other = _last(written, roles.n, extents), _last(written, roles.m, extents)
-    shared = any(extents[loop] != 1 for loop in roles.n if loop != column)
-    if column is None or (other is not None and _is_narrow(extents[column], extents[other], shared)):
-        return other, True
-    return column, False
-
-
-def _is_narrow(columns: Dim, rows: Dim, shared: bool = False) -> bool:
-    """Whether so few columns face so many rows that the rows had better run along the lanes; `shared`: other loops read
-    the same rows."""
-    if columns == 1:
-        return rows != 1
-    wide = SHARED_ROWS if shared else WIDE_ROWS
-    return isinstance(columns, int) and columns <= NARROW_COLUMNS and (not isinstance(rows, int) or rows >= wide)
-
-
-def _last(written: Iterable[int], own: Sequence[int], extents: Sequence[Dim]) -> int | None:
-    """The loop of `own` written innermost, one that runs more than once if there is one."""
-    found = [loop for loop in written if loop in own]
-    moving = [loop for loop in found if extents[loop] != 1]
-    return (moving or found or [None])[-1]
-
-
 def _with_roles(
     view: DispatchView,
     root: StructuredOp,
@@ -247,11 +201,11 @@ def _with_roles(
     lhs_map, rhs_map = (root.input_maps[side] for side in sides)
     found = access_segments(view, lhs, lhs_map, extents, borders=True)
     row_operands = [Operand(lhs, lhs_map, segment.access) for segment in found]
-    written = _loops_of(root.output_maps[0])
+    written = loops_of(root.output_maps[0])
     axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}
     moving = [loop for loop in written if extents[loop] != 1]
     own = [*(loop for loop in moving if loop in roles.n and loop != column), column]
-    columns = _columns(view, root, Operand(rhs, rhs_map, None), list(axes.values()), own)
+    columns = column_axis(view, root, Operand(rhs, rhs_map, None), list(axes.values()), own)
     outer = tuple(
         axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop not in columns.loops)
     )
@@ -277,31 +231,6 @@ def _with_roles(
             extents) if found and all(segment.loop in (None, *roles.k) for segment in found) else (), box, threads,
         _unsigned(root, sides),
     )  # fmt: skip
-
-
-def _columns(view: DispatchView, root: StructuredOp, rhs: Operand, axes: Sequence[Axis], own: Sequence[int]) -> Axis:
-    """The columns: the last loop of `own`, the right operand's, as they are written; with those that the result and a
-    constant right operand have right before it, where it fills no whole panels by itself, or faces an image."""
-    found = axes[own[-1]]
-    extent = found.extent
-    ragged = isinstance(extent, int) and extent % PANEL_COLUMNS != 0
-    faces_image = not all(map(is_projected_permutation, root.input_maps))
-    if not (ragged or faces_image) or not is_packable_constant(view, rhs):
-        return found
-    written, stored = (_loops_of(map_) for map_ in (root.output_maps[0], rhs.map))
-    for loop in reversed(own[:-1]):
-        if not all(_stands_before(loop, found.loops[0], order) for order in (written, stored)):
-            break
-        found = Axis((loop, *found.loops), (*axes[loop].sizes, *found.sizes))
-    return found
-
-
-def _loops_of(map_: AffineMap) -> list[int]:
-    return [expr.position for expr in map_.results if isinstance(expr, AffineDimExpr)]
-
-
-def _stands_before(loop: int, next_: int, order: Sequence[int]) -> bool:
-    return loop in order and order[order.index(loop) + 1 :][:1] == [next_]
 
 
 def _last_place(map_: AffineMap, loop: int) -> int:
@@ -346,15 +275,3 @@ def _row_segments(
         inner = tuple(segment.size if loop == segment.loop else extent for loop, extent in enumerate(extents))
         out.append(RowSegment(row_operand, cut, inner, segment.loop, segment.start))
     return tuple(out)
-
-
-def is_packable_constant(view: DispatchView, operand: Operand) -> bool:
-    """Whether the operand is a constant argument, read nowhere else, whose bytes may be laid out at compile time."""
-    value = operand.value
-    return (
-        isinstance(value, BlockArgument)
-        and view.is_constant(value)
-        and len(list(value.uses)) == 1
-        and is_projected_permutation(operand.map)
-        and all(isinstance(size, int) for size in view.shapes.dims(value))
-    )

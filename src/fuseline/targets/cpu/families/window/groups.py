@@ -30,7 +30,7 @@ from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_groups
 from fuseline.targets.cpu.families.contraction.access import access_segments, plain_access
 from fuseline.targets.cpu.families.contraction.axes import Axis, Operand
-from fuseline.targets.cpu.families.contraction.loops import is_packable_constant
+from fuseline.targets.cpu.families.contraction.packable_constants import is_packable_constant
 from fuseline.targets.cpu.families.contraction.results import lone_root_paths
 from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.families.family import NEVER_RUNS

@@ -19,7 +19,7 @@ from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
 from fuseline.targets.cpu.families.contraction.axes import Operand, estimated
-from fuseline.targets.cpu.families.contraction.loops import is_packable_constant
+from fuseline.targets.cpu.families.contraction.packable_constants import is_packable_constant
 from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.cpu.families.family import Plan
 from fuseline.targets.cpu.families.window.blocks import MOST_STAGED_BYTES, panel_steps, window_blocks

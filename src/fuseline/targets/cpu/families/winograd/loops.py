@@ -19,8 +19,8 @@ from fuseline.targets.cpu.families.contraction.loops import (
     ContractionLoops,
     RowSegment,
     contraction_loops,
-    is_packable_constant,
 )
+from fuseline.targets.cpu.families.contraction.packable_constants import is_packable_constant
 from fuseline.targets.cpu.families.contraction.results import ResultPath, lone_root_paths
 from fuseline.targets.cpu.families.winograd.lying import ALONG_CHANNELS, ImageLying, image_lying
 from fuseline.targets.target import Refusal

@@ -13,6 +13,8 @@ class NarrowReduction(TileReduction):
     """Steps of one element: it is broadcast beside a zero, so that what stands beside a column's number does not
     count."""
 
+    multiplied = "i16"
+
     def _step(
         self,
         addresses: Sequence[Address] | None,
@@ -38,11 +40,14 @@ class NarrowReduction(TileReduction):
     ) -> tuple[Value, ...]:
         kernel, out = self.kernel, list(accumulators)
         for row, element in enumerate(elements):
-            spread = kernel.bitcast(kernel.splat(element, accumulators[0].type.lanes), "i16")
+            spread = kernel.bitcast(kernel.splat(element, accumulators[0].type.lanes), self.multiplied)
             for v in range(self.vectors):
                 i = row * self.vectors + v
-                out[i] = kernel.dot_pairs(spread, columns[v], out[i])
+                out[i] = self._dot(spread, columns[v], out[i])
         return tuple(out)
+
+    def _dot(self, spread: Value, columns: Value, total: Value) -> Value:
+        return self.kernel.dot_pairs(spread, columns, total)
 
 
 class PairReduction(NarrowReduction):
@@ -123,6 +128,7 @@ class QuadReduction(PairReduction):
     one, and as they lie."""
 
     together = 4
+    multiplied = "i8"
 
     def _widened(self, columns: Value) -> Value:
         return columns
@@ -131,16 +137,8 @@ class QuadReduction(PairReduction):
         found = self.kernel.load(addresses[row], lanes=self.together, active=self._rest)
         return self.kernel.bitcast(found, "i32")
 
-    def _products(
-        self, columns: Sequence[Value], elements: Sequence[Value], accumulators: Sequence[Value]
-    ) -> tuple[Value, ...]:
-        kernel, out = self.kernel, list(accumulators)
-        for row, element in enumerate(elements):
-            spread = kernel.bitcast(kernel.splat(element, accumulators[0].type.lanes), "i8")
-            for v in range(self.vectors):
-                i = row * self.vectors + v
-                out[i] = kernel.dot_quads(spread, columns[v], out[i])
-        return tuple(out)
+    def _dot(self, spread: Value, columns: Value, total: Value) -> Value:
+        return self.kernel.dot_quads(spread, columns, total)
 
 
 class OverreadingQuads(QuadReduction):

@@ -4,9 +4,9 @@
              ├─> concat ──> bias, relu      =>                            ├─> concat
     conv b ──┘                                  conv b ──> bias b, relu ──┘
 
-So it follows each root where it stands, and no dispatch is left that reads and writes all of them once more: behind
-convolutions in groups of windows (MixNet), and where half of the channels are made of the other half (GhostNet). What
-else is read is cut as the parts are. Roots make the parts for this alone, and nothing gets wider.
+So it follows each root where it stands, and no dispatch is left that reads and writes all of them once more, as behind
+convolutions in groups of windows (MixNet). What else is read is cut as the parts are. Roots make the parts for this
+alone, and nothing gets wider.
 """
 
 from __future__ import annotations

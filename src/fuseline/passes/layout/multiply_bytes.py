@@ -24,7 +24,7 @@ from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.centred_bytes import Offset
-from fuseline.analysis.indexing_maps import is_projected_permutation
+from fuseline.analysis.indexing_maps import is_projected_permutation, loops_of
 from fuseline.analysis.narrow_products import multiplies_narrow, unsigned_inputs
 from fuseline.analysis.structured import (
     Kind,
@@ -121,7 +121,7 @@ def _added(ctx: CompilerContext, product: _Product, total: SSAValue) -> SSAValue
     if offset == Offset(0):
         return total
     map_ = view.input_maps[product.weight]
-    loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results]
+    loops = loops_of(map_.results)
     summed = tuple(axis for axis, loop in enumerate(loops) if loop in view.reduction or loop is None)
     sums = _array(ctx, view.inputs[product.weight]).sum(summed, dtype=np.int64)
     written = [expr.position for expr in view.output_maps[0].results if isinstance(expr, AffineDimExpr)]

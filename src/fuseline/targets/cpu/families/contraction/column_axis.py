@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.indexing_maps import is_projected_permutation
+from fuseline.analysis.indexing_maps import is_projected_permutation, loops_of
 from fuseline.analysis.structured import StructuredOp
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.costs import LINE_BYTES
@@ -40,7 +40,7 @@ def column_loop(
     image on the left. `own`: the loops of the left and of the right operand alone."""
     m, n = own
     windowed = [not is_projected_permutation(map_) for map_ in root.input_maps]
-    written = loops_of(root.output_maps[0])
+    written = plain_loops_of(root.output_maps[0])
     if any(windowed):
         mine = m if image_is_rhs else n
         return _last(written, mine, extents), image_is_rhs
@@ -79,7 +79,7 @@ def column_axis(view: DispatchView, root: StructuredOp, rhs: Operand, axes: Sequ
     faces_image = not all(map(is_projected_permutation, root.input_maps))
     if not (ragged or faces_image) or not is_packable_constant(view, rhs):
         return found
-    written, stored = (loops_of(map_) for map_ in (root.output_maps[0], rhs.map))
+    written, stored = (plain_loops_of(map_) for map_ in (root.output_maps[0], rhs.map))
     for loop in reversed(own[:-1]):
         if not all(_stands_before(loop, found.loops[0], order) for order in (written, stored)):
             break
@@ -87,9 +87,9 @@ def column_axis(view: DispatchView, root: StructuredOp, rhs: Operand, axes: Sequ
     return found
 
 
-def loops_of(map_: AffineMap) -> list[int]:
+def plain_loops_of(map_: AffineMap) -> list[int]:
     """The loops that a tensor's dimensions are walked by, where one is."""
-    return [expr.position for expr in map_.results if isinstance(expr, AffineDimExpr)]
+    return [loop for loop in loops_of(map_.results) if loop is not None]
 
 
 def _stands_before(loop: int, next_: int, order: Sequence[int]) -> bool:

@@ -27,7 +27,7 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.access import access_segments, is_binding, plain_access
 from fuseline.targets.cpu.families.contraction.axes import Axis, Operand, merged, run_extents
-from fuseline.targets.cpu.families.contraction.column_axis import column_axis, column_loop, loops_of
+from fuseline.targets.cpu.families.contraction.column_axis import column_axis, column_loop, plain_loops_of
 from fuseline.targets.cpu.families.contraction.packable_constants import is_packable_constant
 from fuseline.targets.cpu.families.family import NEVER_RUNS
 from fuseline.targets.target import Refusal
@@ -201,7 +201,7 @@ def _with_roles(
     lhs_map, rhs_map = (root.input_maps[side] for side in sides)
     found = access_segments(view, lhs, lhs_map, extents, borders=True)
     row_operands = [Operand(lhs, lhs_map, segment.access) for segment in found]
-    written = loops_of(root.output_maps[0])
+    written = plain_loops_of(root.output_maps[0])
     axes = {loop: Axis((loop,), (extents[loop],)) for loop in range(root.rank)}
     moving = [loop for loop in written if extents[loop] != 1]
     own = [*(loop for loop in moving if loop in roles.n and loop != column), column]

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.ir.affine import AffineDimExpr
-
+from fuseline.analysis.indexing_maps import loops_of
 from fuseline.ir import dim as d
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
 from fuseline.targets.cpu.families.contraction.axes import Operand, as_one
@@ -89,8 +88,7 @@ def packed_constant(loops: ContractionLoops, width: int, together: int) -> Packe
     constant = constant_slice(loops.view, operand)
     assert constant is not None
     shape = [size for size in loops.view.shapes.dims(constant.argument) if isinstance(size, int)]
-    places = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in operand.map.results]
-    filter_loops, seen = as_one(loops.column, places, shape)
+    filter_loops, seen = as_one(loops.column, loops_of(operand.map.results), shape)
     outer = [loop for axis in loops.outer for loop in axis.loops]
     outer += [loop for loop in constant.starts if loop not in (*outer, loops.column.inner)]
     reduction = [loop for axis in loops.reduction for loop in axis.loops]

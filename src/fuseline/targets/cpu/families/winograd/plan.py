@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.ir.affine import AffineDimExpr
-
+from fuseline.analysis.indexing_maps import loops_of
 from fuseline.ir import dim as d
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
@@ -261,8 +260,7 @@ def _filter_dims(plan: WinogradPlan) -> tuple[tuple[int | None, ...], tuple[int,
     """The loop behind each dimension of the filter, and its size; the columns are one."""
     loops = plan.loops.contraction
     sizes = [size for size in loops.view.shapes.dims(loops.rhs.value) if isinstance(size, int)]
-    places = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in loops.rhs.map.results]
-    return as_one(loops.column, places, sizes)
+    return as_one(loops.column, loops_of(loops.rhs.map.results), sizes)
 
 
 def _apart(elements: int) -> int:

@@ -27,6 +27,9 @@ def reduction_block(extents: Sequence[Dim], most: int = BLOCK_STEPS) -> dict[int
     >>> reduction_block((40000,)), reduction_block((3, 3, 2376)), reduction_block((5000, 5000))
     ({0: 256}, {2: 16}, {0: 1, 1: 256})
     """
+    whole = product(extents)
+    if isinstance(whole, int) and whole <= most:
+        return {}
     found: list[tuple[int, int]] = []
     for number in range(len(extents)):
         others = product(extent for other, extent in enumerate(extents) if other != number)

@@ -202,7 +202,12 @@ def _integer_product(rows: int, steps: int, target: str) -> float:
 
 
 def test_integers_on_their_own_take_as_long_as_pairs_and_tiles_widen_their_columns():
-    few, many = (_integer_product(rows, 512, "cpu") / _integer_product(rows, 512, "null") for rows in (2, 52))
+    few, many = (_integer_product(rows, 512, "cpu:avx2") / _integer_product(rows, 512, "null") for rows in (2, 52))
     assert 1.2 < few < 1.4 and 1 < many < few - 0.05  # 2 rows: an instruction of five
-    odd = _integer_product(52, 3, "cpu") / _integer_product(52, 4, "cpu")
+    odd = _integer_product(52, 3, "cpu:avx2") / _integer_product(52, 4, "cpu:avx2")
     assert odd == pytest.approx(1, rel=0.01)
+
+
+def test_bytes_take_half_of_pairs_where_the_machine_multiplies_them():
+    ratio = _integer_product(52, 512, "cpu:avx512vnni") / _integer_product(52, 512, "cpu:avx512")
+    assert ratio == pytest.approx(0.5, abs=0.05)

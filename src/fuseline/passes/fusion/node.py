@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
+from fuseline.analysis.cost import is_function
 from fuseline.analysis.idioms import Idiom, NearIdiom, idiom_of, near_idiom
 from fuseline.analysis.indexing_maps import loops_of
 from fuseline.analysis.moves import Coordinate
@@ -20,7 +21,7 @@ from fuseline.analysis.operand_reads import operand_reads
 from fuseline.analysis.operations import body_operations
 from fuseline.analysis.ranks import Rank
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import HEAVY, Kind, StructuredOp, captured, is_generic
+from fuseline.analysis.structured import HEAVY, Kind, StructuredOp, body_ops, captured, is_generic
 from fuseline.analysis.walks import Scatter
 from fuseline.dispatch.fused_loops import member_loops
 from fuseline.ir.dim import Dim, product, upper_bound
@@ -143,6 +144,11 @@ class Node:
     def points(self) -> int | None:
         """How many points the loops have at most; None without a bound."""
         return upper_bound(product(self.loops))
+
+    @cached
+    def functions(self) -> int:
+        """Functions in the op's body (exp, erf), each as dear as a dozen operations."""
+        return sum(is_function(op) for op in body_ops(self.structured.op)) if self.structured is not None else 0
 
     @cached
     def operations(self) -> int:

@@ -17,9 +17,11 @@ lines of memory from each other.
 
 Few rows stay in the cache however long they are, column by column of those that a workgroup takes: the classes of each
 pixel, the channels of an image (measured, one thread and two, 2 to 29 MB in 3 to 128 rows: softmax .33 to .91 of the
-time of its four dispatches, a norm .44 to .93, x - sum(x) .64 to 1.0; in 255 rows .65 to 1.2, in 1,000 .9 to 1.5; rows
-of 8,192 and 16,384 f32, which lie on top of each other in the cache, up to 1.7 from 64 rows on; 64 to 255 rows of f16
-.7 to 1.2).
+time of its four dispatches, a norm .44 to .93, x - sum(x) .64 to 1.0; rows of 8,192 and 16,384 f32, which lie on top of
+each other in the cache, up to 1.7 from 64 rows on). So do up to a thousand in the second-level cache, where the kernel
+asks for what comes next (`nests/column_prefetch.py`; AVX2 and AVX-512, 2.4 to 20 MB in 200 to 1,000 rows: softmax .65
+to .97, f16 .59 to 1.07, a norm .55 to .92, f16 .63 to 1.15), if that saves several traversals or functions are computed
+between: x - sum(x) takes .92 to 1.38, with AVX2 up to 1.8, and stays two.
 
 Rows of few columns are read as they lie, too: a workgroup puts the vectors of a row side by side (measured, one thread,
 3 to 17 MB in rows of 24 to 128 columns: .30 to 1.0 of the time of two dispatches or of the four of a softmax). Several
@@ -37,6 +39,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from fuseline.analysis.column_blocks import fits_beside, is_group, most_blocks
+from fuseline.analysis.structured import Kind
 from fuseline.ir.costs import LINE_BYTES, MachineCosts, assumed_size
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.target_description import TargetDescription
@@ -53,21 +56,33 @@ COLUMNS = LINE_BYTES // FLOAT_BYTES
 LOW_ROWS = 128
 """Rows of which the columns that a workgroup takes stay in the first-level cache until they are traversed again."""
 
+HIGH_ROWS = 1024
+"""The same of the second-level cache, of 256 bytes of each row. It pays where rows are reduced more than once, or
+functions are made of them: else what runs along memory is faster."""
+
+STEPS_AROUND = 4
+"""How many nodes away a second reduction is looked for."""
+
 FEW_ROWS = 32
-"""The same of rows of halves, which end before a line does, and of rows that begin at one place of a page, which take
-each other's places in the cache."""
+"""The same of rows that begin at one place of a page, which take each other's places in the cache."""
 
 PAGE_BYTES = 4096
 
 
 def strided_rows(
-    group: Group, demoted: frozenset[int], graph: FusionGraph, target: TargetDescription, *, in_rows: bool = True
+    group: Group,
+    demoted: frozenset[int],
+    graph: FusionGraph,
+    target: TargetDescription,
+    *,
+    in_rows: bool = True,
+    most_rows: int = LOW_ROWS,
 ) -> WhyNot | None:
     """Why the loops `demoted` of a group's grid should not become serial: in some member's result a loop that stays in
     the grid would run inside one of them. None where they may. `in_rows`: whether all that is stored can be traversed
-    along its rows in the end, or is reduced."""
+    along its rows in the end, or is reduced; `most_rows`: how many below each other stay near."""
     for node, number, moving, serial in _walks(group, demoted):
-        refusal = _refusal(node, number, moving, serial, graph, target)
+        refusal = _refusal(node, number, moving, serial, graph, target, most_rows)
         if refusal is None and not in_rows:
             refusal = _in_columns(node, number, graph, target)
         if refusal is not None:
@@ -125,7 +140,13 @@ def _run(extents: Sequence[int], serial: Sequence[bool]) -> int:
 
 
 def _refusal(
-    node: Node, number: int, moving: list[int], serial: list[bool], graph: FusionGraph, target: TargetDescription
+    node: Node,
+    number: int,
+    moving: list[int],
+    serial: list[bool],
+    graph: FusionGraph,
+    target: TargetDescription,
+    most_rows: int,
 ) -> WhyNot | None:
     extents = [assumed_size(node.loops[loop]) for loop in moving]
     elements = prod(extents)
@@ -136,8 +157,8 @@ def _refusal(
     along = (
         grouped
         or row <= LINE_BYTES
-        or _beside(node.loops[moving[-1]], serial, target)
-        or _is_low([node.loops[loop] for loop in moving], serial, size)
+        or _lie_beside(node.loops[moving[-1]], serial, target)
+        or _is_low([node.loops[loop] for loop in moving], serial, size, most_rows)
     )
     if not along and block > target.costs.cached_bytes:
         numbers = {"block_bytes": float(block), "cached_bytes": float(target.costs.cached_bytes)}
@@ -150,19 +171,41 @@ def _refusal(
     return None
 
 
-def _beside(columns: Dim, serial: Sequence[bool], target: TargetDescription) -> bool:
+def _lie_beside(columns: Dim, serial: Sequence[bool], target: TargetDescription) -> bool:
     """Whether the one thread there is traverses rows of so many columns whole; several would share the columns out."""
     return target.threads == 1 and not serial[-1] and fits_beside(columns, target.costs.lanes)
 
 
-def _is_low(extents: Sequence[Dim], serial: list[bool], size: int) -> bool:
+def rows_that_stay_near(group: Group) -> int:
+    """How many rows of a group may be traversed down their columns however long they are."""
+    if any(node.functions for node in group.members):
+        return HIGH_ROWS
+    around = set(group.members)
+    for _ in range(STEPS_AROUND):
+        around |= {other for node in around if node in group.members or _passes(node) for other in _beside(node)}
+    return HIGH_ROWS if sum(node.reduces and not node.heavy for node in around) > 1 else LOW_ROWS
+
+
+def _passes(node: Node) -> bool:
+    """Whether a reduction on the other side of a node may be of the same rows: of a norm, the variance beside the
+    mean."""
+    return node.kind is Kind.ELEMENTWISE
+
+
+def _beside(node: Node) -> Iterator[Node]:
+    """The nodes that a node reads from and those that read it."""
+    yield from (read.producer for read in node.reads if read.producer is not None)
+    yield from (read.consumer for read in node.readers)
+
+
+def _is_low(extents: Sequence[Dim], serial: list[bool], size: int, most_rows: int) -> bool:
     """Whether rows below each other are so few that their columns stay in a cache whatever is beside them."""
     if serial[-1]:
         return False
     rows = prod(assumed_size(extent) for extent, is_serial in zip(extents, serial, strict=True) if is_serial)
     row = product(extents[len(serial) - serial[::-1].index(True) :])
     on_top = isinstance(row, int) and row * size % PAGE_BYTES == 0
-    return rows <= (FEW_ROWS if size < FLOAT_BYTES or on_top else LOW_ROWS)
+    return rows <= (FEW_ROWS if on_top else most_rows)
 
 
 def _in_groups(extents: Sequence[int], serial: Sequence[bool], lanes: int) -> bool:

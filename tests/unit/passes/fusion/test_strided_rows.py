@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from xdsl.dialects.builtin import f16
 from xdsl.dialects.math import ExpOp
 
+import fuseline
 from fuseline.analysis.column_blocks import MOST_BESIDE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map, identity_map
@@ -19,6 +21,7 @@ from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.strided_rows import (
     COLUMNS,
     FEW_ROWS,
+    HIGH_ROWS,
     LINE_BYTES,
     LOW_ROWS,
     PAGE_BYTES,
@@ -26,6 +29,7 @@ from fuseline.passes.fusion.strided_rows import (
     strided_rows,
 )
 from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
 
 from .programs import TARGET, Program
 
@@ -89,10 +93,33 @@ def test_rows_that_the_run_tells_begin_at_any_place_of_a_page():
     assert _asked(_exp(LOW_ROWS, 128, PAGE_BYTES), {0}) is not None
 
 
-def test_rows_of_halves_are_fewer():
-    for rows in (FEW_ROWS, 2 * FEW_ROWS):
+def test_rows_of_halves_are_as_many():
+    for rows in (LOW_ROWS, LOW_ROWS + 1):
         p = Program((rows, CACHED // 8 + 1), element=f16)
-        assert (_asked(_group(p.done(p.unary(p.x[0]))), {0}) is None) == (rows <= FEW_ROWS)
+        assert (_asked(_group(p.done(p.unary(p.x[0]))), {0}) is None) == (rows <= LOW_ROWS)
+
+
+ROWS_OF = {
+    "softmax": "y = Softmax <axis = 0> (x)",
+    "log-softmax": "y = LogSoftmax <axis = 0> (x)",
+    "norm": "m = ReduceMean <keepdims = 1> (x, a)  d = Sub(x, m)  q = Mul(d, d)  v = ReduceMean <keepdims = 1> (q, a)"
+    "  e = Sqrt(v)  y = Div(d, e)",
+    "functions": "s = ReduceSum <keepdims = 1> (x, a)  t = Sub(x, s)  y = Tanh(t)",
+    "differences": "s = ReduceSum <keepdims = 1> (x, a)  y = Sub(x, s)",
+}
+
+
+@pytest.mark.parametrize("element", ["float", "float16"])
+@pytest.mark.parametrize("name", ROWS_OF)
+@pytest.mark.parametrize("threads", (1, 2))
+def test_more_rows_are_walked_down_where_that_saves_several_traversals(name: str, element: str, threads: int):
+    rows = int(RNG.integers(LOW_ROWS + 1, HIGH_ROWS + 1))
+    columns = (2 * CACHED // rows) | 1
+    for many, expected in ((rows, 1 + (name == "differences")), (HIGH_ROWS + 1 + rows, 2)):
+        text = f"({element}[{many}, {columns}] x) => ({element}[{many}, {columns}] y) {{ {ROWS_OF[name]} }}"
+        model = onnx_model(text, {"a": np.array([0])})
+        dispatches = fuseline.compile(model, target="null", threads=threads).record.dispatches
+        assert (len(dispatches) == 1) == (expected == 1)
 
 
 @pytest.mark.parametrize("columns", [LINE_BYTES // 4, LINE_BYTES // 4 + 1])

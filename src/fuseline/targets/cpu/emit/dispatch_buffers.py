@@ -41,12 +41,21 @@ class TileLoads(Protocol):
         ...
 
 
+class Prefetch(Protocol):
+    """Asks memory for what is read or written after the vectors that are."""
+
+    def touch(self, memory: MemRef, index: Operand) -> None:
+        """A vector is read or written at `index`."""
+        ...
+
+
 class DispatchBuffers:
     """The buffers and sizes of one dispatch as the kernel under construction sees them."""
 
     def __init__(self, kernel: KernelBuilder, view: DispatchView) -> None:
         self.kernel, self.view = kernel, view
         self.tile: TileLoads | None = None
+        self.ahead: Prefetch | None = None
         self._size_index = {name: i for i, name in enumerate(view.size_names)}
         self._bindings: dict[SSAValue, int] = {tensor: i for i, tensor in enumerate(view.tensors)}
 
@@ -249,6 +258,7 @@ class DispatchBuffers:
         if found is not None:
             return found
         if flat.stride == 1:
+            self._ask_ahead(memory, flat.base, lanes, active)
             return self.kernel.load(memory, flat.base, lanes, active=active)
         if lanes == 1:
             return self.kernel.load(memory, flat.base, active=active)
@@ -278,6 +288,11 @@ class DispatchBuffers:
         """Write the lanes of `value` at `flat`."""
         lanes = value.type.lanes
         if flat.vector is None and (flat.stride == 1 or lanes == 1):
+            self._ask_ahead(memory, flat.base, lanes, active)
             self.kernel.store(memory, flat.base, value, active=active)
         else:
             self.kernel.scatter(memory, self.vector(flat, lanes), value, active=active)
+
+    def _ask_ahead(self, memory: MemRef, index: Operand, lanes: int, active: Operand | None) -> None:
+        if self.ahead is not None and lanes > 1 and active is None:
+            self.ahead.touch(memory, index)

@@ -65,7 +65,8 @@ class GroupEmitter:
         carried = [value for reduction in self.together.values() for value in reduction.initial()]
         along = self.workgroup.traversed_with(self.group.lane_axis)
         outer = [axis for axis in self.group.inner if axis not in along and axis != self.group.turned]
-        state = self._nest(outer, dict(self.workgroup.grid), carried)
+        with self.workgroup.prefetch.of(self.group):
+            state = self._nest(outer, dict(self.workgroup.grid), carried)
         self._finish(list(state))
         for stage in self.group.stages:
             self.workgroup.publish(stage)

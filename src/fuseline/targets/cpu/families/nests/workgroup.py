@@ -15,6 +15,7 @@ from fuseline.ir.dim import Dim, floor_div, upper_bound
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter, ValueSource
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
 from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.families.nests.column_prefetch import ColumnPrefetch
 from fuseline.targets.cpu.families.nests.groups import Group
 from fuseline.targets.cpu.families.nests.schedule import Schedule
 from fuseline.targets.cpu.families.nests.stages import Destination, Stage
@@ -49,6 +50,7 @@ class Workgroup:
         self.tile_span: tuple[Operand, Operand] = (0, 1)
         self.scratch: dict[SSAValue, Storage] = {}
         self.read_later = _read_later(schedule.groups)
+        self.prefetch = ColumnPrefetch(kernel, schedule, self.e.buffers)
 
     # where the workgroup is -------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from fuseline.targets.cpu.families.family import Family, Policy
 
 ORDER = (
     "blocked.family",
+    "nests.dots",
     "contraction.family",
     "winograd.family",
     "sequential.scan",

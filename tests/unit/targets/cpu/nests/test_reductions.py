@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fuseline.api import emit
 from fuseline.ir.build import element_of
 from fuseline.ir.element_types import numpy_dtype
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.types import Loop
+from tests.graphs.onnx_text import onnx_model
 
 from .generics import empty, fill, function, generic, tensor
 from .texts import build, check, parse
@@ -406,3 +409,12 @@ def test_halves_are_summed_in_f32(element: str, kept: list[int]) -> None:
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 def test_half_softmax_like_rows(element: str) -> None:
     check(reduce((5, 61), [0], f"%q = math.exp %i0 : {element}\n%s = arith.addf %q, %o0 : {element}", "0.0", element))
+
+
+@pytest.mark.parametrize("columns", [63, 64, 300])
+def test_a_cheap_reduction_beside_functions_has_several_sums(columns: int):
+    """Where a row is long enough to add them up in the end: each step waits for one of them only."""
+    text = f"(float[8, {columns}] x) => (float[8, {columns}] y) {{ y = LogSoftmax <axis = -1> (x) }}"
+    code = emit(onnx_model(text), "kernel", target="cpu:avx512", threads=1)
+    largest, *_, exponentials = re.findall(r"^ *(%.*) = for .* with ", code, re.M)
+    assert largest.count("%") == (4 if columns >= 64 else 1) and exponentials.count("%") == 1

@@ -10,6 +10,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.loop_ref import LoopRef
+from fuseline.ir.dim import upper_bound
 from fuseline.targets.cpu.combinators.lanes import LaneLoop, is_masked
 from fuseline.targets.cpu.combinators.unroll import unroll
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
@@ -42,17 +43,30 @@ class GroupEmitter:
         types = {t for stage in group.stages for t in element_types(workgroup.staging, stage)}
         masked = is_masked(self.kernel, *types)
         lanes = group.lanes if group.lane_axis is not None or group.lane_reduction is not None else 1
-        self.lane_loop = LaneLoop(self.kernel, lanes, unroll=self._unroll(), masked=masked)
+        self.lane_loop = LaneLoop(self.kernel, lanes, unroll=self._unroll(group.stages), masked=masked)
+        self.across_loops = {
+            stage: LaneLoop(self.kernel, lanes, unroll=self._unroll([stage]), masked=masked)
+            for stage in group.stages
+            if stage.reduction and group.lane_reduction is not None
+        }
         across = self.lane_loop if group.lane_axis is not None else LaneLoop(self.kernel, 1)
         self.together = {stage: self._lane_reduction(stage, across) for stage in group.together}
         alone = {*group.together, *(group.stages if group.lane_reduction is not None else ())}
         self.traversals = traversals(group.stages, alone, self.e.view.shapes)
 
-    def _unroll(self) -> int:
-        reducing = [stage for stage in self.group.stages if stage.op is not None]
+    def _unroll(self, stages: Sequence[Stage]) -> int:
+        reducing = [stage for stage in stages if stage.op is not None]
         inlined = {op for stage in reducing for op in self.workgroup.staging.inlined(stage)}
         cheap = sum(body_cost(op) for op in inlined if is_generic(op)) < CHEAP_BODY
-        return UNROLL if reducing and cheap else 1
+        return UNROLL if reducing and cheap and not self._ends_soon(stages) else 1
+
+    def _ends_soon(self, stages: Sequence[Stage]) -> bool:
+        """Whether what lanes run along is shorter than several vectors, which would be added up in the end."""
+        reduced = self.group.lane_reduction
+        if reduced is None or len(stages) > 1:
+            return False
+        extent = upper_bound(self.workgroup.axes.extents[reduced])
+        return extent is not None and extent < UNROLL * self.group.lanes
 
     def _lane_reduction(self, stage: Stage, lane_loop: LaneLoop) -> LaneReduction:
         assert stage.op is not None
@@ -221,7 +235,8 @@ class GroupEmitter:
     def _reduce_across(self, stage: Stage, point: Coordinates) -> None:
         """One point, the lanes along the reduction loop that is contiguous in memory."""
         assert stage.op is not None
-        reduction = self._lane_reduction(stage, self.lane_loop)
+        lane_loop = self.across_loops[stage]
+        reduction = self._lane_reduction(stage, lane_loop)
         view, axes = StructuredOp(stage.op), self.workgroup.axes.of_op(stage.op)
         extents = [self.e.buffers.operand(size) for size in view.loops(self.e.view.shapes)]
         across = self._across(stage, axes)
@@ -235,7 +250,7 @@ class GroupEmitter:
                 here = [[self._tap(i, c, taps, across, start, stride) for i, c in enumerate(base)] for start in starts]
                 return reduction.update(inner, here, lanes, active)
 
-            return self.lane_loop.run(0, extents[across], body, tuple(state))
+            return lane_loop.run(0, extents[across], body, tuple(state))
 
         others = [(loop, extents[loop]) for loop in view.reduction if loop != across]
         state = for_each_point(self.e, others, {}, reduction.initial(), visit)

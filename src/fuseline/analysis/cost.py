@@ -14,6 +14,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
 from fuseline.analysis.walks import Scatter, Selection, scalars_behind
 from fuseline.ir.dim import Dim, mul, product, upper_bound
+from fuseline.ir.element_types import element_bytes
 
 TRANSCENDENTAL_OPS = 10
 """Arithmetic operations that one exp, tanh, erf or the like counts for: the length of its polynomial."""
@@ -86,5 +87,4 @@ def num_bytes(value: SSAValue, shapes: ShapeAnalysis) -> Dim:
     """The size of a tensor in bytes (one byte for i1, eight for index); 0 for a scalar."""
     if not isinstance(value.type, TensorType):
         return 0
-    width = getattr(value.type.get_element_type(), "bitwidth", 64)
-    return mul(product(shapes.dims(value)), max(1, int(width) // 8))
+    return mul(product(shapes.dims(value)), element_bytes(value))

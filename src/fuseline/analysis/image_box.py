@@ -28,6 +28,7 @@ from fuseline.analysis.source_paths import coordinates_of
 from fuseline.analysis.structured import Kind, StructuredOp, kind
 from fuseline.ir.costs import LINE_BYTES, assumed_size
 from fuseline.ir.dim import Dim
+from fuseline.ir.element_types import element_bits
 
 BOX_BYTES = 112 * 1024
 """Bytes of scratch that a box may take."""
@@ -171,7 +172,7 @@ def image_box(
         {loop for a in found for loop in a.terms}
     ):
         return None
-    bits = int(getattr(value.type.get_element_type(), "bitwidth", 64))
+    bits = element_bits(value)
     bits = max(bits, 16) if multiplies_narrow(root.op) else bits  # those of 8 bits are widened on the way
     order = lying_order(value, shapes, is_stored, _paired(root, map_, known))
     cut = {loop: assumed_size(extents[loop]) for loop in known if loop in blocks}

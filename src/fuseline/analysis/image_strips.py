@@ -28,6 +28,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, multiply_add_operands
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim
+from fuseline.ir.element_types import element_bytes
 
 STRIP_BYTES = 112 * 1024
 """Scratch for a strip: well within a second-level cache."""
@@ -102,7 +103,7 @@ def channel_lines(often: Callable[[int], float | None], taps: int) -> int:
 
 
 def _bytes(root: StructuredOp) -> int:
-    return max(1, int(getattr(_element_type(root.op.results[0]), "bitwidth", 64)) // 8)
+    return element_bytes(root.op.results[0])
 
 
 @dataclass(frozen=True, slots=True)

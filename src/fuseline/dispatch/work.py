@@ -27,6 +27,7 @@ from fuseline.dispatch.result_boxes import box_of
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim, product
+from fuseline.ir.element_types import element_bytes
 from fuseline.ir.target_description import TargetDescription
 from fuseline.ir.work_costs import USUAL_POINTS
 
@@ -154,7 +155,7 @@ class _Count:
         if any(isinstance(inner, tensor.ExtractOp) for inner in body_ops(op.op)):
             self.found["gathered"] += points
             for value in captured_tensors(op.op):
-                self.reads[value] = self.reads.get(value, 0) + points * _element_bytes(value)
+                self.reads[value] = self.reads.get(value, 0) + points * element_bytes(value)
 
     # traffic ----------------------------------------------------------------------------------------------------------
 
@@ -190,8 +191,3 @@ def _product_kind(op: StructuredOp) -> str:
     """By the elements that are multiplied, before anything widens them."""
     types = [value.type.get_element_type() for value in op.inputs if isinstance(value.type, TensorType)]
     return "product_int" if all(isinstance(one, IntegerType) for one in types) else "product"
-
-
-def _element_bytes(value: SSAValue) -> int:
-    width = getattr(value.type.get_element_type(), "bitwidth", 64) if isinstance(value.type, TensorType) else 0
-    return max(1, int(width) // 8)

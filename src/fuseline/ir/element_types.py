@@ -11,13 +11,14 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    TensorType,
     bf16,
     f16,
     f32,
     f64,
     i1,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.identity import by_identity
@@ -33,6 +34,17 @@ def element_type(dtype: np.dtype[Any]) -> Attribute:
     if dtype.kind in "iu":
         return IntegerType(dtype.itemsize * 8)
     return _FLOATS[dtype.name]
+
+
+def element_bits(value: SSAValue) -> int:
+    """Bits of an element of a tensor, or of a scalar: 1 of i1, 64 of index."""
+    type_ = value.type.get_element_type() if isinstance(value.type, TensorType) else value.type
+    return int(getattr(type_, "bitwidth", 64))
+
+
+def element_bytes(value: SSAValue) -> int:
+    """Bytes that an element of a tensor is stored in: one of i1, eight of index."""
+    return max(1, element_bits(value) // 8)
 
 
 @by_identity

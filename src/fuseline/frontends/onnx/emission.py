@@ -11,12 +11,13 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
+from fuseline.analysis.indexing_maps import used_dims
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars
 from fuseline.frontends.onnx.broadcasting import loops_of
 from fuseline.frontends.onnx.dtypes import accumulator, is_float, mlir_element
 from fuseline.frontends.onnx.node import OnnxNode
-from fuseline.frontends.onnx.operand_maps import followed, renumber_indices, renumbered, unfollowed
+from fuseline.frontends.onnx.operand_maps import renumber_indices, renumbered, unfollowed
 from fuseline.frontends.onnx.ops.spreading import spread
 from fuseline.frontends.onnx.reshaping import reshape_value
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, static_size, view
@@ -137,7 +138,7 @@ def reduce(
     init = node.ssa(start) if isinstance(start, Tensor) else filled(node, start, [dims[axis] for axis in kept], dtype)
     maps = [*collected.maps, dims_map(len(dims), kept)]
     # a unit axis that nothing follows is no loop
-    loops = [axis for axis in range(len(dims)) if any(axis in followed(map_) for map_ in maps)]
+    loops = [axis for axis in range(len(dims)) if any(axis in used_dims(map_) for map_ in maps)]
     op = node.emit.generic(
         collected.values,
         [init],
@@ -192,7 +193,7 @@ def contract(
     dims = [loops[axis] for axis in out_loops]
     maps = [*(map_ for _, map_ in sides), dims_map(rank, list(out_loops))]
     run_axes = [
-        axis for axis in range(rank) if any(axis in followed(map_) for map_ in maps)
+        axis for axis in range(rank) if any(axis in used_dims(map_) for map_ in maps)
     ]  # a sum over one element is no loop
     iterators = [PARALLEL if axis in out_loops else REDUCTION for axis in run_axes]
     body = _multiply_add(lhs[0].dtype, rhs[0].dtype, wide)

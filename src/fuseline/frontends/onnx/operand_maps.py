@@ -6,26 +6,22 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import Rewriter
 
+from fuseline.analysis.indexing_maps import loops_of
 from fuseline.ir.build import dims_map
 
 
 def unfollowed(maps: Sequence[AffineMap], loops: Sequence[int]) -> list[int]:
     """Those of `loops` that no map follows."""
-    seen = {loop for map_ in maps for loop in followed(map_)}
+    seen = {loop for map_ in maps for loop in loops_of(map_.results)}
     return [loop for loop in loops if loop not in seen]
-
-
-def followed(map_: AffineMap) -> list[int | None]:
-    """The loop of each result, None for a constant."""
-    return [expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results]
 
 
 def renumbered(map_: AffineMap, loops: Sequence[int]) -> AffineMap:
     """The map over `loops` alone, numbered from 0."""
-    return dims_map(len(loops), [None if loop is None else loops.index(loop) for loop in followed(map_)])
+    return dims_map(len(loops), [None if loop is None else loops.index(loop) for loop in loops_of(map_.results)])
 
 
 def renumber_indices(op: linalg.ops.GenericOp, loops: Sequence[int]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from fuseline.ir.costs import MachineCosts, assumed_size
 from fuseline.ir.dim import mul, product, upper_bound
-from fuseline.passes.fusion.graph import element_bytes
+from fuseline.ir.element_types import element_bytes
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node
 

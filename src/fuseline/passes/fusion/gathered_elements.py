@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from enum import Enum
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr
 
@@ -25,6 +24,7 @@ from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
 from fuseline.analysis.walks import loop_of, loops_behind
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
+from fuseline.ir.element_types import element_bits
 from fuseline.passes.fusion.conversions import WIDENINGS
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.rule import Merge
@@ -89,8 +89,7 @@ def _gathering_ns(read: Read, merge: Merge) -> float:
 
 
 def _element_ns(value: SSAValue, merge: Merge) -> float:
-    assert isinstance(value.type, TensorType)
-    width = int(getattr(value.type.get_element_type(), "bitwidth", 64)) // 8
+    width = element_bits(value) // 8
     return merge.target.costs.gathering_ns * (width / WIDEST_GATHERED if width >= 4 else 1.0)
 
 

@@ -20,6 +20,7 @@ from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import FREE, Kind, captured, kind
 from fuseline.analysis.views import is_view
 from fuseline.ir.dim import Dim, product
+from fuseline.ir.element_types import element_bytes
 from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, users_of_value
 from fuseline.ir.fast.identity import by_identity
 from fuseline.ir.fuel import Fuel
@@ -167,14 +168,6 @@ def _viewed(value: SSAValue) -> SSAValue:
 @by_identity
 def _loops_in(coordinates: tuple[Coordinate, ...]) -> frozenset[int]:
     return frozenset([loop for coordinate in coordinates if coordinate is not None for loop in dims_of(coordinate)])
-
-
-def element_bytes(value: SSAValue) -> int:
-    """The stored size of one element in bytes (i1 takes one byte, index eight)."""
-    assert isinstance(value.type, TensorType)
-    element = value.type.get_element_type()
-    width = getattr(element, "bitwidth", 64)
-    return max(1, int(width) // 8)
 
 
 def _used_by(op: Operation) -> tuple[SSAValue, ...]:

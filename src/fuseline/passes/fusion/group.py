@@ -20,8 +20,8 @@ from xdsl.ir import SSAValue
 from fuseline.analysis.structured import HEAVY
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import Dim, add, mul, product, upper_bound
+from fuseline.ir.element_types import element_bytes
 from fuseline.passes.fusion.cached import cached
-from fuseline.passes.fusion.graph import element_bytes
 from fuseline.passes.fusion.group_body import GroupBody
 from fuseline.passes.fusion.kept_values import kept_values, most_at_a_time
 from fuseline.passes.fusion.loop_classes import Loop

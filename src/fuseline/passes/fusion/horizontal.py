@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from fuseline.analysis.structured import HEAVY, Kind, is_constant
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
+from fuseline.ir.element_types import element_bytes
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
-from fuseline.passes.fusion.graph import element_bytes
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.node import Node, Read

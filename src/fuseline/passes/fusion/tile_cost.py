@@ -17,8 +17,9 @@ from fuseline.analysis.structured import HEAVY, WINDOWS, StructuredOp, is_generi
 from fuseline.analysis.window_overlap import has_overlapping_windows
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
+from fuseline.ir.element_types import element_bytes
 from fuseline.ir.target_description import TargetDescription
-from fuseline.passes.fusion.graph import FusionGraph, element_bytes
+from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import BLOCK_POINTS, Group
 from fuseline.passes.fusion.node import Node, Read
 

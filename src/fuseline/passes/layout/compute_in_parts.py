@@ -16,22 +16,24 @@ from dataclasses import dataclass
 
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fuseline.analysis.indexing_maps import is_identity, is_projected_permutation
-from fuseline.analysis.structured import CHANNEL_WINDOWS, DENSE, Kind, StructuredOp, captured_tensors, is_generic, kind
+from fuseline.analysis.structured import Kind, StructuredOp, captured_tensors, is_generic, kind
 from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.element_types import element_bits
 from fuseline.ir.fast.create import create_generic
 from fuseline.ir.fast.direct import ops_of, replace_uses, result_of, users_of_value
 from fuseline.ir.provenance import carry
 from fuseline.passes.layout.rewriting.cuts import Cut, sliced
 from fuseline.passes.layout.rewriting.generics import index_ops
+from fuseline.passes.layout.rewriting.made_by_roots import back_to_root
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 
 MOST_BEHIND = 16
-"""Ops behind a concat, or behind a root: more than follow one."""
+"""Ops behind a concat."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class ComputeInPartsPass(ScopedPass):
         found = False
         for op in place:
             ops = _behind(op, place) if type(op) is tensor.ConcatOp and _are_made_by_roots(op) else []
-            if type(op) is tensor.ConcatOp and ops and _bits(result_of(ops[-1])) <= _bits(op.result):
+            if type(op) is tensor.ConcatOp and ops and element_bits(result_of(ops[-1])) <= element_bits(op.result):
                 _compute(scope, op, ops)
                 found = True
         if found:
@@ -108,21 +110,8 @@ def _are_made_by_roots(op: tensor.ConcatOp) -> bool:
 def _is_made_by_root(value: SSAValue) -> bool:
     """Whether a root makes a value, or ops that follow one, for one reader: one of several would be handed the value
     and what is computed of it, and in a dense block each layer computes of all parts."""
-    for _ in range(MOST_BEHIND):
-        op = value.owner
-        if not isinstance(value, OpResult) or not is_generic(op) or len(users_of_value(value)) != 1:
-            return False
-        if kind(op) in DENSE | CHANNEL_WINDOWS:
-            return True
-        same = [read for read in op.inputs if shape_of(read) == shape_of(value)]
-        if kind(op) is not Kind.ELEMENTWISE or not same:
-            return False
-        value = same[0]
-    return False
-
-
-def _bits(value: SSAValue) -> int:
-    return int(getattr(element_of(value), "bitwidth", 64))
+    made = list(back_to_root(value))
+    return bool(made) and all(len(users_of_value(one)) == 1 for one in made)
 
 
 def _compute(scope: Scope, concat: tensor.ConcatOp, ops: Sequence[linalg.ops.GenericOp]) -> None:

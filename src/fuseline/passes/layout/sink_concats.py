@@ -30,7 +30,6 @@ from xdsl.ir.affine import AffineDimExpr
 from fuseline.analysis.structured import (
     CHANNEL_WINDOWS,
     DENSE,
-    Kind,
     StructuredOp,
     is_generic,
     kind,
@@ -38,8 +37,10 @@ from fuseline.analysis.structured import (
     producer_of,
 )
 from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.element_types import element_bits
 from fuseline.ir.fast.direct import ops_of, replace_uses, result_of, users_of_value
 from fuseline.ir.provenance import carry
+from fuseline.passes.layout.rewriting.made_by_roots import back_to_root
 from fuseline.passes.layout.rewriting.pads import high_of, low_of
 from fuseline.passes.layout.rewriting.repeated_parts import computed, is_point_by_point
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -107,7 +108,7 @@ def _pays(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
     make the narrow form as well."""
     axis, parts, sunk = op.dim.value.data, _parts(op), [end for end in ends if end.chain]
     if _is_handed_over(op, ends):
-        return all(map(_is_made_by_root, parts))
+        return all(any(back_to_root(part)) for part in parts)  # others may read them: another result of the dispatch
     roots = [end for end in sunk if any(_is_root_along(end.value, reader, axis) for reader in end.readers)]
     if not roots:
         return False
@@ -115,9 +116,9 @@ def _pays(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
         return False
     made = all(map(_is_made, parts))
     alone = all(len(users_of_value(value)) == 1 for value in parts)
-    widest = max(_bits(end.value) for end in roots)
+    widest = max(element_bits(end.value) for end in roots)
     narrow = any(isinstance(element_of(end.value), IntegerType) for end in sunk)
-    fits = widest <= _bits(op.result) if alone else widest < _bits(op.result)
+    fits = widest <= element_bits(op.result) if alone else widest < element_bits(op.result)
     return made and fits and not (narrow and any(shape_of(value)[axis] % 2 for value in parts))
 
 
@@ -126,19 +127,7 @@ def _is_handed_over(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
     are."""
     alone = len(ends) == 1 and all(isinstance(reader, func.ReturnOp) for reader in ends[0].readers)
     in_pieces = all(size == 1 for size in shape_of(op.result)[: op.dim.value.data])
-    return alone and in_pieces and _bits(ends[0].value) <= _bits(op.result)
-
-
-def _is_made_by_root(part: SSAValue) -> bool:
-    """Whether a root makes `part`, and ops behind it that compute element by element; others may read it, too: what is
-    computed of it is another result of the same dispatch."""
-    value: SSAValue | None = part
-    while value is not None and is_generic(op := producer_of(value)):
-        if kind(op) in DENSE | CHANNEL_WINDOWS:
-            return True
-        same = [read for read in op.inputs if shape_of(read) == shape_of(value)]
-        value = same[0] if same and kind(op) is Kind.ELEMENTWISE else None
-    return False
+    return alone and in_pieces and element_bits(ends[0].value) <= element_bits(op.result)
 
 
 def _reads_parts(value: SSAValue, reader: Operation, op: tensor.ConcatOp) -> bool:
@@ -167,10 +156,6 @@ def _is_root_along(value: SSAValue, reader: Operation, axis: int) -> bool:
 
 def _is_made(part: SSAValue) -> bool:
     return isinstance(part, OpResult) and is_generic(part.op)
-
-
-def _bits(value: SSAValue) -> int:
-    return int(getattr(element_of(value), "bitwidth", 64))
 
 
 def _sink(op: tensor.ConcatOp, end: _End) -> None:

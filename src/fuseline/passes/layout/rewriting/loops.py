@@ -14,7 +14,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
 from fuseline.analysis.idioms import counted_loops, idiom_of
-from fuseline.analysis.indexing_maps import dims_of
+from fuseline.analysis.indexing_maps import dims_of, loops_of
 from fuseline.analysis.structured import StructuredOp
 from fuseline.analysis.structured_op import extents_of
 from fuseline.ir import dim as d
@@ -160,7 +160,7 @@ def _side_by_side(map_: AffineMap, group: Sequence[int]) -> bool:
     touched = [axis for axis, expr in enumerate(map_.results) if dims_of(expr) & set(group)]
     if not touched:
         return True
-    loops = [expr.position if type(expr) is AffineDimExpr else -1 for expr in map_.results]
+    loops = loops_of(map_.results)
     return loops[touched[0] : touched[0] + len(group)] == list(group) and len(touched) == len(group)
 
 

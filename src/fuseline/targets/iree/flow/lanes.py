@@ -18,8 +18,9 @@ from math import prod
 from xdsl.dialects import linalg
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineMap
 
+from fuseline.analysis.indexing_maps import loops_of
 from fuseline.analysis.structured import DENSE, Kind, StructuredOp, is_generic, kind
 from fuseline.ir.build import Emitter, dims_map, element_of, shape_of
 from fuseline.ir.fast import attributes
@@ -47,12 +48,7 @@ def _is_plain(op: linalg.ops.GenericOp) -> bool:
     """Whether sizes are numbers, and there is one result, whose axes are loops."""
     values = [*op.inputs, *op.outputs]
     known = all(isinstance(one.type, TensorType) and DYNAMIC_INDEX not in shape_of(one) for one in values)
-    return known and len(op.outputs) == 1 and None not in _loops(StructuredOp(op).output_maps[0])
-
-
-def _loops(map_: AffineMap) -> list[int | None]:
-    """The loop that each axis is; None for one that is none."""
-    return [expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results]
+    return known and len(op.outputs) == 1 and None not in loops_of(StructuredOp(op).output_maps[0].results)
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ class _Product:
     def put(self) -> list[Operation]:
         """Turn what is to be; the regions that are new or changed."""
         view = StructuredOp(self.op)
-        order = [loop for loop in _loops(view.output_maps[0]) if loop is not None]
+        order = [loop for loop in loops_of(view.output_maps[0].results) if loop is not None]
         lanes = next((loop for loop in reversed(order) if self._is_channel(view, loop)), None)
         if lanes is None:
             return []
@@ -81,7 +77,7 @@ class _Product:
     def _is_channel(self, view: StructuredOp, loop: int) -> bool:
         """Whether some operand has a loop, and each that has it has it as an axis."""
         having = [map_ for map_ in view.input_maps if loop in map_.used_dims()]
-        return bool(having) and all(loop in _loops(map_) for map_ in having)
+        return bool(having) and all(loop in loops_of(map_.results) for map_ in having)
 
     # -- the result ----------------------------------------------------------------------------------------------------
 
@@ -111,7 +107,7 @@ class _Product:
         """Let `op` read an operand with `lanes` innermost; answers the regions that are new or changed."""
         view = StructuredOp(op)
         value, map_ = view.inputs[number], view.input_maps[number]
-        loops = _loops(map_)
+        loops = loops_of(map_.results)
         views = self._views(value)
         if lanes not in loops[:-1] or None in loops or views is None or self._readings(view, map_) < READINGS:
             return []
@@ -139,7 +135,7 @@ class _Product:
 
     def _readings(self, view: StructuredOp, map_: AffineMap) -> int:
         """How often each element of an operand is read: once for each step of the other loops of the result."""
-        loops, sizes = _loops(view.output_maps[0]), shape_of(view.outputs[0])
+        loops, sizes = loops_of(view.output_maps[0].results), shape_of(view.outputs[0])
         return prod(size for loop, size in zip(loops, sizes, strict=True) if loop not in map_.used_dims())
 
     def _turning(self, value: SSAValue, axes: Sequence[int], views: Sequence[Operation]) -> DispatchRegionOp:

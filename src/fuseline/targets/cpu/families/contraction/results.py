@@ -15,6 +15,7 @@ from xdsl.dialects import tensor
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.indexing_maps import loops_of
 from fuseline.analysis.moves import groups_of
 from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic, tensor_operands
 from fuseline.dispatch.result_boxes import ResultBox, box_of
@@ -113,7 +114,7 @@ def _coordinates(view: DispatchView, root: StructuredOp) -> dict[SSAValue, Coord
     found: dict[SSAValue, Coordinates] = {}
     made = set(root.op.results)
     for result, map_ in zip(root.op.results, root.output_maps, strict=True):
-        found[result] = tuple(expr.position if isinstance(expr, AffineDimExpr) else None for expr in map_.results)
+        found[result] = tuple(loops_of(map_.results))
     for op in view.members:
         if op is not root.op and made.isdisjoint(tensor_operands(op)):
             continue

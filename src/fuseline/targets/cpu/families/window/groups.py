@@ -20,7 +20,7 @@ from math import lcm
 
 from xdsl.ir.affine import AffineDimExpr
 
-from fuseline.analysis.indexing_maps import is_projected_permutation, used_dims
+from fuseline.analysis.indexing_maps import is_projected_permutation, loops_of, used_dims
 from fuseline.analysis.operand_access import LinearAccess
 from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands
 from fuseline.dispatch.view import DispatchView
@@ -223,6 +223,6 @@ def _packed(loops: WindowLoops, groups: int) -> PackedColumns | None:
     if not is_packable_constant(loops.view, filter_):
         return None
     shape = [known(size) for size in loops.view.shapes.dims(filter_.value)]
-    filter_loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in filter_.map.results]
+    filter_loops = loops_of(filter_.map.results)
     reduction = [*(axis.inner for axis in sliding.down), loops.groups.inner.inner, sliding.across.inner]
     return packed_groups(shape, filter_loops, loops.channel.loops, reduction, groups)

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.ir.affine import AffineDimExpr
-
-from fuseline.analysis.indexing_maps import used_dims
+from fuseline.analysis.indexing_maps import loops_of, used_dims
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.packing import PackedColumns, packed_columns
@@ -254,7 +252,7 @@ def _packed(loops: WindowLoops, width: int) -> PackedColumns | None:
     if filter_ is None or not whole or not is_packable_constant(loops.view, filter_):
         return None
     shape = [size for size in loops.view.shapes.dims(filter_.value) if isinstance(size, int)]
-    filter_loops = [expr.position if isinstance(expr, AffineDimExpr) else None for expr in filter_.map.results]
+    filter_loops = loops_of(filter_.map.results)
     if loops.channel.inner not in filter_loops:
         return None
     parallel = [axis for axis in (*loops.outer, loops.line, loops.pixel) if axis is not None]

@@ -18,6 +18,7 @@ from fuseline.passes.fusion.profit import weigh
 from fuseline.passes.fusion.root_depths import root_depths
 from fuseline.passes.fusion.rule import FusionRule, Merge
 from fuseline.passes.fusion.stacked_concats import only_stacks
+from fuseline.passes.fusion.waiting_concats import waits_for_others
 
 
 class CandidateRanks:
@@ -39,9 +40,9 @@ class CandidateRanks:
         """Where a merge comes that `outcome` finds legal.
 
         Moved data that a root reads in place; what keeps the threads busy; what a root evaluates in place, or leaves to
-        one thread, or a concat that is memory, or a rule is late. Then what saves more bytes, the earlier rule, and
-        what is made last of what the consumer reads: of two parts of a sum, the other one may then be an arm beside
-        what is made before.
+        one thread, or a concat that is memory or waits for others, or a rule is late. Then what saves more bytes, the
+        earlier rule, and what is made last of what the consumer reads: of two parts of a sum, the other one may then be
+        an arm beside what is made before.
         """
         assert outcome.group is not None
         producer, consumer = merge.producer, merge.consumer
@@ -49,7 +50,7 @@ class CandidateRanks:
         if consumer.heavy and outcome.group.inlines(producer):
             first = 0 if producer.moves else 2
         else:
-            waits = late or self._waits(consumer)
+            waits = late or self._waits(consumer) or waits_for_others(producer, consumer)
             first = 2 if waits or becomes_serial(outcome.group, (producer, consumer), self.target) else 1
         return first, -outcome.bytes_saved, order, self._waiting(merge), producer.key, consumer.key
 

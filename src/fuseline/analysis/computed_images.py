@@ -19,6 +19,7 @@ from fuseline.analysis.operand_access import LinearAccess, always_inside
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.source_paths import Bound, Path, Tracer, coordinates_of
 from fuseline.analysis.structured import Kind, StructuredOp, kind
+from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import Dim
 
 
@@ -35,9 +36,10 @@ class ComputedImage:
     lying: int
 
     def access(self, last: int) -> LinearAccess:
-        """Where the elements would lie if they were stored along dimension `last`."""
+        """Where the elements would lie if they were stored along dimension `last`, at the sizes that are assumed: how
+        loops step over them is the same at others."""
         order = [*(axis for axis in range(len(self.at)) if axis != last), last]
-        flat = flatten([self.at[axis] for axis in order], [self.sizes[axis] for axis in order])
+        flat = flatten([self.at[axis] for axis in order], [assumed_size(self.sizes[axis]) for axis in order])
         return LinearAccess(self.value, flat, self.bounds, self.pad)
 
     def moved_by(self, loop: int) -> int | None:
@@ -48,7 +50,7 @@ class ComputedImage:
 def computed_image(
     root: StructuredOp, position: int, shapes: ShapeAnalysis, is_stored: Callable[[SSAValue], bool]
 ) -> ComputedImage | None:
-    """The image that input `position` of a window is, behind pads and the like of known sizes; None where it is in
+    """The image that input `position` of a window is, behind pads and the like; None where it is in
     parts, repeated at its border, or neither stored nor computed element by element."""
     extents, coordinates = root.loops(shapes), coordinates_of(root.input_maps[position])
     if coordinates is None:
@@ -67,8 +69,6 @@ def _image_of(
     bounds = tuple(bound for bound in path.bounds if not always_inside(bound, extents))
     forms = (*path.at, *(bound.coordinate for bound in bounds))
     if not isinstance(path.value.type, TensorType) or not sizes or not all(map(_is_known, forms)):
-        return None
-    if not all(isinstance(bound.size, int) for bound in bounds):
         return None
     lying = lying_order(path.value, shapes, is_stored)[-1]
     return ComputedImage(path.value, tuple(sizes), path.at, bounds, path.pad or 0, lying)

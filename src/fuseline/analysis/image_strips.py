@@ -6,7 +6,7 @@ and the pixels, and how often an element is evaluated.
     pixels      lanes run along the pixels of a line, a strip has lines of one channel
     turned      as `channels`, of an image that is made of what lies along the pixels: it is turned on the way
 
-An element is evaluated once for each strip that has it: lines between two strips by both.
+An element is evaluated once for each strip that has it: what lies between two strips by both (`strip_shapes.py`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,20 @@ from fuseline.analysis.computed_images import ComputedImage
 from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.pixel_lines import MOST_LANE_STEP, written_orders
 from fuseline.analysis.shapes import ShapeAnalysis
+from fuseline.analysis.strip_shapes import (
+    STRIP_BYTES,
+    Extent,
+    StripShape,
+    bunch_of,
+    strip_height,
+    strip_shape,
+    whole_lines,
+    widest_strip,
+)
 from fuseline.analysis.structured import StructuredOp, multiply_add_operands
-from fuseline.ir.costs import LINE_BYTES
+from fuseline.ir.costs import LINE_BYTES, assumed_size
 from fuseline.ir.dim import Dim
 from fuseline.ir.element_types import element_bytes
-
-STRIP_BYTES = 112 * 1024
-"""Scratch for a strip: well within a second-level cache."""
 
 APART = 0.36
 """What it costs to read a line of what the image is made of a cache line at a time, not two, in evaluations of an
@@ -88,7 +95,7 @@ class Strips:
 
 def strips_of(root: StructuredOp, position: int, image: ComputedImage, shapes: ShapeAnalysis) -> Strips | None:
     """How the window `root` goes over `image`, its input `position`; None where it does not go plainly along lines and
-    pixels of known sizes, or too much lies under one line."""
+    pixels, or too much lies under a window."""
     roles = _Roles(root, position, image, root.loops(shapes))
     if not roles.are_plain:
         return None
@@ -102,6 +109,17 @@ def channel_lines(often: Callable[[int], float | None], taps: int) -> int:
     return 1 if two is not None and one is not None and two > (1 + APART / taps) * one else 2
 
 
+def plane_strips(lines: Extent, pixels: Extent, size: int) -> StripShape | None:
+    """The strips of one channel, of elements of `size` bytes: as high as a tile at least where they have whole lines;
+    else two tiles high, and as wide as there is room for: lines are streamed from memory (3x3 over 500x500 in strips of
+    128 pixels: twice the time of whole lines)."""
+    least = min(TALLEST_TILE, lines.count)
+    line_bytes = pixels.steps(pixels.count) * size
+    if pixels.known and lines.steps(least) * line_bytes <= STRIP_BYTES:
+        return whole_lines(lines, pixels, max(least, strip_height(lines.steps, lines.count, line_bytes, NEAR_BYTES)))
+    return widest_strip(lines, pixels, 2 * TALLEST_TILE, size)
+
+
 def _bytes(root: StructuredOp) -> int:
     return element_bytes(root.op.results[0])
 
@@ -109,9 +127,10 @@ def _bytes(root: StructuredOp) -> int:
 @dataclass(frozen=True, slots=True)
 class _Way:
     """A loop of the result, and the one of the window that slides along it, if one does: how far both go, in steps of
-    `step` elements of the image."""
+    `step` elements of the image. `points` are assumed where they are not `known`."""
 
     points: int = 1
+    known: bool = True
     along: int = 1
     window: int = 0
     taps: int = 1
@@ -120,6 +139,11 @@ class _Way:
     def steps(self, points: int) -> int:
         """Elements under so many points of the result."""
         return (points - 1) * self.along + (self.taps - 1) * self.window + 1
+
+    @property
+    def extent(self) -> Extent:
+        """What the strips go by."""
+        return Extent(self.points, self.steps, self.known)
 
 
 class _Roles:
@@ -170,7 +194,7 @@ class _Roles:
         if lane not in self.orders[0] or not rest or self._step(lane) != 1 or self._tap(lane) is not None:
             return None
         channels = self.extents[lane]
-        if not isinstance(channels, int) or not self._are_known(rest[-2:]):
+        if not isinstance(channels, int) or not self._windows_are_known(rest[-2:]):
             return None
         lines, pixels = self._way(rest[-2:-1]), self._way(rest[-1:])
         if any(lane in loops for loops in self.padded) or not self._slides(rest[-2:]) or pixels.taps == 1:
@@ -178,8 +202,8 @@ class _Roles:
         whole = -(-channels * size // LINE_BYTES)
 
         def evaluated(n: int) -> float | None:
-            pixel_bytes = LINE_BYTES * bunch_of(whole, LINE_BYTES, n)
-            return _often(lines, pixels.steps(pixels.points) * pixel_bytes, 1, STRIP_BYTES)
+            found = strip_shape(lines.extent, pixels.extent, LINE_BYTES * bunch_of(whole, LINE_BYTES, n))
+            return found.often if found is not None else None
 
         often = evaluated(channel_lines(evaluated, lines.taps))
         if pixels.taps > UNROLLED_TAPS or often is None or (kind == "turned" and pixels.step != 1):
@@ -191,21 +215,19 @@ class _Roles:
         step = [0, *(self._lane_step(order[-1]) for order in self.orders)]
         order = next((order for order, n in zip(self.orders, step[1:], strict=True) if 0 < n <= MOST_LANE_STEP), None)
         rest = self._tiled(order, order[-1]) if order is not None else []
-        if order is None or not rest or not self._are_known([rest[-1], order[-1]]):
+        if order is None or not rest or not self._windows_are_known([rest[-1], order[-1]]):
             return None
         lines, pixels = self._way(rest[-1:]), self._way(order[-1:])
         if not self._slides([rest[-1], order[-1]]) or pixels.step != 1:
             return None
-        height = min(TALLEST_TILE, lines.points)
-        often = _often(lines, pixels.steps(pixels.points) * size, height, NEAR_BYTES)
-        if not 1 < lines.taps <= UNROLLED_TAPS or often is None or not self.own.isdisjoint({rest[-1], order[-1]}):
+        found = plane_strips(lines.extent, pixels.extent, size)
+        if not 1 < lines.taps <= UNROLLED_TAPS or found is None or not self.own.isdisjoint({rest[-1], order[-1]}):
             return None
-        return Strips("pixels", order[-1], often)
+        return Strips("pixels", order[-1], found.often)
 
-    def _are_known(self, loops: Sequence[int]) -> bool:
-        """Whether the compiler knows how far these loops go, and the window along them."""
-        taps = [self._tap(loop) for loop in loops]
-        return all(isinstance(self.extents[loop], int) for loop in (*loops, *taps) if loop is not None)
+    def _windows_are_known(self, loops: Sequence[int]) -> bool:
+        """Whether the compiler knows how far the window goes along these loops."""
+        return all(isinstance(self.extents[tap], int) for loop in loops if (tap := self._tap(loop)) is not None)
 
     def _slides(self, loops: Iterable[int]) -> bool:
         """Whether the window slides along these loops and no others."""
@@ -232,35 +254,8 @@ class _Roles:
         if not loops:
             return _Way()
         loop, tap = loops[0], self._tap(loops[0])
-        points, taps = (cast("int", self.extents[one]) if one is not None else 1 for one in (loop, tap))
+        points = assumed_size(self.extents[loop]), isinstance(self.extents[loop], int)
         if tap is None:
-            return _Way(points, step=self._step(loop))
-        step = gcd(self._step(loop), self._step(tap))
-        return _Way(points, self._step(loop) // step, self._step(tap) // step, taps, step)
-
-
-def bunch_of(vectors: int, vector_bytes: int, cache_lines: int) -> int:
-    """How many of the vectors that a pixel's channels are get copied together: those of so many cache lines, or all
-    where they are less."""
-    return min(vectors, max(1, cache_lines * LINE_BYTES // vector_bytes))
-
-
-def _often(lines: _Way, line_bytes: int, least: int, most: int) -> float | None:
-    """How often lines of so many bytes are evaluated, in strips of at least `least` lines of the result, and `most`
-    bytes where more are not needed; None where they are too long."""
-    if lines.steps(least) * line_bytes > STRIP_BYTES:
-        return None
-    high = strip_height(lines.steps, lines.points, line_bytes, most)
-    return times_evaluated(lines.steps, lines.points, max(least, high))
-
-
-def strip_height(steps: Callable[[int], int], lines: int, line_bytes: int, most: int) -> int:
-    """The most of so many lines of a result whose image is no more than `most` bytes; 0: not one. `steps(n)`: lines of
-    the image, of `line_bytes` each, under `n` of the result."""
-    return next((n for n in range(lines, 0, -1) if steps(n) * line_bytes <= most), 0)
-
-
-def times_evaluated(steps: Callable[[int], int], lines: int, height: int) -> float:
-    """How often an element is evaluated in equal strips of so many lines of the result at most."""
-    strips = -(-lines // height)
-    return max(1.0, strips * steps(-(-lines // strips)) / steps(lines))
+            return _Way(*points, step=self._step(loop))
+        step, taps = gcd(self._step(loop), self._step(tap)), cast("int", self.extents[tap])
+        return _Way(*points, self._step(loop) // step, self._step(tap) // step, taps, step)

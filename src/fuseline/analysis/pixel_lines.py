@@ -19,7 +19,7 @@ MOST_LANE_STEP = 4
 
 
 def runs_along_lines(root: StructuredOp, position: int, segment: Segment, shapes: ShapeAnalysis) -> bool:
-    """Whether a window of known sizes goes over lines of its image, input `position`, whose pixels are neighbours or a
+    """Whether a window of a known size goes over lines of its image, input `position`, whose pixels are neighbours or a
     few elements apart, so that the lines may be copied one by one, gaps and all."""
     extents = root.loops(shapes)
     window = [loop for loop in root.reduction if extents[loop] != 1]
@@ -27,7 +27,7 @@ def runs_along_lines(root: StructuredOp, position: int, segment: Segment, shapes
         return False
     for written in written_orders(root):
         moving = [loop for loop in written if extents[loop] != 1]
-        known = all(isinstance(extents[loop], int) for loop in (*moving[-2:], *window))
+        known = all(isinstance(extents[loop], int) for loop in window)
         if known and len(moving) > 1 and _meets_whole_lines(root, position, moving[-1], segment.access):
             return True
     return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from fuseline.analysis.image_strips import APART, channel_lines, strip_height, times_evaluated
+from fuseline.analysis.image_strips import APART, channel_lines
+from fuseline.analysis.strip_shapes import strip_height, times_evaluated
 from tests.draws import RNG
 
 

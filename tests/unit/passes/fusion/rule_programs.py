@@ -137,8 +137,8 @@ def exp_and_product() -> Program:
     return p.done(p.matmul(p.unary(p.x[0]), p.x[1]))
 
 
-def exp_and_window(pixels: int = 32) -> Program:
-    p = Program((pixels, 16), (3, 16))
+def exp_and_window(taps: int = 3) -> Program:
+    p = Program((32, 16), (taps, 16))
     return p.done(p.depthwise(p.unary(p.x[0]), p.x[1]))
 
 

@@ -149,9 +149,18 @@ def test_strips_of_one_cache_line_of_channels(layout: str, tmp_path: Path):
     assert program.stats["dispatches"] == 1
 
 
-@pytest.mark.parametrize("layout", ["nhwc", "turned"])
-def test_lines_too_long_for_the_scratch_are_stored(layout: str, tmp_path: Path):
-    window = Window(int(RNG.integers(2, 9)), (9, int(RNG.integers(900, 1100))), (3, 3), 1, 1, layout, (1, 1))
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", BODIES)
+def test_strips_of_lines_too_long_for_the_scratch_have_some_of_their_pixels(kind: str, layout: str, tmp_path: Path):
+    size = int(RNG.integers(5, 40)), int(RNG.integers(2500, 3000))
+    window = Window(int(RNG.integers(2, 9)), size, (3, 3), int(RNG.integers(1, 3)), 1, layout, (1, 1))
+    program = _compiled(window, kind, tmp_path)
+    assert program.stats["dispatches"] == 1 and program.stats["fallbacks"] == 0
+
+
+def test_windows_too_large_for_the_scratch_read_stored_images(tmp_path: Path):
+    """A pixel of the result has more under it than there is room for, of one cache line of channels."""
+    window = Window(16, (90, 90), (9, 9), 1, 9, "nhwc", (1, 1))
     program = _compiled(window, "sum", tmp_path)
     missed = [decision.code for decision in program.decisions if decision.verdict == "missed"]
     assert program.stats["dispatches"] == 2 and missed == ["recompute"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from xdsl.ir.affine import AffineMap
 
 from fuseline.ir.build import dims_map
@@ -163,10 +164,13 @@ def test_a_pad_with_another_reader_is_stored():
     assert (decision.verdict, decision.code) == ("missed", "multi-use")
 
 
-def test_arithmetic_before_a_convolution_is_not_recomputed_where_its_lines_are_too_long():
-    p = Program((2000, 16), (3, 16))
+@pytest.mark.parametrize(("pixels", "taps", "fused"), [(2000, 3, True), (64, 9, True), (64, 10, False)])
+def test_arithmetic_before_a_window_is_evaluated_in_strips_of_any_line_unless_taps_are_many(
+    pixels: int, taps: int, fused: bool
+):
+    p = Program((pixels, 16), (taps, 16))
     decision = p.done(p.depthwise(p.unary(p.x[0]), p.x[1])).decisions()["elementwise", "depthwise"]
-    assert (decision.verdict, decision.code) == ("missed", "recompute")
+    assert (decision.verdict, decision.code) == (("fused", "fused") if fused else ("missed", "recompute"))
 
 
 def test_too_many_buffers_for_the_target_is_refused():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import gcd
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ from fuseline.analysis.source_paths import Border
 from fuseline.analysis.structured import StructuredOp, is_generic
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
-from fuseline.ir.dim import Dim, evaluate, symbol
+from fuseline.ir.dim import Dim, add, evaluate, mul, symbol
 from fuseline.targets.cpu.emit.coordinates import DelinearizedIndex
 from fuseline.targets.cpu.families.blocked.buffers import Buffers
 from fuseline.targets.cpu.families.blocked.tiles import Box, Tile
@@ -37,7 +38,7 @@ from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, co
 from fuseline.targets.cpu.families.contraction.pairs import reads_across_memory, reads_as_stored, takes_pairs
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan, plan_contraction
 from fuseline.targets.cpu.families.contraction.results import Joined, result_paths
-from fuseline.targets.cpu.families.directions import Direction, direction
+from fuseline.targets.cpu.families.directions import Direction, direction, in_steps
 from fuseline.targets.cpu.families.sequential.lines import LinesPlan, line_loops
 from fuseline.targets.cpu.families.window.columns import Across
 from fuseline.targets.cpu.families.window.group_columns import GroupColumns
@@ -286,10 +287,12 @@ def test_steps_under_positions(found: Direction, count: int):
 )
 @pytest.mark.parametrize("steps", [0, 1, 12])
 def test_steps_inside_of_the_image(first: int, scale: int, size: int, steps: int):
-    begin, end = Direction(1, 1, 3, 4, first, scale, size).inside(steps)
-    inside = [i for i in range(steps) if 0 <= first + scale * i < size]
-    assert list(range(begin, end)) == inside and 0 <= begin <= end <= steps
-    assert Direction(1, 1, 3, 4).inside(steps) == (0, steps)
+    buffers: Any = SimpleNamespace(kernel=KernelBuilder("k", machine("avx2")), operand=lambda size: size)
+    for before in (0, 1, 5):
+        found: Any = Direction(1, 1, 3, 4, first, scale, size).inside(buffers, before, steps)
+        inside = [i for i in range(steps) if 0 <= first + scale * (before + i) < size]
+        assert list(range(*found)) == inside and 0 <= found[0] <= found[1] <= steps
+    assert Direction(1, 1, 3, 4).inside(buffers, 2, steps) == (0, steps)
 
 
 def _axis(inner: int, extent: Dim) -> Any:
@@ -309,7 +312,18 @@ def _axis(inner: int, extent: Dim) -> Any:
 def test_a_direction_has_the_steps_of_both(strides: tuple[int, int], expected: Direction | None):
     access: Any = SimpleNamespace(bounds=(), stride=lambda loop: strides[loop])
     assert direction(access, _axis(0, 7), _axis(1, 3), [0, 1]) == expected
-    assert direction(access, _axis(0, symbol("n")), _axis(1, 3), [0, 1]) is None
+    assert direction(access, _axis(0, symbol("n")), _axis(1, 3), [0, 1]) == expected
+    assert direction(access, _axis(0, 7), _axis(1, symbol("n")), [0, 1]) is None
+
+
+@pytest.mark.parametrize("counts", [(2, 1), (1, 1), (6, 4), (3, 0)])
+def test_the_steps_of_lines_of_any_length(counts: tuple[int, int]):
+    for line in (symbol("w"), add(mul(3, symbol("w")), 6), mul(symbol("w"), symbol("c"))):
+        found = in_steps([mul(line, count) for count in counts])
+        assert found is not None and [mul(found[0], count) for count in found[1]] == [mul(line, n) for n in counts]
+        assert gcd(*found[1]) == 1
+    assert in_steps([symbol("w"), symbol("h")]) is None and in_steps([symbol("w"), 4]) is None
+    assert in_steps([mul(symbol("w"), -1)]) is None
 
 
 @pytest.mark.parametrize(
@@ -319,7 +333,7 @@ def test_a_direction_has_the_steps_of_both(strides: tuple[int, int], expected: D
         ({0: 4, 1: 2}, -3, 9, Direction(2, 1, 3, 4, -3, 2, 9)),
         ({0: 2, 1: 2}, -1, 9, None),  # other steps than those in memory
         ({0: 2, 1: 1, 2: 1}, -1, 9, None),  # depends on another loop
-        ({0: 2, 1: 1}, -1, symbol("n"), None),
+        ({0: 2, 1: 1}, -1, symbol("n"), Direction(2, 1, 3, 4, -1, 1, symbol("n"))),
         ({0: 2}, -1, 9, None),
     ],
 )

@@ -83,10 +83,10 @@ def _copied(padding: int) -> CopiedWindowPlan:
 def test_the_image_is_copied_with_its_padding(padding: int, first: int) -> None:
     plan = _copied(padding)
     k = KernelBuilder("k", AVX2)
-    stored = StoredRows(BodyEmitter(k, plan.view).buffers, plan.loops.images[0].access, (plan.rows, plan.columns))
-    copy = ImageCopy(plan, k, stored)
+    buffers = BodyEmitter(k, plan.view).buffers
+    copy = ImageCopy(plan, buffers, StoredRows(buffers, plan.loops.images[0].access, (plan.rows, plan.columns)))
     channels = plan.pitch
-    copy.fill({}, (first, 1), 0, channels)
+    copy.fill({}, (first, 1), (0, plan.strip_pixels), 0, channels)
     arrays = arrays_for(plan.view)
     found = _dumped(k, copy.memory, arrays)
     image = np.pad(arrays[0].reshape(5, 7, 32), [(padding, padding), (padding, padding), (0, 0)])

@@ -9,10 +9,12 @@ Fewer pixels than the least width are tiles by themselves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from fuseline.ir.dim import Dim
-from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand
 
 SHARES = (1.0, 0.6, 0.35)
@@ -45,12 +47,10 @@ class Tiles:
 
 
 class RuntimePixels:
-    """How a line of `extent` pixels is cut: `tiles` per width, of which one has any, or `single` pixels. Made where the
-    kernel begins."""
+    """How a line of `extent` pixels is cut: `tiles` per width, of which one has any, or `single` pixels."""
 
-    def __init__(self, buffers: DispatchBuffers, extent: Dim, pixels: int) -> None:
-        kernel = self.kernel = buffers.kernel
-        self.extent: Operand = buffers.operand(extent)
+    def __init__(self, kernel: KernelBuilder, extent: Operand, pixels: int) -> None:
+        self.kernel, self.extent = kernel, extent
         widths = widths_of(pixels)
         costs = [self._cost(width) for width in widths]
         least = costs[0]
@@ -76,3 +76,22 @@ class RuntimePixels:
         kernel = self.kernel
         whole, count = kernel.div(self.extent, width), kernel.ceil_div(self.extent, width)
         return Tiles(width, kernel.mul(whole, chosen), kernel.mul(count, chosen))
+
+    def each(self, body: Callable[[int, Operand, Operand], Any]) -> None:
+        """`body(pixels, first, stored)` for every tile: how many it has, its first one, and how many of those the tile
+        before has stored."""
+        kernel = self.kernel
+
+        def one(width: int, t: Operand) -> tuple[()]:
+            first = kernel.mul(t, width)
+            start = kernel.min(first, kernel.sub(self.extent, width))
+            body(width, start, kernel.sub(first, start))
+            return ()
+
+        def alone(t: Operand) -> tuple[()]:
+            body(1, t, 0)
+            return ()
+
+        for tiles in self.tiles:
+            kernel.loop(0, tiles.count, 1, partial(one, tiles.width))
+        kernel.loop(0, self.single, 1, alone)

@@ -131,7 +131,7 @@ def with_blocks(plan: P, choice: KernelChoice) -> P | Refusal:
 def block_counts(plan: WindowPlan) -> tuple[int, int]:
     """Lines and panels of channels that there are at the sizes that are assumed: strips and bunches of a copy."""
     if isinstance(plan, CopiedWindowPlan):
-        return plan.strips, plan.bunches
+        return estimated(plan.strips), plan.bunches
     lines = estimated(plan.loops.line.extent) if plan.loops.line is not None else 1
     return lines, estimated(plan.panel_count)
 

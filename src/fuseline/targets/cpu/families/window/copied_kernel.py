@@ -11,6 +11,7 @@ from fuseline.analysis.operand_access import LinearAccess
 from fuseline.targets.cpu.combinators.split import Range, block_of, split_tiles
 from fuseline.targets.cpu.combinators.tail import live_lanes, over_panels
 from fuseline.targets.cpu.families.contraction.axes import Axis
+from fuseline.targets.cpu.families.contraction.runtime_pixels import RuntimePixels
 from fuseline.targets.cpu.families.window.copied_rows import EvaluatedRoles, EvaluatedRows, StoredRows, moves_of
 from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known
 from fuseline.targets.cpu.families.window.group_columns import GroupColumns
@@ -34,6 +35,7 @@ class CopiedWindowKernel(WindowKernel):
         self.copy = self._copy()
         self.groups = GroupColumns(kernel, groups, plan.lanes) if groups is not None else None
         self.first_line: Operand = 0
+        self.first_pixel: Operand = 0
         self.first_panel: Operand = 0
 
     def _copy(self) -> ImageCopy[Any]:
@@ -41,14 +43,14 @@ class CopiedWindowKernel(WindowKernel):
         plan, image, sliding = self.copied_plan, self.loops.computed, self.loops.sliding
         if image is None:
             ways = plan.rows, plan.columns
-            return ImageCopy(plan, self.kernel, StoredRows(self.buffers, self.original.access, ways))
+            return ImageCopy(plan, self.buffers, StoredRows(self.buffers, self.original.access, ways))
         down = sliding.down[0] if sliding.down else None
         rows, columns = (
             moves_of(plan.rows, sliding.line, down),
             moves_of(plan.columns, sliding.pixel, sliding.across),
         )
         source = EvaluatedRows(self.emitter, image, EvaluatedRoles(rows, columns, self.loops.channel.inner))
-        return (TurnedCopy if plan.turned else ImageCopy)(plan, self.kernel, source)
+        return (TurnedCopy if plan.turned else ImageCopy)(plan, self.buffers, source)
 
     def _access(self) -> LinearAccess:
         """Where elements lie in the copy: as in an image with no other padding than rows that are left out."""
@@ -73,7 +75,7 @@ class CopiedWindowKernel(WindowKernel):
         return self.copy.memory
 
     def image_base(self, tile: Tile) -> Operand:
-        """From the first line of the strip and the first panel of the bunch."""
+        """From the first line and pixel of the strip and the first panel of the bunch."""
         kernel, line, access = self.kernel, self.loops.line, self.image.access
         panel = self.copied_plan.image_channels(self.plan.width)
         total = kernel.mul(kernel.sub(tile.panel, self.first_panel), panel)
@@ -81,16 +83,17 @@ class CopiedWindowKernel(WindowKernel):
             total = kernel.add(
                 total, kernel.mul(kernel.sub(tile.outer[line], self.first_line), int_stride(access, line))
             )
-        return kernel.add(total, kernel.mul(tile.start, int_stride(access, self.loops.pixel)))
+        pixel = kernel.sub(tile.start, self.first_pixel)
+        return kernel.add(total, kernel.mul(pixel, int_stride(access, self.loops.pixel)))
 
     # workgroups -------------------------------------------------------------------------------------------------------
 
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
-        """Bunches of panels outside, strips of lines inside."""
+        """Bunches of panels outside, strips inside."""
         plan, kernel = self.copied_plan, self.kernel
         at = self.buffers.coordinates(number, plan.grid)
         outer = dict(zip(self.loops.outer, at, strict=False))
-        strips = block_of(kernel, at[-2], plan.blocks.lines, plan.strips)
+        strips = block_of(kernel, at[-2], plan.blocks.lines, self.buffers.operand(plan.strips))
         bunches = block_of(kernel, at[-1], plan.blocks.panels, plan.bunches)
         width = plan.bunch * plan.width
         over_panels(
@@ -108,30 +111,36 @@ class CopiedWindowKernel(WindowKernel):
         self.filters.enter(outer, (panel, kernel.add(panel, -(-channels // plan.width))))
 
         def strip(number: Operand) -> tuple[()]:
-            first = kernel.mul(number, plan.strip_lines)
-            lines = kernel.min(plan.strip_lines, kernel.sub(plan.lines, first)) if plan.strips > 1 else plan.strip_lines
-            self.copy.fill(outer, (first, lines), bunch, plan.image_channels(channels))
-            kernel.loop(
-                first,
-                kernel.add(first, lines),
-                1,
-                lambda line: self._copied_line(outer, (first, line), panel, channels),
-            )
+            across = self.buffers.operand(plan.in_pixels.count)
+            lines = plan.in_lines.part(self.buffers, kernel.div(number, across))
+            pixels = plan.in_pixels.part(self.buffers, kernel.rem(number, across))
+            self.copy.fill(outer, lines, pixels, bunch, plan.image_channels(channels))
+            self.first_line, self.first_pixel, self.first_panel = lines[0], pixels[0], panel
+            cut = RuntimePixels(kernel, pixels[1], plan.pixels) if plan.split is None else None
+            kernel.loop(lines[0], kernel.add(*lines), 1, lambda line: self._copied_line(outer, line, cut, channels))
             return ()
 
         kernel.loop(*strips, 1, strip)
 
     def _copied_line(
-        self, outer: dict[Axis, Operand], lines: tuple[Operand, Operand], panel: Operand, channels: int
+        self, outer: dict[Axis, Operand], line: Operand, cut: RuntimePixels | None, channels: int
     ) -> tuple[()]:
-        split = self.plan.split
-        assert split is not None
-        self.first_line, line = lines
-        self.first_panel = panel
+        """`cut`: the tiles of its pixels in this strip; None: they are known."""
+        kernel, split = self.kernel, self.plan.split
         here = {**outer, self.loops.line: line} if self.loops.line is not None else outer
+        one = Tile(here, 0, 1, None, self.image, self.first_panel, ())
+        if cut is not None:
+            first = self.first_pixel
+            cut.each(
+                lambda width, start, stored: self._vectors(
+                    one.of(pixels=width, start=kernel.add(first, start), stored=stored), channels
+                )
+            )
+            return ()
+        assert split is not None
         for tiles in split_tiles(split):
-            whole = Tile(here, 0, tiles.height, None, self.image, panel, ())
-            tiles.each(self.kernel, lambda t, start, whole=whole: self._vectors(whole.of(start=start), channels))
+            whole = one.of(pixels=tiles.height)
+            tiles.each(kernel, lambda t, start, whole=whole: self._vectors(whole.of(start=start), channels))
         return ()
 
     def _vectors(self, tile: Tile, channels: int) -> None:

@@ -55,13 +55,14 @@ class StoredRows:
         for axis, value in outer.items():
             total = kernel.add(total, kernel.mul(value, self.buffers.operand(self.image.stride(axis.inner))))
         start = kernel.address(
-            self.buffers.argument(self.image.source), kernel.add(total, kernel.mul(row, self.rows.stride))
+            self.buffers.argument(self.image.source),
+            kernel.add(total, kernel.mul(row, self.buffers.operand(self.rows.stride))),
         )
         return self._folded(self.rows, start, row)
 
     def column(self, place: Address, column: Operand, *, inside: bool) -> Address:
         """So many steps along the pixels."""
-        place = self.kernel.offset(place, self.kernel.mul(column, self.columns.stride))
+        place = self.kernel.offset(place, self.kernel.mul(column, self.buffers.operand(self.columns.stride)))
         return place if inside else self._folded(self.columns, place, column)
 
     def along(self, place: Address, lane: Operand) -> Address:
@@ -77,8 +78,8 @@ class StoredRows:
         if way.border is None or way.size is None:
             return place
         coordinate = self.kernel.add(self.kernel.mul(step, way.scale), way.first)
-        stride = self.buffers.operand(way.border.stride)
-        return Folding(way.border.mode, way.size, stride).at(self.kernel, place, coordinate)
+        size, stride = (self.buffers.operand(one) for one in (way.size, way.border.stride))
+        return Folding(way.border.mode, size, stride).at(self.kernel, place, coordinate)
 
 
 @dataclass(frozen=True, slots=True)

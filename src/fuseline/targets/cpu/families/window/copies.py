@@ -11,19 +11,22 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from fuseline.analysis.image_strips import STRIP_BYTES, bunch_of, channel_lines, strip_height, times_evaluated
+from fuseline.analysis.image_strips import channel_lines
 from fuseline.analysis.source_paths import Bound
+from fuseline.analysis.strip_shapes import Extent, StripShape, bunch_of, strip_height, strip_shape, times_evaluated
 from fuseline.ir import dim as d
-from fuseline.ir.costs import LINE_BYTES
+from fuseline.ir.costs import LINE_BYTES, assumed_size
 from fuseline.ir.dim import Dim
+from fuseline.targets.cpu.families.contraction.axes import Axis, estimated
 from fuseline.targets.cpu.families.directions import Direction, direction
+from fuseline.targets.cpu.families.window.in_strips import InStrips
 from fuseline.targets.cpu.families.window.loops import WindowLoops
 from fuseline.targets.cpu.families.window.pairs import in_pairs
 from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
 from fuseline.targets.cpu.isa.core_rates import L1_SETS
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import BlockedWork, choose_blocks
+from fuseline.targets.cpu.tiles import BlockedWork, RowSplit, choose_blocks
 from fuseline.targets.target import Refusal
 
 LOADS_PER_COPY, LOADS_PER_SPARED_COPY = 2.5, 4.0
@@ -33,8 +36,8 @@ where they do not."""
 
 @dataclass(frozen=True, kw_only=True)
 class CopiedWindowPlan(WindowPlan):
-    """A plan whose image is copied: `strip_lines` lines of the result at a time, for `bunch` panels of channels. A tile
-    is one vector of a panel.
+    """A plan whose image is copied: `strip_lines` lines of the result, `strip_pixels` of each, at a time, for `bunch`
+    panels of channels. A tile is one vector of a panel.
 
     A workgroup has `blocks.lines` strips for `blocks.panels` bunches. `turned`: what the image is made of lies along
     its pixels.
@@ -43,6 +46,7 @@ class CopiedWindowPlan(WindowPlan):
     rows: Direction
     columns: Direction
     strip_lines: int
+    strip_pixels: int
     bunch: int
     turned: bool = False
 
@@ -73,8 +77,7 @@ class CopiedWindowPlan(WindowPlan):
     @property
     def row_columns(self) -> int:
         """Pixels of a copied row."""
-        assert self.loops.pixel is not None
-        return self.columns.steps(known(self.loops.pixel.extent))
+        return self.columns.steps(self.strip_pixels)
 
     @property
     def copied(self) -> int:
@@ -83,14 +86,26 @@ class CopiedWindowPlan(WindowPlan):
         return self.rows.steps(self.strip_lines) * self.row_columns * self.pitch + slack
 
     @property
-    def lines(self) -> int:
-        """Lines of the result."""
-        return known(self.loops.line.extent) if self.loops.line is not None else 1
+    def split(self) -> RowSplit | None:
+        """Tiles along the line; None where strips have some of its pixels."""
+        assert self.loops.pixel is not None
+        return super().split if self.strip_pixels == self.loops.pixel.extent else None
 
     @property
-    def strips(self) -> int:
-        """Strips of lines."""
-        return -(-self.lines // self.strip_lines)
+    def in_lines(self) -> InStrips:
+        """The lines of the result, in strips."""
+        return InStrips(self.loops.line.extent if self.loops.line is not None else 1, self.strip_lines)
+
+    @property
+    def in_pixels(self) -> InStrips:
+        """The pixels of a line, in strips."""
+        assert self.loops.pixel is not None
+        return InStrips(self.loops.pixel.extent, self.strip_pixels)
+
+    @property
+    def strips(self) -> Dim:
+        """Strips of lines, and of their pixels."""
+        return d.mul(self.in_lines.count, self.in_pixels.count)
 
     @property
     def bunches(self) -> int:
@@ -101,7 +116,7 @@ class CopiedWindowPlan(WindowPlan):
     def grid(self) -> tuple[Dim, ...]:
         """Extents of the grid, slowest first: outer axes, blocks of strips, blocks of bunches."""
         outer = (axis.extent for axis in self.loops.outer)
-        return (*outer, -(-self.strips // self.blocks.lines), -(-self.bunches // self.blocks.panels))
+        return (*outer, d.ceil_div(self.strips, self.blocks.lines), -(-self.bunches // self.blocks.panels))
 
 
 def uncrowded(plan: WindowPlan, machine: Machine) -> WindowPlan:
@@ -161,21 +176,20 @@ def with_copy(plan: WindowPlan, machine: Machine, *, turned: bool = False) -> Co
     loops, ways = plan.loops, ways_of(plan.loops)
     if ways is None:
         return None
-    rows, columns = ways
-    lines = known(loops.line.extent) if loops.line is not None else 1
-    heights = {n: _strip_lines(plan, ways, n, machine) for n in ((2,) if loops.computed is None else (1, 2))}
-    often = {n: times_evaluated(rows.steps, lines, height) for n, height in heights.items() if height}
-    cache_lines = channel_lines(often.get, rows.positions)
-    bunch, strip_lines = _bunch(plan, cache_lines), heights[cache_lines]
-    if strip_lines == 0:
+    shapes = {n: _strip_shape(plan, ways, n, machine) for n in ((2,) if loops.computed is None else (1, 2))}
+    often = {n: shape.often for n, shape in shapes.items() if shape is not None}
+    cache_lines = channel_lines(often.get, ways[0].positions)
+    shape, lines = shapes[cache_lines], loops.line.extent if loops.line is not None else 1
+    if shape is None:
         return None
-    strip_lines = -(-lines // -(-lines // strip_lines))
+    strip_lines = -(-lines // -(-lines // shape.lines)) if isinstance(lines, int) else shape.lines
     copied = CopiedWindowPlan(
         view=plan.view, workgroups=0, constant_layouts=plan.constant_layouts, loops=loops, pixels=plan.pixels,
         vectors=1, lanes=plan.lanes,
-        blocks=plan.blocks, packed=plan.packed, paths=plan.paths, columns_first=plan.columns_first, rows=rows,
-        columns=columns, strip_lines=strip_lines,
-        bunch=bunch, turned=turned, notes={**plan.notes, "image": "copied" if loops.computed is None else "evaluated"},
+        blocks=plan.blocks, packed=plan.packed, paths=plan.paths, columns_first=plan.columns_first,
+        rows=ways[0], columns=ways[1], strip_lines=strip_lines, strip_pixels=shape.pixels,
+        bunch=_bunch(plan, cache_lines), turned=turned,
+        notes={**plan.notes, "image": "copied" if loops.computed is None else "evaluated"},
     )  # fmt: skip
     return spread_out(copied, machine)
 
@@ -185,15 +199,24 @@ def _bunch(plan: WindowPlan, cache_lines: int) -> int:
     return bunch_of(known(plan.panel_count), plan.width * BYTES[plan.loops.dtype], cache_lines)
 
 
-def _strip_lines(plan: WindowPlan, ways: tuple[Direction, Direction], cache_lines: int, machine: Machine) -> int:
-    """The most lines of the result whose image of so many cache lines of channels fits the scratch; 0: not one."""
+def _strip_shape(
+    plan: WindowPlan, ways: tuple[Direction, Direction], cache_lines: int, machine: Machine
+) -> StripShape | None:
+    """The strips whose image of so many cache lines of channels fits the scratch; of whole lines where the image is
+    stored; None where not one does."""
     (rows, columns), loops = ways, plan.loops
-    assert loops.pixel is not None
     pixel_bytes = _bunch(plan, cache_lines) * plan.width * BYTES[loops.dtype]
-    row_bytes = columns.steps(known(loops.pixel.extent)) * pixel_bytes
-    lines = known(loops.line.extent) if loops.line is not None else 1
-    most = machine.l2_bytes // 4 if loops.computed is None else STRIP_BYTES
-    return strip_height(rows.steps, lines, row_bytes, most)
+    lines, pixels = extent_of(loops.line, rows), extent_of(loops.pixel, columns)
+    if loops.computed is not None:
+        return strip_shape(lines, pixels, pixel_bytes)
+    high = strip_height(rows.steps, lines.count, columns.steps(pixels.count) * pixel_bytes, machine.l2_bytes // 4)
+    return StripShape(high, pixels.count, times_evaluated(rows.steps, lines.count, high)) if high else None
+
+
+def extent_of(axis: Axis | None, way: Direction) -> Extent:
+    """An axis of the result, as strips are chosen by: as long as it is assumed to be."""
+    extent = axis.extent if axis is not None else 1
+    return Extent(assumed_size(extent), way.steps, isinstance(extent, int))
 
 
 def known(size: Dim) -> int:
@@ -203,11 +226,10 @@ def known(size: Dim) -> int:
 
 
 def ways_of(loops: WindowLoops) -> tuple[Direction, Direction] | None:
-    """The directions down the lines and along the pixels, where nothing else moves over the image and all is known now;
-    else None."""
-    known = isinstance(loops.channel.extent, int) and all(
-        isinstance(axis.extent, int) for axis in (loops.line, loops.pixel) if axis is not None
-    )
+    """The directions down the lines and along the pixels, where nothing else moves over the image and all is known now
+    (if it is evaluated, its lines and pixels need not be); else None."""
+    axes = [loops.channel] if loops.computed is not None else [loops.channel, loops.line, loops.pixel]
+    known = all(isinstance(axis.extent, int) for axis in axes if axis is not None)
     if len(loops.images) != 1 or loops.pixel is None or loops.across is None or len(loops.down) > 1 or not known:
         return None
     access = loops.images[0].access
@@ -231,7 +253,7 @@ def _crowded(loops: WindowLoops, ways: tuple[Direction, Direction], tile: tuple[
     stored, size, channels = BYTES[loops.image_dtype], BYTES[loops.dtype], known(loops.channel.extent)
     elements = vectors * machine.lanes(loops.dtype)
     places = [
-        row * rows.window * rows.stride + column * columns.stride
+        row * rows.window * estimated(rows.stride) + column * estimated(columns.stride)
         for row in range(rows.positions)
         for column in _columns(columns, pixels)
     ]
@@ -255,14 +277,22 @@ def spread_out(plan: CopiedWindowPlan, machine: Machine) -> CopiedWindowPlan:
         cost
         * plan.rows.positions
         * plan.columns.positions
-        * known(loops.pixel.extent)
+        * plan.strip_pixels
         * plan.strip_lines
         * plan.bunch
         * plan.width
     )
     blocks = choose_blocks(
         BlockedWork(
-            outer, plan.strips, 1, plan.bunches, work, 0, 0, repacks_rhs=plan.stages_filter, serial=loops.view.serial
+            outer,
+            estimated(plan.strips),
+            1,
+            plan.bunches,
+            work,
+            0,
+            0,
+            repacks_rhs=plan.stages_filter,
+            serial=loops.view.serial,
         ),
         machine,
     )

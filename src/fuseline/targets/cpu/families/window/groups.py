@@ -174,6 +174,7 @@ def plan_groups(loops: WindowLoops, machine: Machine, pixels: int | None = None)
             view=view, workgroups=0, constant_layouts=layout_of(loops, packed), loops=loops, pixels=tile,
             vectors=width // lanes, lanes=lanes, blocks=Blocks(1, 1, 1, False), packed=packed, paths=tuple(paths),
             rows=ways[0], columns=ways[1], strip_lines=strip_lines, bunch=bunch,
+            strip_pixels=known(loops.pixel.extent) if loops.pixel is not None else 1,
             notes={
                 "tile": f"{tile}x{lanes}", "panel": f"{width // groups.outputs} groups", "lines": strip_lines,
                 **filter_note(packed, loops),

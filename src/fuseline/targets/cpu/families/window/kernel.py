@@ -95,7 +95,7 @@ class WindowKernel(RootKernel):
         lines that are mostly edges."""
         kernel, pixel = self.kernel, self.loops.pixel
         assert pixel is not None
-        line = RuntimePixels(self.buffers, pixel.extent, self.plan.pixels)
+        line = RuntimePixels(kernel, self.buffers.operand(pixel.extent), self.plan.pixels)
         for tiles in line.tiles:
             inside = self.reader.interior(pixel, tiles) if tiles is not line.tiles[-1] else None
             kernel.loop(

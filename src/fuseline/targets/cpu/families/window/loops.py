@@ -215,7 +215,8 @@ def _with_operands(
     filter_ = _operand(view, root, other, extents)
     images = tuple(Image(s.access, s.start, s.size if s.loop is not None else extents[channel]) for s in found)
     along = window_along(root, position, channel) if planes else []
-    return _with_roles(view, root, (dtype, extents), (images, position, filter_, other or 0), (moving, channel, along))
+    operands = (images, position, filter_, other or 0)
+    return _with_roles(view, root, (dtype, extents), operands, (moving, channel, along), copied=planes)
 
 
 def _written(root: StructuredOp) -> list[int]:
@@ -251,7 +252,7 @@ def lies_along(filter_: Operand, channel: int) -> bool:
 def _with_roles(
     view: DispatchView, root: StructuredOp, types: tuple[str, tuple[Dim, ...]],
     operands: tuple[tuple[Image, ...], int, Operand | None, int],
-    loops: tuple[list[int], int, list[int]],
+    loops: tuple[list[int], int, list[int]], *, copied: bool = False,
 ) -> WindowLoops | Refusal:  # fmt: skip
     dtype, extents = types
     images, image_position, filter_, filter_position = operands
@@ -261,7 +262,7 @@ def _with_roles(
     # the last one is tiled, which asks for one filter for all of its pixels
     pixels = sorted((loop for loop in moving if loop not in (channel, *along)), key=lambda loop: loop not in own)
     window = [loop for loop in root.reduction if loop not in (channel, *along)]
-    sliding = sliding_axes(accesses, extents, pixels, window)
+    sliding = sliding_axes(accesses, extents, pixels, window, copied=copied)
     if isinstance(sliding, Refusal):
         return sliding
     if sliding.pixel is not None and sliding.pixel.inner in own:

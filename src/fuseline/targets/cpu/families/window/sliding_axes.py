@@ -29,16 +29,22 @@ class SlidingAxes:
 
 
 def sliding_axes(
-    images: Sequence[LinearAccess], extents: Sequence[Dim], pixels: Sequence[int], reduction: Sequence[int]
+    images: Sequence[LinearAccess],
+    extents: Sequence[Dim],
+    pixels: Sequence[int],
+    reduction: Sequence[int],
+    *,
+    copied: bool = False,
 ) -> SlidingAxes | Refusal:
-    """The roles of the loops `pixels` of the result and `reduction` of the window, as they step over the image."""
+    """The roles of the loops `pixels` of the result and `reduction` of the window, as they step over the image; how far
+    need not be known where it is `copied`."""
     axes = {loop: Axis((loop,), (extents[loop],)) for loop in (*pixels, *reduction)}
     moving = sorted(
         (loop for loop in reduction if extents[loop] != 1), key=lambda loop: -abs(estimated(images[0].stride(loop)))
     )
-    pixel = pixels[-1] if pixels and _slides(images, pixels[-1]) else None
+    pixel = pixels[-1] if pixels and (copied or _slides(images, pixels[-1])) else None
     rest = [loop for loop in pixels if loop != pixel]
-    across = _across(images, pixel, moving, extents)
+    across = _across(images, pixel, moving, extents, copied=copied)
     if any(not _simple(bound, moving) for access in images for bound in access.bounds):
         return Refusal("window-map", "a padded coordinate mixes several window loops")
     return SlidingAxes(
@@ -54,7 +60,7 @@ def _slides(images: Sequence[LinearAccess], loop: int) -> bool:
 
 
 def _across(
-    images: Sequence[LinearAccess], pixel: int | None, reduction: Sequence[int], extents: Sequence[Dim]
+    images: Sequence[LinearAccess], pixel: int | None, reduction: Sequence[int], extents: Sequence[Dim], *, copied: bool
 ) -> int | None:
     """The reduction loop that steps along the line as pixels do: short, of a known extent, and a whole number of
     columns per step."""
@@ -65,7 +71,7 @@ def _across(
     candidates = shared or list(reduction[-1:])
     for loop in candidates:
         extent = extents[loop]
-        if isinstance(extent, int) and extent <= UNROLLED_WINDOW and _slides(images, loop):
+        if isinstance(extent, int) and extent <= UNROLLED_WINDOW and (copied or _slides(images, loop)):
             return loop
     return None
 

@@ -227,8 +227,9 @@ def known(size: Dim) -> int:
 
 def ways_of(loops: WindowLoops) -> tuple[Direction, Direction] | None:
     """The directions down the lines and along the pixels, where nothing else moves over the image and all is known now
-    (if it is evaluated, its lines and pixels need not be); else None."""
-    axes = [loops.channel] if loops.computed is not None else [loops.channel, loops.line, loops.pixel]
+    (not how many there are, where they are always copied); else None."""
+    copied = loops.computed is not None or loops.groups is not None
+    axes = [loops.channel] if copied else [loops.channel, loops.line, loops.pixel]
     known = all(isinstance(axis.extent, int) for axis in axes if axis is not None)
     if len(loops.images) != 1 or loops.pixel is None or loops.across is None or len(loops.down) > 1 or not known:
         return None
@@ -269,10 +270,8 @@ def spread_out(plan: CopiedWindowPlan, machine: Machine) -> CopiedWindowPlan:
     loops, outer = plan.loops, 1
     for axis in loops.outer:  # a batch known at run time may be 1, and must be shared out even then
         outer *= axis.extent if isinstance(axis.extent, int) else 1
-    assert loops.pixel is not None
-    cost = (
-        8 if loops.groups is None else 2 * loops.groups.inputs
-    )  # a step alone is bound by loads, as `window_blocks` has it
+    # a step alone is bound by loads, as `window_blocks` has it
+    cost = 8 if loops.groups is None else 2 * loops.groups.inputs
     work = (
         cost
         * plan.rows.positions

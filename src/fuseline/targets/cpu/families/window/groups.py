@@ -22,6 +22,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.indexing_maps import is_projected_permutation, loops_of, used_dims
 from fuseline.analysis.operand_access import LinearAccess
+from fuseline.analysis.strip_shapes import strip_height, strip_shape
 from fuseline.analysis.structured import Kind, StructuredOp, kind, multiply_add_operands
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.costs import LINE_BYTES
@@ -34,7 +35,7 @@ from fuseline.targets.cpu.families.contraction.packable_constants import is_pack
 from fuseline.targets.cpu.families.contraction.results import lone_root_paths
 from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.families.family import NEVER_RUNS
-from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, known, spread_out, ways_of
+from fuseline.targets.cpu.families.window.copies import CopiedWindowPlan, extent_of, known, spread_out, ways_of
 from fuseline.targets.cpu.families.window.loops import Groups, Image, WindowLoops
 from fuseline.targets.cpu.families.window.plan import MOST_PIXELS, filter_note, layout_of, refused_staging
 from fuseline.targets.cpu.families.window.sliding_axes import sliding_axes
@@ -51,6 +52,9 @@ MOST_STEPS = 16
 
 MOST_COPIED_BYTES = 128 * 1024
 """Scratch for the copied strip of the image: a quarter of a second-level cache."""
+
+
+_NO_ROOM = Refusal("scratch", "the image under one line does not fit the scratch")
 
 
 def grouped_window_loops(view: DispatchView) -> WindowLoops | Refusal:
@@ -167,16 +171,18 @@ def plan_groups(loops: WindowLoops, machine: Machine, pixels: int | None = None)
         return refused
     channels = width // groups.outputs * groups.inputs
     bunch = min(-(-known(loops.channel.extent) // width), max(1, LINE_BYTES // (channels * BYTES[loops.dtype])))
-    strip_lines = _strip_lines(loops, ways, bunch * channels, machine)
+    strip = _strip(loops, ways, bunch * channels, machine)
+    if strip is None:
+        return _NO_ROOM
     tile = pixels or max(2, min(MOST_PIXELS, machine.vector_registers - 2 - min(ways[1].positions, 5)))
     return spread_out(
         CopiedWindowPlan(
             view=view, workgroups=0, constant_layouts=layout_of(loops, packed), loops=loops, pixels=tile,
             vectors=width // lanes, lanes=lanes, blocks=Blocks(1, 1, 1, False), packed=packed, paths=tuple(paths),
-            rows=ways[0], columns=ways[1], strip_lines=strip_lines, bunch=bunch,
-            strip_pixels=known(loops.pixel.extent) if loops.pixel is not None else 1,
+            rows=ways[0], columns=ways[1], strip_lines=strip[0], bunch=bunch,
+            strip_pixels=strip[1],
             notes={
-                "tile": f"{tile}x{lanes}", "panel": f"{width // groups.outputs} groups", "lines": strip_lines,
+                "tile": f"{tile}x{lanes}", "panel": f"{width // groups.outputs} groups", "lines": strip[0],
                 **filter_note(packed, loops),
             },
         ),
@@ -198,23 +204,25 @@ def _refused(loops: WindowLoops, ways: tuple[Direction, Direction], lanes: int, 
         return Refusal("long-groups", f"{steps} channels of a group are dealt out over the lanes")
     if any(len(set(sources)) > 2 and sources[-1] - sources[0] + steps > 2 * lanes for sources in dealt):
         return Refusal("spread-groups", "the channels behind a vector do not fit two vectors")
-    if _copied_bytes(loops, ways, 1, max(LINE_BYTES // size, width // outputs * steps)) > MOST_COPIED_BYTES:
-        return Refusal("scratch", "the image under one line does not fit the scratch")
-    return None
+    least = max(LINE_BYTES // size, width // outputs * steps)
+    return _NO_ROOM if _strip(loops, ways, least, machine) is None else None
 
 
-def _copied_bytes(loops: WindowLoops, ways: tuple[Direction, Direction], lines: int, channels: int) -> int:
-    assert loops.pixel is not None
-    return ways[0].steps(lines) * ways[1].steps(known(loops.pixel.extent)) * channels * BYTES[loops.dtype]
-
-
-def _strip_lines(loops: WindowLoops, ways: tuple[Direction, Direction], channels: int, machine: Machine) -> int:
-    """Lines whose strip of the image stays near the core: what two strips share is copied twice. Strips as equal as can
-    be."""
-    lines, strip_lines = known(loops.line.extent) if loops.line is not None else 1, 1
-    while strip_lines < lines and _copied_bytes(loops, ways, strip_lines + 1, channels) <= 2 * machine.l1_bytes:
-        strip_lines += 1
-    return -(-lines // -(-lines // strip_lines))
+def _strip(
+    loops: WindowLoops, ways: tuple[Direction, Direction], channels: int, machine: Machine
+) -> tuple[int, int] | None:
+    """Lines, and pixels of them, whose strip of the image stays near the core: what two strips share is copied twice.
+    Strips of known lines are as equal as can be. None where not one line fits the scratch."""
+    (rows, columns), pixel_bytes = ways, channels * BYTES[loops.dtype]
+    lines, pixels = extent_of(loops.line, rows), extent_of(loops.pixel, columns)
+    if not (lines.known and pixels.known):
+        shape = strip_shape(lines, pixels, pixel_bytes)
+        return (shape.lines, shape.pixels) if shape is not None else None
+    row_bytes = columns.steps(pixels.count) * pixel_bytes
+    if rows.steps(1) * row_bytes > MOST_COPIED_BYTES:
+        return None
+    high = max(1, strip_height(rows.steps, lines.count, row_bytes, 2 * machine.l1_bytes))
+    return -(-lines.count // -(-lines.count // high)), pixels.count
 
 
 def _packed(loops: WindowLoops, groups: int) -> PackedColumns | None:

@@ -4,7 +4,8 @@ one loop per dimension says.
     extract x[n, min(max(i - 1, 0), 19)]       =>      dimension 1: border "edge" around i - 1
 
 They are found by what their indices are everywhere, not by how those are spelled: each is computed for all iterations
-of its loop and compared with the three modes. Sizes must be known for that, but not of what is traversed as it is.
+of its loop and compared with the three modes; those of a size that only the run knows at many sizes
+(`borders_of_any_size.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.border_modes import BORDER_MODES, BorderMode, folded, reach
+from fuseline.analysis.borders_of_any_size import border_of_any_size
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_generic, yielded
 from fuseline.evaluation.program import Program, Scope, run_op
@@ -57,8 +59,7 @@ class BorderRead:
 
 
 def border_read(op: Operation, shapes: ShapeAnalysis) -> BorderRead | None:
-    """The borders that `op` puts around a tensor; None where it is something else, or sizes are not known. It is found
-    out once."""
+    """The borders that `op` puts around a tensor; None where it is something else. It is found out once."""
     key = border_read, id(op)
     if key not in shapes.remembered:
         shapes.remembered[key] = op, _border_read(op, shapes)  # the op, to keep it alive
@@ -72,7 +73,7 @@ def _border_read(op: Operation, shapes: ShapeAnalysis) -> BorderRead | None:
     extents, sizes = StructuredOp(op).loops(shapes), shapes.dims(extracted.tensor)
     if not extents or any(isinstance(size, int) and size < 1 for size in (*extents, *sizes)):
         return None
-    found = [_axis(index, extents, size) for index, size in zip(extracted.indices, sizes, strict=True)]
+    found = [_axis(index, extents, size, shapes) for index, size in zip(extracted.indices, sizes, strict=True)]
     axes = tuple(axis for axis in found if axis is not None)
     return BorderRead(extracted.tensor, axes) if len(axes) == len(found) else None
 
@@ -95,15 +96,18 @@ def _extracted(op: Operation) -> tensor.ExtractOp | None:
     return last.op if outside and all(type(inner) in _ARITHMETIC for inner in others) else None
 
 
-def _axis(index: SSAValue, extents: Sequence[Dim], size: Dim) -> BorderedAxis | None:
+def _axis(index: SSAValue, extents: Sequence[Dim], size: Dim, shapes: ShapeAnalysis) -> BorderedAxis | None:
     """How an index traverses a dimension of `size`; None where it is no border of one loop, or that is not known."""
     loop = index.op.dim.value.data if isinstance(index, OpResult) and isinstance(index.op, linalg.ops.IndexOp) else None
     if loop is not None and extents[loop] == size:
         return BorderedAxis(loop, 0, None)
+    if not isinstance(size, int):
+        found = border_of_any_size(index, extents, size, shapes)
+        return BorderedAxis(*found) if found is not None else None
     return _computed_axis(index, extents, size)
 
 
-def _computed_axis(index: SSAValue, extents: Sequence[Dim], size: Dim) -> BorderedAxis | None:
+def _computed_axis(index: SSAValue, extents: Sequence[Dim], size: int) -> BorderedAxis | None:
     """The same, by what the index is in each iteration."""
     ops: dict[Operation, None] = {}
     loops: set[int] = set()
@@ -111,7 +115,7 @@ def _computed_axis(index: SSAValue, extents: Sequence[Dim], size: Dim) -> Border
         return None
     (loop,) = loops
     extent = extents[loop]
-    if not isinstance(extent, int) or not isinstance(size, int) or extent > MOST_POSITIONS:
+    if not isinstance(extent, int) or extent > MOST_POSITIONS:
         return None
     positions = np.arange(extent)
     scope = Scope(Program(), indices=[positions if i == loop else np.zeros(1, np.int64) for i in range(len(extents))])

@@ -87,7 +87,7 @@ def prologue(
         sides = multiply_add_operands(root.op)
         if sides is None or position not in sides:
             return Prologue(None, reason="the operand is no side of the product")
-        side = _of_product(root, position, found or (), shapes)
+        side = _of_product(root, position, found or (), shapes, costs)
         if side is not None:
             return side
         packs = not all(is_constant(value) for i, value in enumerate(root.inputs) if i != position)
@@ -101,13 +101,20 @@ def prologue(
 # products -------------------------------------------------------------------------------------------------------------
 
 
-def _of_product(root: StructuredOp, position: int, found: Sequence[Segment], shapes: ShapeAnalysis) -> Prologue | None:
+def _of_product(
+    root: StructuredOp, position: int, found: Sequence[Segment], shapes: ShapeAnalysis, costs: MachineCosts
+) -> Prologue | None:
     """Of an operand that is read where it lies, None of others."""
     extents = root.loops(shapes)
     reduction = [loop for loop in root.reduction if extents[loop] != 1]
     readable = bool(found) and all(_is_addressable(segment, reduction) for segment in found)
-    if any(segment.access.borders for segment in found) and not _is_image(root, position):
+    borders = [bound for segment in found for bound in segment.access.borders]
+    if borders and not _is_image(root, position):
         readable = False
+    if any(not isinstance(bound.size, int) for bound in borders) and filtered_dims(root, extents, costs) is None:
+        readable = (
+            False  # each row of a tile would be folded at each tap (3x3 in groups of 4: 1.6 of the time of boxes)
+        )
     if readable and len(found) == 1:
         return Prologue("addressed")
     if readable and found[0].loop in reduction and not runs_along_columns(root, position, shapes):

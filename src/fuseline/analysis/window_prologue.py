@@ -8,6 +8,7 @@ from math import prod
 from xdsl.dialects import tensor
 from xdsl.ir import Operation
 
+from fuseline.analysis.borders import border_read
 from fuseline.analysis.computed_images import ComputedImage, computed_image
 from fuseline.analysis.cost import operations
 from fuseline.analysis.element_operations import operations_of_element
@@ -34,7 +35,11 @@ def of_window_operand(
     """Of an input of a window, whose stored parts are `found` behind `chain` (none where it is computed)."""
     if is_filter(root, position):
         return _of_filter(root, position, found, chain, shapes, costs)
-    return _of_image(root, position, found, shapes) if found else _in_strips(root, position, chain, shapes)
+    stored = _of_image(root, position, found, shapes) if found else None
+    if stored is not None and stored.kind is not None:
+        return stored
+    strips = _in_strips(root, position, chain, shapes)
+    return strips if stored is None or strips.kind is not None else stored
 
 
 def reduces(chain: Sequence[Operation]) -> bool:
@@ -60,7 +65,7 @@ def _of_image(root: StructuredOp, position: int, found: Sequence[Segment], shape
 
 def _in_strips(root: StructuredOp, position: int, chain: Sequence[Operation], shapes: ShapeAnalysis) -> Prologue:
     """Of an image that is computed."""
-    if reduces(chain) or any(isinstance(op, tensor.ConcatOp) or kind(op) is Kind.GATHER for op in chain):
+    if reduces(chain) or any(isinstance(op, tensor.ConcatOp) or _gathers(op, shapes) for op in chain):
         return Prologue(None, reason="what a window evaluates is computed element by element")
     if not combines_floats(root, position):
         return Prologue(None, reason="a window of this type, or with this body, reads its image from stored tensors")
@@ -70,6 +75,11 @@ def _in_strips(root: StructuredOp, position: int, chain: Sequence[Operation], sh
         return Prologue(None, reason="the window does not go plainly along lines and pixels, or too long ones")
     often = strips.often * _inside(root, position, image, shapes)
     return Prologue("strips", often, often, sum(operations(op) for op in chain))
+
+
+def _gathers(op: Operation, shapes: ShapeAnalysis) -> bool:
+    """Whether an op picks elements in another way than a border does."""
+    return kind(op) is Kind.GATHER and border_read(op, shapes) is None
 
 
 def _inside(root: StructuredOp, position: int, image: ComputedImage, shapes: ShapeAnalysis) -> float:

@@ -12,12 +12,11 @@ from functools import reduce
 
 from xdsl.ir import Operation
 
-from fuseline.analysis.border_modes import BorderMode
 from fuseline.analysis.borders import BorderRead, border_read
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
+from fuseline.targets.cpu.emit.folded_address import folded
 from fuseline.targets.cpu.emit.inside import both, decided, run_inside
 from fuseline.targets.cpu.emit.puller import Puller
-from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
@@ -73,20 +72,3 @@ class _Bordered:
         found = folded(self.kernel, self.e.buffers.vector(place, self.lanes), size, mode)
         assert isinstance(found, Value)
         return Index(0, 0, found)
-
-
-def folded(kernel: KernelBuilder, at: Operand, size: Operand, mode: BorderMode) -> Operand:
-    """The coordinates that `at` repeats (`analysis/border_modes.py`). They lie inside whatever `at` is."""
-    last = kernel.sub(size, 1)
-    return kernel.max(kernel.min(_turned(kernel, at, size, last, mode), last), 0)
-
-
-def _turned(kernel: KernelBuilder, at: Operand, size: Operand, last: Operand, mode: BorderMode) -> Operand:
-    """After one turn."""
-    if mode == "edge":
-        return at
-    if mode == "reflect":
-        mirrored = kernel.max(at, kernel.mul(at, -1))
-        return kernel.min(mirrored, kernel.sub(kernel.mul(last, 2), mirrored))
-    above = kernel.select(kernel.compare("gt", at, last), kernel.sub(at, size), at)
-    return kernel.select(kernel.compare("lt", at, 0), kernel.add(at, size), above)

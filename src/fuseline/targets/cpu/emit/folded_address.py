@@ -28,8 +28,12 @@ class Folding:
         self, kernel: KernelBuilder, address: Address, coordinate: Operand, *, low: bool = True, high: bool = True
     ) -> Address:
         """The address of what lies at `coordinate`, given the one as if the tensor went on there. `low`/`high`: whether
-        the coordinate may be below 0 / at or above the size."""
+        the coordinate may be below 0 / at or above the size. Of a size that only the run knows, one turn need not be
+        enough: what it does not bring back is the nearest element."""
         found = address
+        if not isinstance(self.size, int) and (low or high):
+            back = kernel.sub(folded(kernel, coordinate, self.size, self.mode), coordinate)
+            return kernel.offset(address, kernel.mul(back, self.stride))
         if high:
             moved = kernel.offset(address, kernel.mul(self._from_above(kernel, coordinate), self.stride))
             found = kernel.select_mem(kernel.compare("ge", coordinate, self.size), moved, 0, found, 0)
@@ -50,3 +54,20 @@ class Folding:
             return kernel.mul(self.size, -1)
         beyond = kernel.sub(kernel.sub(self.size, 1), coordinate)
         return kernel.mul(beyond, 2) if self.mode == "reflect" else beyond
+
+
+def folded(kernel: KernelBuilder, at: Operand, size: Operand, mode: BorderMode) -> Operand:
+    """The coordinates that `at` repeats (`analysis/border_modes.py`). They lie inside whatever `at` is."""
+    last = kernel.sub(size, 1)
+    return kernel.max(kernel.min(_turned(kernel, at, size, last, mode), last), 0)
+
+
+def _turned(kernel: KernelBuilder, at: Operand, size: Operand, last: Operand, mode: BorderMode) -> Operand:
+    """After one turn."""
+    if mode == "edge":
+        return at
+    if mode == "reflect":
+        mirrored = kernel.max(at, kernel.mul(at, -1))
+        return kernel.min(mirrored, kernel.sub(kernel.mul(last, 2), mirrored))
+    above = kernel.select(kernel.compare("gt", at, last), kernel.sub(at, size), at)
+    return kernel.select(kernel.compare("lt", at, 0), kernel.add(at, size), above)

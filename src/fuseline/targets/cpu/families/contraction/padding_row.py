@@ -40,9 +40,13 @@ def _padding_row_of(loops: ContractionLoops, segment: RowSegment) -> int | None:
 
 
 def _folds(segment: RowSegment) -> bool:
-    """Whether what borders add is known at some level each, and added to nothing but addresses in the image."""
+    """Whether what borders add is known at some level each, and added to nothing but addresses in the image; of sizes
+    that only the run knows it would take too long (`analysis/prologue.py`)."""
     alone = not segment.access.padding and not segment.access.floordiv_terms
-    return alone and all(_level(segment, bound.coordinate) is not None for bound in segment.access.borders)
+    return alone and all(
+        isinstance(bound.size, int) and _level(segment, bound.coordinate) is not None
+        for bound in segment.access.borders
+    )
 
 
 def _clips(loops: ContractionLoops, segment: RowSegment, bound: Bound) -> bool:

@@ -11,7 +11,7 @@ from fuseline.analysis.operand_access import LinearAccess
 from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
-from fuseline.targets.cpu.emit.folded_address import Folding
+from fuseline.targets.cpu.emit.folded_address import Folding, folded
 from fuseline.targets.cpu.families.contraction.axes import Axis
 from fuseline.targets.cpu.families.directions import Direction
 from fuseline.targets.cpu.kernel_ir.types import Address, Operand, Value
@@ -84,12 +84,14 @@ class StoredRows:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedPlace:
-    """A point of the image, in steps of its directions, and along the lanes."""
+    """A point of the image, in steps of its directions, and along the lanes. `inside`: it lies before no border along
+    the pixels."""
 
     outer: Outer
     row: Operand
     column: Operand
     lane: Operand
+    inside: bool = False
 
 
 class EvaluatedRows:
@@ -101,6 +103,7 @@ class EvaluatedRows:
         self.emitter, self.kernel, self.image = emitter, emitter.kernel, image
         self.row_steps, self.column_steps = (_steps(image, moves) for moves in (roles.rows, roles.columns))
         self.lane_steps = [_int(form.terms.get(roles.lane, 0)) for form in image.at] if roles.lane is not None else []
+        self.borders = [image.border_of(axis) for axis in range(len(image.at))]
 
     def row(self, outer: Outer, row: Operand, lane: Operand) -> EvaluatedPlace:
         """Where step `row` begins."""
@@ -108,8 +111,7 @@ class EvaluatedRows:
 
     def column(self, place: EvaluatedPlace, column: Operand, *, inside: bool) -> EvaluatedPlace:
         """So many steps along the pixels."""
-        del inside
-        return replace(place, column=self.kernel.add(place.column, column))
+        return replace(place, column=self.kernel.add(place.column, column), inside=inside)
 
     def along(self, place: EvaluatedPlace, lane: Operand) -> EvaluatedPlace:
         """So many elements on."""
@@ -136,7 +138,10 @@ class EvaluatedRows:
         moves += [(value, _int(form.terms.get(one.inner, 0))) for one, value in place.outer.items()]
         for value, step in moves:
             total = kernel.add(total, kernel.mul(value, step)) if step else total
-        return total
+        bound = self.borders[axis]
+        if bound is None or bound.border is None or (place.inside and self.column_steps[axis]):
+            return total
+        return folded(kernel, total, self.emitter.buffers.operand(bound.size), bound.border.mode)
 
 
 @dataclass(frozen=True, slots=True)

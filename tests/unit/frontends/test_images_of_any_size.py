@@ -107,3 +107,47 @@ def test_lines_longer_than_a_strip(window: str, layout: str):
     feed = drawn.feed(1, drawn.size(0, 30), int(RNG.integers(2500, 3000)))
     (found,), wanted = program.run(feed).values(), session.run(None, feed)[0]
     np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("border", ["", 'v = Pad<mode = "edge">(x, border)'])
+@pytest.mark.parametrize("known", [True, False])
+def test_gradients_of_planes_are_windows_of_their_own(known: bool, border: str):
+    """Two windows over one image whose channels come first: in blocks of points both would go with the loop nest."""
+    channels, sizes = int(RNG.integers(3, 20)), [int(n) for n in RNG.integers(20, 90, 2)]
+    pads, image = ("", "v") if border else ("pads = [1, 1, 1, 1], ", "x")
+    down, across = (f"{y} = Conv<{pads}group = {channels}>({image}, {w})" for y, w in (("d", "w"), ("e", "u")))
+    text = f"{border} {down} {across}  f = Mul(d, d)  g = Mul(e, e)  h = Add(f, g)  y = Sqrt(h)"
+    shape = f"1, {channels}, {', '.join(map(str, sizes)) if known else 'H, W'}"
+    weights: dict[str, Any] = {
+        name: RNG.standard_normal((channels, 1, 3, 3)).astype(np.float32) for name in ("w", "u")
+    }  # fmt: skip
+    weights |= {"border": np.array([0, 0, 1, 1, 0, 0, 1, 1])} if border else {}
+    model = onnx_model(f"(float[{shape}] x) => (y) {{ {text} }}", weights)
+    program = fuseline.compile(model, threads=int(RNG.integers(1, 3)))
+    assert program.stats["fallbacks"] == 0
+    feed = {"x": RNG.standard_normal((1, channels, *sizes)).astype(np.float32)}
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,), wanted = program.run(feed).values(), session.run(None, feed)[0]
+    np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_narrow_groups_of_any_size(layout: str, stride: int, groups: int):
+    each, taps = int(RNG.choice([4, 8, 16])), int(RNG.integers(2, 5))
+    before, after = ("x = Transpose<perm = [0, 3, 1, 2]>(u)  ", "  y = Transpose<perm = [0, 2, 3, 1]>(z)")
+    before, after = (before, after) if layout == "nhwc" else ("x = Identity(u)  ", "  y = Identity(z)")
+    line = f"z = Conv<group = {groups}, strides = [{stride}, {stride}], pads = [1, 1, 1, 1]>(x, w)"
+    c = groups * each
+    shape = f"1, H, W, {c}" if layout == "nhwc" else f"1, {c}, H, W"
+    weights = {"w": (RNG.standard_normal((c, each, taps, taps)) / taps).astype(np.float32)}
+    model = onnx_model(f"(float[{shape}] u) => (y) {{ {before}{line}{after} }}", weights)
+    program = fuseline.compile(model, threads=int(RNG.integers(1, 3)))
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    assert program.stats["dispatches"] == 1 and program.stats["fallbacks"] == 0
+    for most in (6, 50, 150):
+        sizes = [int(n) for n in RNG.integers(3, most, 2)]
+        feed = {"u": RNG.standard_normal((1, *sizes, c) if layout == "nhwc" else (1, c, *sizes)).astype(np.float32)}
+        (found,), wanted = program.run(feed).values(), session.run(None, feed)[0]
+        np.testing.assert_allclose(found, np.asarray(wanted), rtol=1e-4, atol=1e-4)

@@ -109,8 +109,8 @@ def test_a_second_reduction(family: str):
     assert code(WindowFamily(), q.dispatch(q.add(one, two))) == "second-reduction"
 
 
-WIDE = 10_000
-"""Pixels of a line that no scratch has room for: those of shorter ones are evaluated, or turned, strip by strip."""
+MANY = 10
+"""Taps along a line that are too many to be written out: windows of fewer go over strips."""
 
 
 def pooled(*, channels_first: bool = False, arguments: int = 1, pixels: int = 6) -> tuple[Program, AffineMap]:
@@ -120,7 +120,7 @@ def pooled(*, channels_first: bool = False, arguments: int = 1, pixels: int = 6)
 
 
 def test_a_pooling_whose_channels_are_not_contiguous():
-    p, _ = pooled(channels_first=True, pixels=WIDE)
+    p, _ = pooled(channels_first=True, pixels=MANY + 20)
     kinds = ["parallel"] * 3 + ["reduction"] * 2
     maps = [
         AffineMap(5, 0, (dim(0), dim(1) * 2 + dim(3), dim(2) * 2 + dim(4))),
@@ -128,8 +128,8 @@ def test_a_pooling_whose_channels_are_not_contiguous():
         dims_map(5, [1, 2, 0]),
     ]
     y = p.emit.generic(
-        [p.x[0], p.empty(2, 2)],
-        [p.zeros(3, WIDE // 2, 8)],
+        [p.x[0], p.empty(2, MANY)],
+        [p.zeros(3, 11, 8)],
         maps,
         kinds,
         lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])],
@@ -138,13 +138,13 @@ def test_a_pooling_whose_channels_are_not_contiguous():
 
 
 def test_a_pooling_of_a_computed_image():
-    p, image = pooled(pixels=WIDE)
+    p, image = pooled(pixels=MANY + 20)
     kinds = ["parallel"] * 3 + ["reduction"] * 2
     maps = [image, dims_map(5, [3, 4]), dims_map(5, [1, 2, 0])]
     x = p.relu(p.x[0])
     y = p.emit.generic(
-        [x, p.empty(2, 2)],
-        [p.zeros(5, WIDE - 1, 8)],
+        [x, p.empty(2, MANY)],
+        [p.zeros(5, 21, 8)],
         maps,
         kinds,
         lambda b: [b.op(arith.MaximumfOp, b.args[2], b.args[0])],

@@ -14,7 +14,6 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir import dim as d
 from fuseline.ir.build import dims_map
-from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.families.contraction.runtime_pixels import RuntimePixels, widths_of
 from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
@@ -101,7 +100,7 @@ def test_one_width_covers_a_line(pixels: int):
     """The tiles of the width that is taken are as many as cover the line; with few pixels, or none of the widths, each
     is a tile."""
     for length in range(1, 60):
-        line = RuntimePixels(DispatchBuffers(KernelBuilder("kernel", machine()), window("depthwise")), length, pixels)
+        line = RuntimePixels(KernelBuilder("kernel", machine()), length, pixels)
         used = [tiles for tiles in line.tiles if tiles.count != 0]
         assert len(used) == (0 if line.single else 1)
         assert line.single == (length if length < min(widths_of(pixels)) else 0)

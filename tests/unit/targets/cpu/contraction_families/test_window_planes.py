@@ -13,10 +13,12 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import Body, dims_map
+from fuseline.ir.dim import evaluate
 from fuseline.targets.cpu.families.window.family import WindowFamily
 from fuseline.targets.cpu.families.window.planes import PlanesPlan
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.target import Refusal
 from tests.graphs.program import Program
 from tests.kernels import Runner, assert_close, random
@@ -128,7 +130,12 @@ def test_padding_that_takes_part():
 
 def test_large_planes_in_bands():
     plan = Case((260, 300), (3, 3), 2, pad=(1, 1), batch=1).check_depthwise()
-    assert plan.bands > 1 and plan.grid[-1] == plan.bands
+    assert isinstance(plan.strips, int) and plan.strips > 1 and plan.grid[-1] == plan.strips
+
+
+def test_long_lines_in_strips_of_some_pixels():
+    plan = Case((30, 5000), (3, 3), 2, pad=(1, 1), batch=1).check_depthwise()
+    assert plan.strip_pixels < 5000 and isinstance(plan.in_panels.count, int) and plan.in_panels.count > 1
 
 
 @settings(max_examples=25, deadline=None)
@@ -185,9 +192,22 @@ def test_a_filter_that_differs_between_pixels_is_refused():
     assert code(view) == "channels-not-contiguous"
 
 
-def test_lines_known_at_run_time_are_refused():
-    p = Program((4, "h", 20), (4, 3, 3))
+@pytest.mark.parametrize("sizes", [("h", 20), (13, "w"), ("h", "w")])
+@pytest.mark.parametrize("isa", ISA_NAMES)
+def test_lines_known_at_run_time(sizes: tuple[int | str, int | str], isa: str):
+    """Every size, with each access checked, also where lines and pixels are several strips."""
+    p = Program((4, *sizes), (4, 3, 3))
     image = AffineMap(5, 0, (dim(0), dim(1) + dim(3), dim(2) + dim(4)))
     maps = [image, dims_map(5, [0, 3, 4]), dims_map(5, [0, 1, 2])]
     x = p.pad(p.x[0], [0, 1, 1], [0, 1, 1])
-    assert code(p.dispatch(p.multiply_add(x, p.x[1], p.zeros(4, "h", 20), maps, "ppprr"))) == "channels-not-contiguous"
+    run = Runner(FAMILY, p.dispatch(p.multiply_add(x, p.x[1], p.zeros(4, *sizes), maps, "ppprr")), machine(isa))
+    assert isinstance(run.plan, PlanesPlan)
+    for h, w in ((1, 1), (2, 3), (13, 20), (24, 33), (25, 49), (61, 128)):
+        known = {str(size): n for size, n in zip(sizes, (h, w), strict=True) if not isinstance(size, int)}
+        whole = [n if isinstance(size, str) else size for size, n in zip(sizes, (h, w), strict=True)]
+        image_, filter_ = random((4, *whole), 1), random((4, 3, 3), 2)
+        padded = np.pad(image_, ((0, 0), (1, 1), (1, 1)))
+        seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+        assert check_bounds(run.kernel, list(known.values()), evaluate(run.plan.workgroups, known)) == []
+        if isa == machine().name:
+            assert_close(run(image_, filter_, sizes=known)[0], np.einsum("chwij,cij->chw", seen, filter_), least=1.0)

@@ -1,6 +1,6 @@
 """Windows in a dispatch of several roots or reductions, in blocks of points: over an image that is computed where it is
-read, or whose channels do not lie innermost, a block would go with the loop nest, and evaluate what lies around it. By
-itself such a window evaluates its image in strips, and runs along the pixels of a line."""
+read, or whose channels come first and are written last, a block would go with the loop nest, and evaluate what lies
+around it. By itself such a window evaluates its image in strips, and runs along the pixels of a line."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ def _refusal(arm: DispatchCandidate) -> Refusal | None:
 
 def _reads_planes(member: CandidateMember, inlined: Collection[Operation], arm: DispatchCandidate) -> bool:
     """Whether a window goes over a stored image of which no loop steps from element to element but those that it slides
-    along."""
-    if member.kind not in CHANNEL_WINDOWS or not is_generic(member.op):
-        return False
+    along, and the innermost one of the result is none of those."""
+    assert is_generic(member.op)
     view = StructuredOp(member.op)
     position = next(i for i in range(len(view.inputs)) if not is_filter(view, i))
     operand, extents = (view.inputs[position], view.input_maps[position]), view.loops(arm.shapes)
@@ -51,7 +50,9 @@ def _reads_planes(member: CandidateMember, inlined: Collection[Operation], arm: 
     moving = [loop for loop in view.parallel if extents[loop] != 1]
     lanes = {loop for loop in moving if found and all(one.access.stride(loop) == 1 for one in found)}
     coordinates = [dims_of(expr) for expr in operand[1].results]
-    return bool(lanes) and all(any(lane in c and c & set(view.reduction) for c in coordinates) for lane in lanes)
+    slid = all(any(lane in c and c & set(view.reduction) for c in coordinates) for lane in lanes)
+    written = [loop for expr in view.output_maps[0].results for loop in dims_of(expr) if extents[loop] != 1]
+    return bool(lanes) and slid and written[-1] not in lanes
 
 
 def _computes_image(member: CandidateMember, inlined: Collection[Operation]) -> bool:

@@ -31,7 +31,7 @@ class Direction:
     window: int
     positions: int
     stride: Dim
-    first: int = 0
+    first: Dim = 0
     scale: int = 1
     size: Dim | None = None
     border: Border | None = None
@@ -45,8 +45,8 @@ class Direction:
         if self.size is None:
             return 0, steps
         kernel = buffers.kernel
-        ends = -(self.first // self.scale), buffers.operand(d.ceil_div(d.sub(self.size, self.first), self.scale))
-        begin, end = (kernel.min(kernel.max(kernel.sub(end, first), 0), steps) for end in ends)
+        ends = d.mul(d.floor_div(self.first, self.scale), -1), d.ceil_div(d.sub(self.size, self.first), self.scale)
+        begin, end = (kernel.min(kernel.max(kernel.sub(buffers.operand(end), first), 0), steps) for end in ends)
         return begin, kernel.max(begin, end)
 
 
@@ -87,14 +87,13 @@ def _bounded(found: Direction, bound: Bound, axes: Sequence[Axis | None], moving
     """With the bound of its coordinate, which must move by whole steps too and depend on nothing else."""
     terms = [bound.coordinate.terms.get(axis.inner, 0) if axis is not None else 0 for axis in axes]
     others = {atom for atom in bound.coordinate.terms if not isinstance(atom, int) or atom in moving}
-    known = (bound.coordinate.constant, *terms)
-    if not all(isinstance(n, int) for n in known) or len(others) != sum(n != 0 for n in terms):
+    if not all(isinstance(n, int) for n in terms) or len(others) != sum(n != 0 for n in terms):
         return None
-    first, *coefficients = (_int(n) for n in known)
+    coefficients = [_int(n) for n in terms]
     scale = gcd(*coefficients)
     if scale == 0 or coefficients != [scale * found.along, scale * found.window]:
         return None
-    return replace(found, first=first, scale=scale, size=bound.size, border=bound.border)
+    return replace(found, first=bound.coordinate.constant, scale=scale, size=bound.size, border=bound.border)
 
 
 def _int(size: Dim) -> int:

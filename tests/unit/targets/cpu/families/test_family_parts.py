@@ -334,10 +334,11 @@ def test_the_steps_of_lines_of_any_length(counts: tuple[int, int]):
         ({0: 2, 1: 2}, -1, 9, None),  # other steps than those in memory
         ({0: 2, 1: 1, 2: 1}, -1, 9, None),  # depends on another loop
         ({0: 2, 1: 1}, -1, symbol("n"), Direction(2, 1, 3, 4, -1, 1, symbol("n"))),
+        ({0: 2, 1: 1}, add(mul(6, symbol("b")), -1), 9, Direction(2, 1, 3, 4, add(mul(6, symbol("b")), -1), 1, 9)),
         ({0: 2}, -1, 9, None),
     ],
 )
-def test_the_bound_of_a_direction(terms: dict[int, int], constant: int, size: Dim, expected: Direction | None):
+def test_the_bound_of_a_direction(terms: dict[int, int], constant: Dim, size: Dim, expected: Direction | None):
     bound = SimpleNamespace(coordinate=SimpleNamespace(terms=terms, constant=constant), size=size, border=None)
     access: Any = SimpleNamespace(bounds=(bound,), stride=lambda loop: (8, 4, 0)[loop])
     assert direction(access, _axis(0, 7), _axis(1, 3), [0, 1, 2]) == expected

@@ -77,8 +77,8 @@ class StoredRows:
         """Where step `step` of a direction is, given the place as if the image went on beyond its border."""
         if way.border is None or way.size is None:
             return place
-        coordinate = self.kernel.add(self.kernel.mul(step, way.scale), way.first)
-        size, stride = (self.buffers.operand(one) for one in (way.size, way.border.stride))
+        first, size, stride = (self.buffers.operand(one) for one in (way.first, way.size, way.border.stride))
+        coordinate = self.kernel.add(self.kernel.mul(step, way.scale), first)
         return Folding(way.border.mode, size, stride).at(self.kernel, place, coordinate)
 
 

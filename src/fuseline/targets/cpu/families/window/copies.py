@@ -237,9 +237,9 @@ def ways_of(loops: WindowLoops) -> tuple[Direction, Direction] | None:
     moving = [loop for loop, extent in enumerate(loops.extents) if extent != 1]
     rows = direction(access, loops.line, loops.down[0] if loops.down else None, moving)
     columns = direction(access, loops.pixel, loops.across, moving)
-    if rows is None or columns is None or len(access.bounds) > sum(way.size is not None for way in (rows, columns)):
-        return None
-    return rows, columns
+    ways = [way for way in (rows, columns) if way is not None and isinstance(way.first, int)]
+    bounded = len(access.bounds) <= sum(way.size is not None for way in ways)
+    return (ways[0], ways[1]) if len(ways) == 2 and bounded else None
 
 
 def _columns(columns: Direction, pixels: int) -> set[int]:

@@ -68,8 +68,8 @@ class RowsCopy(Generic[Place]):
 
             if rows.size is None or rows.border is not None:
                 return inside()
-            coordinate = kernel.add(kernel.mul(step, rows.scale), rows.first)
-            size = self.buffers.operand(rows.size)
+            origin, size = (self.buffers.operand(one) for one in (rows.first, rows.size))
+            coordinate = kernel.add(kernel.mul(step, rows.scale), origin)
             kernel.when(kernel.compare("ult", coordinate, size), inside, outside if self.pads_rows else None)
             return ()
 

@@ -14,8 +14,10 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from fuseline.analysis.border_modes import BORDER_MODES, BorderMode
 from fuseline.dispatch.view import DispatchView
 from fuseline.ir.build import dims_map
+from fuseline.ir.dim import evaluate
 from fuseline.targets.cpu.families.window.family import WindowFamily
-from fuseline.targets.cpu.isa import machine
+from fuseline.targets.cpu.isa import ISA_NAMES, machine
+from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
 from fuseline.targets.target import Refusal
 from tests.graphs.borders import bordered
 from tests.graphs.program import Program
@@ -194,14 +196,25 @@ def test_a_plain_convolution_is_refused():
     assert isinstance(found, Refusal) and found.code == "not-in-groups"
 
 
-def test_sizes_known_at_run_time_are_refused():
+@pytest.mark.parametrize("isa", ISA_NAMES)
+def test_sizes_known_at_run_time(isa: str):
+    """Each access checked, also where lines and pixels are several strips."""
     p = Program((1, "h", "w", 4, 4), (3, 3, 4, 4, 4), constants=[1])
     x = p.pad(p.x[0], [0, 1, 1, 0, 0], [0, 1, 1, 0, 0])
     image = AffineMap(8, 0, (dim(0), dim(1) + dim(5), dim(2) + dim(6), dim(3), dim(7)))
     maps = [image, dims_map(8, [5, 6, 3, 7, 4]), dims_map(8, [0, 1, 2, 3, 4])]
     view = p.dispatch(p.multiply_add(x, p.x[1], p.zeros(1, "h", "w", 4, 4), maps, "ppppprrr"))
-    found = WindowFamily().accepts(view, AVX2)
-    assert isinstance(found, Refusal) and found.code == "window-map"
+    run = Runner(WindowFamily(), view, machine(isa))
+    for h, w in ((1, 1), (2, 7), (13, 44), (61, 90)):
+        known = {"h": h, "w": w}
+        numbers = [known[name] for name in view.size_names]
+        assert check_bounds(run.kernel, numbers, evaluate(run.plan.workgroups, known)) == []
+        if isa == machine().name:
+            found, filter_ = random((1, h, w, 4, 4), 1), random((3, 3, 4, 4, 4), 2)
+            padded = np.pad(found, ((0, 0), (1, 1), (1, 1), (0, 0), (0, 0)))
+            seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+            expected = np.einsum("bhwgcij,ijgco->bhwgo", seen, filter_)
+            assert_close(run(found, filter_, sizes=known)[0], expected, least=1.0)
 
 
 def test_a_filter_that_differs_between_lines_is_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE
 from fuseline.dispatch.loop_ref import LoopRef
+from fuseline.dispatch.loops_attribute import to_attribute
 from fuseline.dispatch.view import DispatchView
 from fuseline.evaluation import evaluate_function
 from fuseline.ir.build import dims_map
@@ -19,7 +22,7 @@ from fuseline.targets.cpu.combinators.lanes import LaneLoop
 from fuseline.targets.cpu.emit.coordinates import Index
 from fuseline.targets.cpu.families.nests.collapsed_loops import collapse_loops
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
-from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, scratch_elements, unaffordable
+from fuseline.targets.cpu.families.nests.grid import given_grid, out_of_grid, scratch_elements, unaffordable, widened
 from fuseline.targets.cpu.families.nests.group_emitter import GroupEmitter
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of
 from fuseline.targets.cpu.families.nests.interleaved_stores import interleave
@@ -197,6 +200,40 @@ def test_what_fits_stays_in_scratch() -> None:
     staging = _staged(p, p.softmax(p.unary(p.x[0])))
     (rows,) = given_grid(staging)
     assert out_of_grid(staging, [rows]) is None and unaffordable(staging, [rows]) is None
+
+
+def _by_first_loop(p: Program, result: SSAValue) -> DispatchView:
+    """The dispatch of `result` with its first loop as the grid: another member, that is gone, had no others."""
+    view = p.dispatch(result)
+    members = tuple(
+        replace(one, grid_loops=tuple(loop if loop == 0 else None for loop in one.grid_loops))
+        for one in view.loops.members
+    )
+    loops = replace(view.loops, grids=((view.loops.grids[0][0],),), members=members)
+    view.entry.attributes[LOOPS_ATTRIBUTE] = to_attribute(loops)
+    return DispatchView(view.entry)
+
+
+@pytest.mark.parametrize(
+    ("rows", "inside"), [(("n",), True), (("n", 3), True), ((5, "n"), True), ((40,), False), ((2, 9), False)]
+)
+def test_rows_without_a_bound_are_not_made_again_at_every_read(rows: tuple[int | str, ...], inside: bool) -> None:
+    p = Program(("b", *rows, 24))
+    scaled = p.softmax(p.x[0])
+    staging = Staging(_by_first_loop(p, p.softmax(scaled)))
+    reduced = [value for stage in staging.stages if stage.op is not None for value in stage.values]
+    given = given_grid(staging)
+    assert len(given) == 1 and (widened(staging, given) != given) == inside
+    build_schedule(staging, AVX2)
+    assert len(reduced) == 4 and staging.stored.issuperset(reduced)
+
+
+def test_rows_that_are_read_across_stay_out_of_the_grid() -> None:
+    p = Program(("b", "n", 24))
+    sums = p.reduce(p.x[0])
+    staging = Staging(_by_first_loop(p, p.by_row(sums, p.reduce(sums), lambda b: b.op(arith.MulfOp, *b.args[:2]))))
+    assert unaffordable(staging, given_grid(staging)) is not None
+    assert widened(staging, given_grid(staging)) == given_grid(staging)
 
 
 def test_stages_that_share_loops_are_one_group() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from fuseline.analysis.picked_rows import enough_rows
+from fuseline.analysis.structured import is_reduction
 from fuseline.dispatch.fused_loops import Role
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.costs import assumed_size
@@ -16,10 +17,10 @@ from fuseline.targets.cpu.families.nests.stages import SCRATCH_LIMIT_BYTES, Stag
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 
-def given_grid(staging: Staging) -> list[LoopRef]:
+def given_grid(staging: Staging, *, wide: bool = False) -> list[LoopRef]:
     """The grid of the dispatch, in the order of the largest result, as far as all stages that are needed have it, and
     rows that elements are picked from. A result that is an argument is made by no member: where there are no others,
-    its dimensions are the grid."""
+    its dimensions are the grid. `wide`: with the loops that members share although the dispatch keeps them inside."""
     picked = staging.picked
     needed = [
         stage
@@ -28,8 +29,26 @@ def given_grid(staging: Staging) -> list[LoopRef]:
     ]
     main = max(needed, key=lambda stage: len(stage.parallel)).parallel if needed else []
     placed = any(member.role is Role.PLACED for member in staging.view.loops.members)
-    given = [axis for axis in main if axis in staging.axes.grid] if placed else main
+    loose = _read_elsewhere(staging) if wide else set[LoopRef | None]()
+    given = [axis for axis in main if axis in staging.axes.grid or (wide and axis not in loose)] if placed else main
     return [axis for axis in given if all(axis in stage.parallel for stage in needed)]
+
+
+def widened(staging: Staging, grid: list[LoopRef]) -> list[LoopRef]:
+    """A grid with what members share besides, where the scratch beside the given one holds no rows of a reduction,
+    that would be made again at every read; the given one where it does."""
+    lost = unaffordable(staging, grid)
+    if lost is None or not isinstance(lost, OpResult) or not is_reduction(lost.op):
+        return grid
+    wide = given_grid(staging, wide=True)
+    return wide if unaffordable(staging, wide) is not lost else grid
+
+
+def _read_elsewhere(staging: Staging) -> set[LoopRef | None]:
+    """The loops along which what is stored is read at other points than the reader's."""
+    stored = [value for value in staging.loose if value in staging.stored]
+    dimensions = [(staging.axes.of_value(value), staging.loose[value]) for value in stored]
+    return {axes[i] for axes, found in dimensions for i in found}
 
 
 def out_of_grid(staging: Staging, grid: Sequence[LoopRef]) -> SSAValue | None:

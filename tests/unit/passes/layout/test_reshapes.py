@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnxruntime as ort
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +11,12 @@ from xdsl.dialects import arith, linalg, tensor
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import SSAValue
 
-from fuseline.ir.dim import Dim, mul, product, symbol
+import fuseline
+from fuseline.errors import FuselineError
+from fuseline.ir.dim import Dim, floor_div, mul, product, symbol
 from fuseline.passes.layout.rewriting.reshapes import can_reshape, grouped, merge_chain, reshape, root_of, segments
+from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
 from tests.unit.passes.layout.test_permutation import Program, made, shape
 
 N, M = symbol("n"), symbol("m")
@@ -25,6 +31,11 @@ N, M = symbol("n"), symbol("m")
         ((), (1,), [(0, 1)]),
         ((mul(N, M), 4), (N, M, 4), [(1, 2), (1, 1)]),
         ((N, 12), (N, 3, 4), [(1, 1), (1, 2)]),
+        ((16, N, M), (16, floor_div(N, 2), 2, floor_div(M, 3), 3), [(1, 1), (1, 2), (1, 2)]),
+        ((N, M), (floor_div(N, 2), 2, M), [(1, 2), (1, 1)]),
+        ((N, M), (floor_div(N, 2), 3, M), [(2, 3)]),
+        ((N, M), (floor_div(N, 2), floor_div(M, 2), 4), [(2, 3)]),
+        ((floor_div(N, 2), 2, M), (N, M), [(3, 2)]),
     ],
 )
 def test_segments(before: tuple[Dim, ...], after: tuple[Dim, ...], cut: list[tuple[int, int]]) -> None:
@@ -45,6 +56,27 @@ def test_every_segment_keeps_its_product(dims: list[int], data: st.DataObject) -
         assert product(dims[i : i + left]) == product(after[j : j + right])
         i, j = i + left, j + right
     assert (i, j) == (len(dims), len(after))
+
+
+@pytest.mark.parametrize("factor", [2, 3])
+@pytest.mark.parametrize("pooled", [True, False])
+def test_lines_and_pixels_of_unknown_number_are_told_apart(factor: int, pooled: bool) -> None:
+    """Pixels shuffled to the size of an image that they are added to: a size that is a multiple, or is refused."""
+    step = f"kernel_shape = [{factor}, {factor}], strides = [{factor}, {factor}]"
+    made = f"MaxPool <{step}> (a)" if pooled else f"AveragePool <{step}> (a)"
+    channels = 4 * factor * factor
+    model = onnx_model(
+        f"(float[b, 4, h, w] a, float[{channels}, 4, 1, 1] f) => (y)"
+        f" {{ p = {made}  c = Conv (p, f)  s = DepthToSpace <blocksize = {factor}> (c)  y = Add (s, a) }}"
+    )
+    session, program = ort.InferenceSession(model.SerializeToString()), fuseline.compile(model, threads=1)
+    filters = RNG.standard_normal((channels, 4, 1, 1), dtype=np.float32)
+    for batch, lines, pixels in [(1, 1, 1), (2, 3, 17), (1, 8, 5)]:
+        image = RNG.standard_normal((batch, 4, factor * lines, factor * pixels), dtype=np.float32)
+        wanted = np.asarray(session.run(None, {"a": image, "f": filters})[0])
+        np.testing.assert_allclose(program.run({"a": image, "f": filters})["y"], wanted, rtol=1e-4, atol=1e-5)
+    with pytest.raises(FuselineError, match="E0203"):
+        program.run({"a": np.zeros((1, 4, factor * 2, factor * 2 + 1), np.float32), "f": filters})
 
 
 def test_groups_are_consecutive() -> None:

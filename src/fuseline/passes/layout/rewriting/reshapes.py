@@ -22,6 +22,7 @@ from fuseline.analysis.structured import producer_of
 from fuseline.ir import dim as d
 from fuseline.ir.build import Emitter, element_of
 from fuseline.ir.dim import Dim
+from fuseline.ir.dim_order import never_less
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.build import create_op
 from fuseline.ir.fast.create import create_constant, create_fill
@@ -76,7 +77,26 @@ def _segments(before: Dims, after: Dims) -> list[tuple[int, int]]:
     elif not before and not after:
         return []
     cuts.append((len(before), len(after)))
-    return [(i - a, j - b) for (a, b), (i, j) in pairwise(cuts)]
+    return [part for (a, b), (i, j) in pairwise(cuts) for part in _split_each(before[a:i], after[b:j])]
+
+
+def _split_each(before: Dims, after: Dims) -> list[tuple[int, int]]:
+    """One segment, or one per dimension of `before` where each becomes a few that are surely no more: none can be less
+    then, as all of them are as many elements (or there are none).
+
+    >>> h = d.symbol("h")
+    >>> _split_each((16, h, 5), (16, d.floor_div(h, 2), 2, 5))
+    [(1, 1), (1, 2), (1, 1)]
+    """
+    counts: list[int] = []
+    for size in before[:-1]:
+        first = sum(counts)
+        fitting = [j for j, made in enumerate(_prefixes(after[first:]), start=1) if never_less(size, made)]
+        counts.append(max(fitting, default=0))
+    counts.append(len(after) - sum(counts))
+    if len(before) < 2 or min(counts) < 1 or not never_less(before[-1], d.product(after[-counts[-1] :])):
+        return [(len(before), len(after))]
+    return [(1, count) for count in counts]
 
 
 def _prefixes(dims: Sequence[Dim]) -> list[Dim]:

@@ -79,5 +79,5 @@ def check_requirements(
     evaluate = SizeEvaluator(values)
     for requirement in requirements:
         symbols = symbols_of(requirement.left) | symbols_of(requirement.right)
-        if symbols <= values.keys() and (new is None or new in symbols) and not holds(requirement, evaluate):
+        if (new is None or new in symbols) and symbols <= values.keys() and not holds(requirement, evaluate):
             raise _broken(requirement, values)

@@ -8,6 +8,7 @@ place of an atom is the number of an earlier one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from fuseline.runtime.strict import whole
@@ -67,12 +68,13 @@ def symbol_of(size: Size) -> str | None:
     return None
 
 
-def symbols_of(size: Size) -> set[str]:
-    """Every symbol's name in `size`."""
+@lru_cache(maxsize=4096)
+def symbols_of(size: Size) -> frozenset[str]:
+    """Every symbol's name in `size`. Runs ask for those of a program's sizes again and again."""
     if isinstance(size, int):
-        return set()
+        return frozenset()
     atoms = [*(size[1] if size[0] == "let" else ()), *(atom for term in size[-1] for atom in term[1:])]
-    found = {atom for atom in atoms if isinstance(atom, str)}
+    found = frozenset(atom for atom in atoms if isinstance(atom, str))
     return found.union(*(symbols_of(operand) for atom in atoms if isinstance(atom, tuple) for operand in atom[1:]))
 
 

@@ -8,7 +8,7 @@ import pytest
 from fuseline.errors import FuselineError
 from fuseline.runtime.learned_sizes import learn_sizes, told_shape
 from fuseline.runtime.program import Program
-from fuseline.runtime.sizes import Size
+from fuseline.runtime.sizes import Size, symbols_of
 from fuseline.size_requirement import SizeRequirement
 
 
@@ -54,3 +54,17 @@ def test_a_size_that_breaks_a_requirement_names_who_asks_for_it() -> None:
     with pytest.raises(FuselineError, match="sizes 4 and 3 must be equal") as caught:
         learn_sizes(PROGRAM, "host", [_symbol("n")], (4,), {"m": 3})
     assert (caught.value.code, caught.value.node) == ("E0203", "add")
+
+
+@pytest.mark.parametrize("sizes", [1, 5])
+def test_what_a_requirement_is_made_of_is_found_once_for_all_runs(sizes: int) -> None:
+    names = [f"length {number} of {sizes}" for number in range(sizes)]
+    total = "sum", tuple((1, name) for name in names)
+    program = Program((), (), (), requirements=tuple(SizeRequirement(_symbol(n), total, "concat") for n in names))
+    looked_at = list[int]()
+    for _ in range(3):
+        values: dict[str, int] = {}
+        for name in names:
+            learn_sizes(program, "host", [_symbol(name)], (0,), values)
+        looked_at.append(symbols_of.cache_info().misses)
+    assert looked_at[0] == looked_at[1] == looked_at[2]

@@ -15,6 +15,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from fuseline.ir.dim_bounds import lower_bound as lower_bound
 from fuseline.ir.dim_bounds import upper_bound as upper_bound
@@ -47,13 +48,11 @@ def add(lhs: Dim, rhs: Dim) -> Dim:
 def _without_both_extremes(terms: Mapping[tuple[Atom, ...], int]) -> Dim | None:
     """The sum with `a + b` for `max(a, b) + min(a, b)`, as the parts of what was cut in two add up; None where nothing
     of the kind is in it."""
-    extremes = [
-        monomial
-        for monomial, count in terms.items()
-        if count and len(monomial) == 1 and isinstance(monomial[0], Extreme)
-    ]
-    for high in extremes:
-        for low in extremes:
+    alone = [monomial for monomial, count in terms.items() if count and len(monomial) == 1]
+    highs = [one for one in alone if isinstance(one[0], Extreme) and one[0].kind == "max"]
+    lows = [one for one in alone if isinstance(one[0], Extreme) and one[0].kind == "min"] if highs else []
+    for high in highs:
+        for low in lows:
             more = _same_operands(high[0], low[0])
             if more is None or terms[high] * terms[low] < 0:
                 continue
@@ -65,14 +64,18 @@ def _without_both_extremes(terms: Mapping[tuple[Atom, ...], int]) -> Dim | None:
 
 def _same_operands(high: Atom, low: Atom) -> Dim | None:
     """The sum of a maximum and a minimum of the same two sizes, or of sizes that differ by the same amount; None for
-    any other two atoms."""
-    if not (isinstance(high, Extreme) and isinstance(low, Extreme)) or (high.kind, low.kind) != ("max", "min"):
-        return None
+    any other two."""
+    assert isinstance(high, Extreme) and isinstance(low, Extreme)
     for lhs, rhs in ((low.lhs, low.rhs), (low.rhs, low.lhs)):
-        more = sub(high.lhs, lhs)
-        if more == sub(high.rhs, rhs):
-            return add(add(lhs, rhs), more)
+        if _gap(high.lhs, high.rhs) == _gap(lhs, rhs):
+            return add(add(lhs, rhs), sub(high.lhs, lhs))
     return None
+
+
+@lru_cache(maxsize=4096)
+def _gap(lhs: Dim, rhs: Dim) -> Dim:
+    """`lhs - rhs`, of what is compared with all others of a sum."""
+    return sub(lhs, rhs)
 
 
 def sub(lhs: Dim, rhs: Dim) -> Dim:

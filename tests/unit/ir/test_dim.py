@@ -94,3 +94,14 @@ def test_what_a_cut_leaves_adds_up_again():
         assert d.add(first, rest) == free
     assert d.add(d.maximum(d.sub(free, 1), 0), d.minimum(free, 1)) == free
     assert d.add(d.maximum(d.sub(free, 1), 0), d.minimum(free, 2)) != free
+
+
+@pytest.mark.parametrize("between", [0, 1, 120])
+def test_what_a_cut_leaves_adds_up_among_other_extremes(between: int):
+    free = d.symbol("free", 0)
+    others: d.Dim = 0
+    for number in range(between):
+        others = d.add(others, d.minimum(d.symbol(f"n{number}", 0), 300))
+    high = d.maximum(d.sub(free, 1), 0)
+    assert d.add(d.add(high, others), d.minimum(free, 1)) == d.add(free, others)
+    assert d.add(d.add(high, others), d.minimum(free, 2)) != d.add(free, others)

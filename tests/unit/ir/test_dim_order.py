@@ -43,3 +43,21 @@ def test_it_is_found_out(left: Dim, right: Dim):
 def test_it_does_not_hold(left: Dim, right: Dim):
     assert not never_less(left, right)
     assert any(d.evaluate(left, values) < d.evaluate(right, values) for values in VALUES)
+
+
+def _found(count: int, kind: str) -> Dim:
+    """How many a detector finds in `count` classes, at most 300 in each (or at least 2)."""
+    numbers = [d.symbol(f"n{i}", 0) for i in range(count)]
+    one = (lambda n: d.minimum(n, 300)) if kind == "min" else (lambda n: d.maximum(n, d.add(W, 2)))
+    total: Dim = 0
+    for number in numbers:
+        total = d.add(total, one(number))
+    return total
+
+
+@pytest.mark.parametrize("kind", ["min", "max"])
+@pytest.mark.parametrize("count", [3, 91, 200])
+def test_sums_of_many_extremes_are_answered(count: int, kind: str):
+    total = _found(count, kind)
+    assert never_less(d.add(total, H), d.mul(2, HALF))  # one term replaced among all of them
+    assert not never_less(d.minimum(total, d.sub(H, 9)), d.sub(1, d.minimum(0, d.sub(total, H))))

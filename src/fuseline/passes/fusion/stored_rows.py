@@ -137,9 +137,19 @@ class StoredRows:
         inside = [read for read in node.readers if read.consumer in self._inside]
         if len({id(read.consumer) for read in inside}) == 1 and self._follows(inside[0].consumer, node):
             return []
-        if not self._is_by_root(node) and all([self._is_beside(read.consumer, node) for read in inside]):
+        if not self._is_by_root(node) and all([self._is_beside(reader, node) for reader in self._placed_readers(node)]):
             return []
         return list({id(read.value): read.value for read in inside}.values())
+
+    def _placed_readers(self, node: Node) -> set[Node]:
+        """The members that read what `node` makes, themselves or by way of those that are evaluated where they are
+        read."""
+        found, pending = set[Node](), [node]
+        while pending:
+            readers = {read.consumer for read in pending.pop().readers if read.consumer in self._inside} - found
+            found |= readers
+            pending += [reader for reader in readers if reader in self.inlined]
+        return found - self.inlined
 
     def _is_by_root(self, node: Node) -> bool:
         """Whether a root makes what a member computes, or what it follows point by point."""
@@ -165,7 +175,23 @@ class StoredRows:
         made = {read.producer for read in reader.reads if read.producer in self._inside}
         rows = [one for one in made if one is node or one is None or one.moves or self._is_long(one)]
         points = [node.loops[loop] for loop in node.parallel]
-        return rows == [node] and list(reader.loops) == points and _in_order(reader, node)
+        in_step = rows == [node] and list(reader.loops) == points and _in_order(reader, node)
+        return in_step and not self._waits(reader, node)
+
+    def _waits(self, reader: Node, node: Node) -> bool:
+        """Whether `reader` reads what follows a root behind `node` as well: that root runs first."""
+        roots = [one.position for one in self.members if one.heavy and one.position > node.position]
+        return any(at <= source.position for source in self._placed_sources(reader) for at in roots)
+
+    def _placed_sources(self, node: Node) -> set[Node]:
+        """The members whose values `node` reads, itself or by way of those that are evaluated where they are read."""
+        found, pending = set[Node](), [node]
+        while pending:
+            made = {read.producer for read in pending.pop().reads if read.producer in self._inside}
+            fresh = {one for one in made if one is not None} - found
+            found |= fresh
+            pending += [one for one in fresh if one in self.inlined]
+        return found - self.inlined
 
 
 def _in_order(reader: Node, node: Node) -> bool:

@@ -149,3 +149,34 @@ def test_what_was_evaluated_where_it_is_read_is_in_the_grid_once_it_is_stored(af
         shapes = {"a": (h, m, size), "b": (h, size, m), "c": (h, m, size)}
         feeds = {name: RNG.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
         np.testing.assert_allclose(program.run(feeds)["y"], reference.run(feeds)["y"], rtol=0, atol=1e-4 * size)
+
+
+LATER_READERS = {
+    "by way of a concat": "(float[40, n, 16] a, float[16, 16] b, float[16, 8] c) => (y, s) { t = MatMul(a, b)"
+    "  zero = Constant <value = int64[1] {0}> ()  half = Constant <value = int64[1] {8}> ()"
+    "  end = Constant <value = int64[1] {16}> ()  last = Constant <value = int64[1] {2}> ()"
+    "  l = Slice(t, zero, half, last)  r = Slice(t, half, end, last)  e = Tanh(l)  v = Mul(e, r)"
+    "  over = Constant <value = int64[2] {1, 2}> ()  s = ReduceSum <keepdims = 0> (e, over)"
+    "  u = Concat <axis = -1> (v, l)  y = MatMul(u, c) }",
+    "beside what a later root makes": "(float[40, n, 16] a, float[16, 96] b, float[96, 32] c, float[96, 32] d,"
+    " float[32, 8] f) => (y) { t = MatMul(a, b)  x = Relu(t)  u = MatMul(x, c)  v = Relu(u)"
+    "  over = Constant <value = int64[1] {1}> ()  p = ReduceMean <keepdims = 1> (x, over)  q = MatMul(p, d)"
+    "  g = Sigmoid(q)  m = Mul(v, g)  y = MatMul(m, f) }",
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", LATER_READERS)
+def test_what_a_later_root_reads_is_stored_wherever_it_is_read(name: str, threads: int):
+    model = onnx_model(LATER_READERS[name])
+    program = fuseline.compile(model, threads=threads)
+    assert "loop-nest" not in program.stats["families"] and program.stats["families"]["blocked"] == 1
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for rows in (1, 29, 300):
+        shapes = [(one.name, one.shape) for one in session.get_inputs()]
+        feeds = {
+            key: RNG.standard_normal([rows if d == "n" else d for d in dims], dtype=np.float32) / 4
+            for key, dims in shapes
+        }
+        for found, wanted in zip(program.run(feeds).values(), map(np.asarray, session.run(None, feeds)), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3 * max(1.0, float(np.abs(wanted).max())))

@@ -24,6 +24,7 @@ from fuseline.targets.cpu.emit.coordinates import (
     whole_split,
 )
 from fuseline.targets.cpu.emit.dtypes import dtype_of
+from fuseline.targets.cpu.emit.lane_digits import digit_of_lanes
 from fuseline.targets.cpu.emit.quotients import floor_of_any
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
@@ -200,10 +201,12 @@ class DispatchBuffers:
     def _vector_coordinate(
         self, whole: Value, index: DelinearizedIndex[AnyIndex], inner: Operand, size: Operand | None
     ) -> Value:
-        """In 32 bits where they are enough: ISAs divide no 64-bit lanes."""
+        """In 32 bits where they are enough, else as floats: ISAs divide no 64-bit lanes."""
         bound = static_upper_bound(index.sizes)
         if bound is None or bound >= 1 << 31:
-            return self._digit(whole, inner, size)
+            last = self.kernel.sub(self.operand(index.sizes[index.position]), 1)  # what checks accesses knows no bits
+            digit = digit_of_lanes(self.kernel, whole, inner, size)
+            return self.kernel.max(self.kernel.min(digit, last), 0)
         quotient = self.kernel.cast(whole, "i32")
         if inner != 1:
             quotient = self.kernel.div(quotient, self._narrow(inner, whole.type.lanes))

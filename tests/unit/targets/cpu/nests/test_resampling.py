@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import fuseline
 from fuseline.targets.cpu.families.nests.loop_nest import NestPlan
 from fuseline.targets.cpu.families.nests.schedule import Schedule
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.printer import print_llvm
 from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
+from tests.one_node import by_onnxruntime
 
 from .generics import empty, function, generic, tensor
 from .texts import build, check, parse
@@ -143,3 +147,26 @@ def test_a_row_is_kept_where_what_is_made_of_it_runs_alike(channels: int) -> Non
 
 def test_no_row_is_kept_for_fewer_than_threads_want() -> None:
     assert len(schedule(both(1, "d0, d1, d2", new=(3, 40))).groups) == 1
+
+
+@pytest.mark.parametrize("threads", (1, 2, 5))
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_an_image_that_is_a_result_and_picked_from_is_written(mode: str, threads: int):
+    """However few rows there are for the threads: it lies where the caller gets it."""
+    sizes = (int(RNG.integers(1, 3)), int(RNG.integers(1, 5)), int(RNG.integers(9, 40)), int(RNG.integers(5, 30)))
+    shape = ", ".join(map(str, sizes))
+    model = onnx_model(
+        f'(float[{shape}] x) => (float[] a, float[] b, float[] c) {{ a = Resize <mode = "linear"> (x, none, up)'
+        f'  b = Resize <mode = "{mode}"> (a, none, across)  c = GlobalAveragePool(b) }}',
+        {
+            "none": np.zeros(0, np.float32),
+            "up": np.array([1, 1, RNG.uniform(1.2, 4), RNG.uniform(1.2, 2)], np.float32),
+            "across": np.array([1, 1, RNG.uniform(1.1, 2), RNG.uniform(0.3, 0.9)], np.float32),
+        },
+        opset=18,
+    )
+    x = RNG.standard_normal(sizes).astype(np.float32)
+    wanted = by_onnxruntime(model, {"x": x})
+    found = fuseline.compile(model, threads=threads).run({"x": x}).values()
+    for ours, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)

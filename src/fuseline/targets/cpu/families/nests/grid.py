@@ -63,8 +63,9 @@ def out_of_grid(staging: Staging, grid: Sequence[LoopRef]) -> SSAValue | None:
 
 
 def out_of_rows(staging: Staging, grid: Sequence[LoopRef], threads: int, lanes: int) -> SSAValue | None:
-    """A value of which rows are kept, where there are too few of them for the threads, or lanes would run across."""
-    picked = staging.picked
+    """A value that is no result and of which rows are kept, where there are too few of them for the threads, or lanes
+    would run across."""
+    picked = [value for value in staging.picked if not staging.destinations.get(value)]
     results = {_lane(staging, value, grid, lanes) for value, places in staging.destinations.items() if places}
     if not enough_rows([staging.axes.extents[axis] for axis in grid if axis not in results], threads):
         return next(iter(picked), None)

@@ -6,7 +6,7 @@ change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from xdsl.ir import SSAValue
@@ -42,12 +42,8 @@ class TileLoads(Protocol):
         ...
 
 
-class Prefetch(Protocol):
-    """Asks memory for what is read or written after the vectors that are."""
-
-    def touch(self, memory: MemRef, index: Operand) -> None:
-        """A vector is read or written at `index`."""
-        ...
+Touched = Callable[[MemRef, Operand, int], None]
+"""`(memory, index, lanes)` of what is read or written whole, for who asks memory for what comes next."""
 
 
 class DispatchBuffers:
@@ -56,7 +52,7 @@ class DispatchBuffers:
     def __init__(self, kernel: KernelBuilder, view: DispatchView) -> None:
         self.kernel, self.view = kernel, view
         self.tile: TileLoads | None = None
-        self.ahead: Prefetch | None = None
+        self.touched: Touched = lambda *_: None
         self._size_index = {name: i for i, name in enumerate(view.size_names)}
         self._bindings: dict[SSAValue, int] = {tensor: i for i, tensor in enumerate(view.tensors)}
 
@@ -261,7 +257,7 @@ class DispatchBuffers:
         if found is not None:
             return found
         if flat.stride == 1:
-            self._ask_ahead(memory, flat.base, lanes, active)
+            self.touched(memory, flat.base, 1 if active is not None else lanes)
             return self.kernel.load(memory, flat.base, lanes, active=active)
         if lanes == 1:
             return self.kernel.load(memory, flat.base, active=active)
@@ -291,11 +287,7 @@ class DispatchBuffers:
         """Write the lanes of `value` at `flat`."""
         lanes = value.type.lanes
         if flat.vector is None and (flat.stride == 1 or lanes == 1):
-            self._ask_ahead(memory, flat.base, lanes, active)
+            self.touched(memory, flat.base, 1 if active is not None else lanes)
             self.kernel.store(memory, flat.base, value, active=active)
         else:
             self.kernel.scatter(memory, self.vector(flat, lanes), value, active=active)
-
-    def _ask_ahead(self, memory: MemRef, index: Operand, lanes: int, active: Operand | None) -> None:
-        if self.ahead is not None and lanes > 1 and active is None:
-            self.ahead.touch(memory, index)

@@ -49,7 +49,7 @@ DEAR = 8
 
 
 class ColumnPrefetch:
-    """What the groups of a workgroup ask memory for, as `emit.dispatch_buffers.Prefetch`."""
+    """What the groups of a workgroup ask memory for."""
 
     def __init__(self, kernel: KernelBuilder, schedule: Schedule, buffers: DispatchBuffers) -> None:
         self.kernel, self.schedule, self.buffers = kernel, schedule, buffers
@@ -60,14 +60,14 @@ class ColumnPrefetch:
         """While a group is emitted: what it touches is asked for."""
         rows = walked_rows(self.schedule, group)
         if rows is not None and self._waits(rows):
-            self._distance, self.buffers.ahead = self._ahead(rows), self
+            self._distance, self.buffers.touched = self._ahead(rows), self._touched
         yield
-        self.buffers.ahead = None
+        self.buffers.touched = lambda *_: None
 
-    def touch(self, memory: MemRef, index: Operand) -> None:
+    def _touched(self, memory: MemRef, index: Operand, lanes: int) -> None:
         """Ask for what comes after the vector at `index`, once for each cache line of a row."""
         first_of_line = split(index)[1] % (LINE_BYTES // BYTES[memory.dtype]) == 0
-        if memory.kind == "binding" and _is_large(memory) and first_of_line:
+        if lanes > 1 and memory.kind == "binding" and _is_large(memory) and first_of_line:
             self.kernel.prefetch(memory, self.kernel.add(index, self._distance))
 
     def _waits(self, rows: Dim) -> bool:

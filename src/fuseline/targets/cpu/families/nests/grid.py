@@ -17,7 +17,18 @@ from fuseline.targets.cpu.families.nests.stages import SCRATCH_LIMIT_BYTES, Stag
 from fuseline.targets.cpu.kernel_ir.types import BYTES
 
 
-def given_grid(staging: Staging, *, wide: bool = False) -> list[LoopRef]:
+def given_grid(staging: Staging) -> list[LoopRef]:
+    """The grid of the dispatch; with what members share besides, where the scratch beside it holds no rows of a
+    reduction, that would be made again at every read."""
+    grid = _grid(staging)
+    lost = unaffordable(staging, grid)
+    if lost is None or not isinstance(lost, OpResult) or not is_reduction(lost.op):
+        return grid
+    wide = _grid(staging, wide=True)
+    return wide if unaffordable(staging, wide) is not lost else grid
+
+
+def _grid(staging: Staging, *, wide: bool = False) -> list[LoopRef]:
     """The grid of the dispatch, in the order of the largest result, as far as all stages that are needed have it, and
     rows that elements are picked from. A result that is an argument is made by no member: where there are no others,
     its dimensions are the grid. `wide`: with the loops that members share although the dispatch keeps them inside."""
@@ -32,16 +43,6 @@ def given_grid(staging: Staging, *, wide: bool = False) -> list[LoopRef]:
     loose = _read_elsewhere(staging) if wide else set[LoopRef | None]()
     given = [axis for axis in main if axis in staging.axes.grid or (wide and axis not in loose)] if placed else main
     return [axis for axis in given if all(axis in stage.parallel for stage in needed)]
-
-
-def widened(staging: Staging, grid: list[LoopRef]) -> list[LoopRef]:
-    """A grid with what members share besides, where the scratch beside the given one holds no rows of a reduction,
-    that would be made again at every read; the given one where it does."""
-    lost = unaffordable(staging, grid)
-    if lost is None or not isinstance(lost, OpResult) or not is_reduction(lost.op):
-        return grid
-    wide = given_grid(staging, wide=True)
-    return wide if unaffordable(staging, wide) is not lost else grid
 
 
 def _read_elsewhere(staging: Staging) -> set[LoopRef | None]:

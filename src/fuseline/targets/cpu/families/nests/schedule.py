@@ -28,7 +28,6 @@ from fuseline.targets.cpu.families.nests.grid import (
     out_of_rows,
     scratch_elements,
     unaffordable,
-    widened,
 )
 from fuseline.targets.cpu.families.nests.grouped_columns import GroupedColumns
 from fuseline.targets.cpu.families.nests.groups import Group, choose_lanes, groups_of, widths_of
@@ -184,7 +183,7 @@ def _lane(staging: Staging, weights: Mapping[LoopRef, float]) -> LoopRef | None:
 def _settled_grid(staging: Staging, threads: int, lanes: int) -> tuple[list[LoopRef], set[SSAValue]]:
     """The grid, after everything that would cost axes of it, or more scratch than there is, has given way, and what
     has: each round stores one value less."""
-    grid, given_up = widened(staging, given_grid(staging)), set[SSAValue]()
+    grid, given_up = given_grid(staging), set[SSAValue]()
     for _ in rounds("the grid of a schedule", most=len(staging.stored)):
         lost = out_of_grid(staging, grid) or unaffordable(staging, grid)
         lost = lost or out_of_rows(staging, grid, threads, lanes)
@@ -193,7 +192,7 @@ def _settled_grid(staging: Staging, threads: int, lanes: int) -> tuple[list[Loop
         staging.unstore(lost)
         if isinstance(lost.owner, Operation) and staging.saves_work(lost.owner, lost):
             given_up.add(lost)
-        grid = widened(staging, given_grid(staging))
+        grid = given_grid(staging)
     return grid, given_up
 
 

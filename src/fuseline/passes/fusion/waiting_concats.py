@@ -21,21 +21,20 @@ MOST_BEHIND = 16
 
 
 def waits_for_others(producer: Group, consumer: Group) -> bool:
-    """Whether a merge with a concat, which nothing is merged with yet, waits: of what is still to go to the root that
-    it follows; and of what reads the concat, unless it reduces what roots make (the rows of a dense block, of which
+    """Whether a merge with a concat of what roots make, which nothing is merged with yet, waits: of what is still to go
+    to the root that it follows; and of what reads the concat, unless it reduces (the rows of a dense block, of which
     the last part may be made on the way)."""
-    if _is_concat(consumer) and not producer.heavy:
+    if _joins_what_roots_make(consumer) and not producer.heavy:
         return True
-    return _is_concat(producer) and not (consumer.reduces and _has_made_parts(producer))
+    return _joins_what_roots_make(producer) and not consumer.reduces
 
 
-def _is_concat(group: Group) -> bool:
-    return all(node.kind is Kind.CONCAT for node in group.members)
-
-
-def _has_made_parts(concat: Group) -> bool:
-    """Whether a root makes one of the parts."""
-    return any(read.producer is not None and _follows_root(read.producer) for read in concat.outside_reads())
+def _joins_what_roots_make(group: Group) -> bool:
+    """Whether a group is a concat of parts that a root each makes: slices of one value are no such."""
+    if any(node.kind is not Kind.CONCAT for node in group.members):
+        return False
+    makers = [read.producer for read in group.outside_reads()]
+    return len(set(makers)) == len(makers) and all(node is not None and _follows_root(node) for node in makers)
 
 
 def _follows_root(node: Node) -> bool:

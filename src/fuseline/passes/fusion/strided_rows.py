@@ -178,7 +178,7 @@ def _lie_beside(columns: Dim, serial: Sequence[bool], target: TargetDescription)
 
 def rows_that_stay_near(group: Group) -> int:
     """How many rows of a group may be traversed down their columns however long they are."""
-    if any(node.functions for node in group.members):
+    if group.reduces and any(node.functions for node in group.members):
         return HIGH_ROWS
     around = set(group.members)
     for _ in range(STEPS_AROUND):

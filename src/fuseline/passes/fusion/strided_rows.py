@@ -18,10 +18,11 @@ lines of memory from each other.
 Few rows stay in the cache however long they are, column by column of those that a workgroup takes: the classes of each
 pixel, the channels of an image (measured, one thread and two, 2 to 29 MB in 3 to 128 rows: softmax .33 to .91 of the
 time of its four dispatches, a norm .44 to .93, x - sum(x) .64 to 1.0; rows of 8,192 and 16,384 f32, which lie on top of
-each other in the cache, up to 1.7 from 64 rows on). So do up to a thousand in the second-level cache, where the kernel
-asks for what comes next (`nests/column_prefetch.py`; AVX2 and AVX-512, 2.4 to 20 MB in 200 to 1,000 rows: softmax .65
-to .97, f16 .59 to 1.07, a norm .55 to .92, f16 .63 to 1.15), if that saves several traversals or functions are computed
-between: x - sum(x) takes .92 to 1.38, with AVX2 up to 1.8, and stays two.
+each other in the cache, up to 1.7 from 64 rows on). Up to some thousand rows are traversed again from further away,
+where the kernel asks for what comes next (`nests/column_prefetch.py`; AVX2 and AVX-512, one thread and two, 2.4 to 480
+MB in 200 to 5,000 rows: softmax .65 to 1.06, f16 .59 to 1.07, a norm .55 to 1.05, f16 .6 to 1.15; in 10,000 rows .95 to
+1.2), if that saves several traversals or functions are computed between: x - sum(x) takes .92 to 1.38, with AVX2 up to
+1.8, and stays two.
 
 Rows of few columns are read as they lie, too: a workgroup puts the vectors of a row side by side (measured, one thread,
 3 to 17 MB in rows of 24 to 128 columns: .30 to 1.0 of the time of two dispatches or of the four of a softmax). Several
@@ -56,9 +57,9 @@ COLUMNS = LINE_BYTES // FLOAT_BYTES
 LOW_ROWS = 128
 """Rows of which the columns that a workgroup takes stay in the first-level cache until they are traversed again."""
 
-HIGH_ROWS = 1024
-"""The same of the second-level cache, of 256 bytes of each row. It pays where rows are reduced more than once, or
-functions are made of them: else what runs along memory is faster."""
+HIGH_ROWS = 5000
+"""Rows that are traversed again from the last-level cache, or memory, as fast as along memory, since kernels ask for
+what comes next. It pays where rows are reduced more than once, or functions are made of them."""
 
 STEPS_AROUND = 4
 """How many nodes away a second reduction is looked for."""

@@ -14,6 +14,7 @@ import fuseline
 from fuseline.analysis.column_blocks import MOST_BESIDE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map, identity_map
+from fuseline.ir.costs import BLOCK_VECTORS
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
@@ -25,6 +26,7 @@ from fuseline.passes.fusion.strided_rows import (
     LINE_BYTES,
     LOW_ROWS,
     PAGE_BYTES,
+    WIDE_LANES,
     short_runs_ns,
     strided_rows,
 )
@@ -85,6 +87,14 @@ def test_rows_that_lie_on_top_of_each_other_in_a_cache_are_fewer():
         assert _asked(_exp(FEW_ROWS, *shape), {0}) is None
         assert _asked(_exp(8 * FEW_ROWS, *shape), {0}) is not None
     assert _asked(_exp(LOW_ROWS, PAGE_BYTES // 64, 16 * pages + 1), {0}) is None
+
+
+def test_wide_vectors_take_enough_of_such_rows():
+    wide = replace(TARGET, costs=replace(TARGET.costs, block_uses=BLOCK_VECTORS * WIDE_LANES))
+    columns = PAGE_BYTES // 4 * int(RNG.integers(64, 200))
+    assert _asked(_exp(LOW_ROWS, columns), {0}) is not None
+    assert _asked(_exp(LOW_ROWS, columns), {0}, wide) is None
+    assert _asked(_exp(LOW_ROWS + 1, columns), {0}, wide) is not None
 
 
 def test_rows_that_the_run_tells_begin_at_any_place_of_a_page():

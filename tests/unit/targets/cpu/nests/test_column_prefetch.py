@@ -68,7 +68,11 @@ def test_what_is_in_a_cache_is_not_asked_for(body: str):
 
 
 def test_rows_on_top_of_each_other_have_no_room():
+    """Unless a block is wide, and it asks for rows below."""
     assert not _asked_ahead(_model(BODIES["softmax"], 20, 1024 * int(RNG.integers(50, 90))))
+    rows = int(RNG.integers(300, 900))
+    code = emit(_model(BODIES["softmax"], rows, 4096), "kernel", target="cpu:avx512", threads=1)
+    assert code.count("prefetch") >= 2
 
 
 @pytest.mark.parametrize("element", ["float", "float16"])

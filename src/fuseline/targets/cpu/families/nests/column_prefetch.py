@@ -44,6 +44,9 @@ LEAST_BYTES = 2 * 1024 * 1024
 PAGE_BYTES = 4096
 """Rows of whole pages lie on top of each other in the cache: what is asked for takes the place of what is read."""
 
+WIDE_COLUMNS = 128
+"""Columns of a block from which on those of some rows below have room all the same."""
+
 DEAR = 8
 """Operations at a point that loads have to wait for, where a function is among them."""
 
@@ -73,7 +76,8 @@ class ColumnPrefetch:
     def _waits(self, rows: Dim) -> bool:
         """Whether loads would not be under way in time, and what is asked for has room."""
         if isinstance(self.schedule.lane_extent, int) and self.schedule.lane_extent * 4 % PAGE_BYTES == 0:
-            return False
+            if assumed_size(rows) <= self._few or self.schedule.chunk < WIDE_COLUMNS:
+                return False
         if any(_writes_rows(self.schedule, group) for group in self.schedule.groups):
             return True
         return assumed_size(rows) <= self._few and operations_per_point(self.schedule.staging) >= DEAR

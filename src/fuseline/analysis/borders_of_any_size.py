@@ -46,7 +46,7 @@ def border_of_any_size(
     """The loop, the distance and the mode of the border that an index is around a dimension of `size`; None where it is
     none."""
     found = _Pieces(shapes, size)
-    if isinstance(size, int) or not found.collect(index) or len(found.loops) != 1:
+    if not found.collect(index) or len(found.loops) != 1:
         return None
     (loop,) = found.loops
     beyond, largest = d.sub(extents[loop], size), found.largest_size
@@ -156,8 +156,11 @@ class _Pieces:
 
 def _at(whole: Dim, size: Dim, sizes: NDArray[np.int64]) -> Any:
     """A number, or what is as far from the size as one, at each of `sizes`."""
+    if isinstance(whole, int):
+        return np.int64(whole)
     apart = d.sub(whole, size)
-    return np.int64(whole) if isinstance(whole, int) else sizes + (apart if isinstance(apart, int) else 0)
+    assert isinstance(apart, int), "nothing else is collected"
+    return sizes + apart
 
 
 def _is_index(value: SSAValue) -> bool:

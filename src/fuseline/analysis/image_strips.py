@@ -99,7 +99,7 @@ def strips_of(root: StructuredOp, position: int, image: ComputedImage, shapes: S
     roles = _Roles(root, position, image, root.loops(shapes))
     if not roles.are_plain:
         return None
-    return next((found for found in roles.ways(_bytes(root)) if found is not None), None)
+    return next((found for found in roles.ways(element_bytes(root.op.results[0])) if found is not None), None)
 
 
 def channel_lines(often: Callable[[int], float | None], taps: int) -> int:
@@ -118,10 +118,6 @@ def plane_strips(lines: Extent, pixels: Extent, size: int) -> StripShape | None:
     if pixels.known and lines.steps(least) * line_bytes <= STRIP_BYTES:
         return whole_lines(lines, pixels, max(least, strip_height(lines.steps, lines.count, line_bytes, NEAR_BYTES)))
     return widest_strip(lines, pixels, 2 * TALLEST_TILE, size)
-
-
-def _bytes(root: StructuredOp) -> int:
-    return element_bytes(root.op.results[0])
 
 
 @dataclass(frozen=True, slots=True)

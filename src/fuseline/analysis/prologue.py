@@ -112,9 +112,8 @@ def _of_product(
     if borders and not _is_image(root, position):
         readable = False
     if any(not isinstance(bound.size, int) for bound in borders) and filtered_dims(root, extents, costs) is None:
-        readable = (
-            False  # each row of a tile would be folded at each tap (3x3 in groups of 4: 1.6 of the time of boxes)
-        )
+        # each row of a tile would be folded at each tap (3x3 in groups of 4: 1.6 of the time of boxes)
+        readable = False
     if readable and len(found) == 1:
         return Prologue("addressed")
     if readable and found[0].loop in reduction and not runs_along_columns(root, position, shapes):

@@ -21,6 +21,10 @@ LINE_BYTES = 64
 """A cache line, bytes."""
 
 
+PAGE_BYTES = 4096
+"""A page, bytes: rows of whole pages begin at one place of a cache, and take each other's places in it."""
+
+
 def assumed_size(size: Dim) -> int:
     """The most that `size` can be, at least 1; every symbol without a bound is taken as `ASSUMED_SIZE`."""
     bound = upper_bound(size)

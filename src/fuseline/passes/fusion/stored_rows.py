@@ -8,7 +8,7 @@ would lie between two dispatches, without the second dispatch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from fuseline.analysis.loop_classes import LoopClasses
 from fuseline.analysis.structured import Kind
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product, upper_bound
+from fuseline.ir.reachable import reachable
 from fuseline.ir.rounds import rounds
 from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.decision import WhyNot
@@ -144,12 +145,19 @@ class StoredRows:
     def _placed_readers(self, node: Node) -> set[Node]:
         """The members that read what `node` makes, themselves or by way of those that are evaluated where they are
         read."""
-        found, pending = set[Node](), [node]
-        while pending:
-            readers = {read.consumer for read in pending.pop().readers if read.consumer in self._inside} - found
-            found |= readers
-            pending += [reader for reader in readers if reader in self.inlined]
-        return found - self.inlined
+        return self._placed(node, lambda one: (read.consumer for read in one.readers))
+
+    def _placed_sources(self, node: Node) -> set[Node]:
+        """The members whose values `node` reads, itself or by way of those that are evaluated where they are read."""
+        return self._placed(node, lambda one: (read.producer for read in one.reads if read.producer is not None))
+
+    def _placed(self, node: Node, beside: Callable[[Node], Iterable[Node]]) -> set[Node]:
+        """The members that `beside` leads to from `node`, over those that are evaluated where they are read."""
+
+        def inside(one: Node) -> list[Node]:
+            return [other for other in beside(one) if other in self._inside]
+
+        return set(reachable(inside(node), lambda one: inside(one) if one in self.inlined else [])) - self.inlined
 
     def _is_by_root(self, node: Node) -> bool:
         """Whether a root makes what a member computes, or what it follows point by point."""
@@ -182,16 +190,6 @@ class StoredRows:
         """Whether `reader` reads what follows a root behind `node` as well: that root runs first."""
         roots = [one.position for one in self.members if one.heavy and one.position > node.position]
         return any(at <= source.position for source in self._placed_sources(reader) for at in roots)
-
-    def _placed_sources(self, node: Node) -> set[Node]:
-        """The members whose values `node` reads, itself or by way of those that are evaluated where they are read."""
-        found, pending = set[Node](), [node]
-        while pending:
-            made = {read.producer for read in pending.pop().reads if read.producer in self._inside}
-            fresh = {one for one in made if one is not None} - found
-            found |= fresh
-            pending += [one for one in fresh if one in self.inlined]
-        return found - self.inlined
 
 
 def _in_order(reader: Node, node: Node) -> bool:

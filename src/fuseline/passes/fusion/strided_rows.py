@@ -41,7 +41,7 @@ from math import prod
 
 from fuseline.analysis.column_blocks import fits_beside, is_group, most_blocks
 from fuseline.analysis.structured import Kind
-from fuseline.ir.costs import LINE_BYTES, MachineCosts, assumed_size
+from fuseline.ir.costs import LINE_BYTES, PAGE_BYTES, MachineCosts, assumed_size
 from fuseline.ir.dim import Dim, product
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
@@ -71,8 +71,6 @@ WIDE_LANES = 16
 """Lanes with which a workgroup takes so much of such a row at a time that it does not matter (AVX-512: 300 to 4,000
 rows of 1,024 to 16,384 f32 .6 to 1.09 of the time of separate dispatches; AVX2: .92 to 1.37)."""
 
-PAGE_BYTES = 4096
-
 
 def strided_rows(
     group: Group,
@@ -81,13 +79,13 @@ def strided_rows(
     target: TargetDescription,
     *,
     in_rows: bool = True,
-    most_rows: int = LOW_ROWS,
+    merged: Group | None = None,
 ) -> WhyNot | None:
     """Why the loops `demoted` of a group's grid should not become serial: in some member's result a loop that stays in
     the grid would run inside one of them. None where they may. `in_rows`: whether all that is stored can be traversed
-    along its rows in the end, or is reduced; `most_rows`: how many below each other stay near."""
+    along its rows in the end, or is reduced; `merged`: the group that it becomes a part of."""
     for node, number, moving, serial in _walks(group, demoted):
-        refusal = _refusal(node, number, moving, serial, graph, target, most_rows)
+        refusal = _refusal(node, number, moving, serial, graph, target, merged)
         if refusal is None and not in_rows:
             refusal = _in_columns(node, number, graph, target)
         if refusal is not None:
@@ -151,7 +149,7 @@ def _refusal(
     serial: list[bool],
     graph: FusionGraph,
     target: TargetDescription,
-    most_rows: int,
+    merged: Group | None,
 ) -> WhyNot | None:
     extents = [assumed_size(node.loops[loop]) for loop in moving]
     elements = prod(extents)
@@ -160,12 +158,13 @@ def _refusal(
     grouped = _in_groups(extents, serial, target.costs.lanes)
     # rows no longer than a cache line are traversed along memory whatever the order, and so are those of groups
     along = (
-        grouped
+        block <= target.costs.cached_bytes
+        or grouped
         or row <= LINE_BYTES
         or _lie_beside(node.loops[moving[-1]], serial, target)
-        or _is_low([node.loops[loop] for loop in moving], serial, size, most_rows, target.costs.lanes)
+        or _is_low([node.loops[loop] for loop in moving], serial, size, target.costs.lanes, merged)
     )
-    if not along and block > target.costs.cached_bytes:
+    if not along:
         numbers = {"block_bytes": float(block), "cached_bytes": float(target.costs.cached_bytes)}
         return WhyNot("strided-inner", f"{node.name} would walk {block:,} bytes across rows, again", node.name, numbers)
     workgroups = _workgroups(extents, serial, target.costs.lanes)
@@ -181,14 +180,14 @@ def _lie_beside(columns: Dim, serial: Sequence[bool], target: TargetDescription)
     return target.threads == 1 and not serial[-1] and fits_beside(columns, target.costs.lanes)
 
 
-def rows_that_stay_near(group: Group) -> int:
-    """How many rows of a group may be traversed down their columns however long they are."""
+def _pays_down_many_rows(group: Group) -> bool:
+    """Whether traversing a group's rows down their columns saves several traversals, or functions come between."""
     if group.reduces and any(node.functions for node in group.members):
-        return HIGH_ROWS
+        return True
     around = set(group.members)
     for _ in range(STEPS_AROUND):
         around |= {other for node in around if node in group.members or _passes(node) for other in _beside(node)}
-    return HIGH_ROWS if sum(node.reduces and not node.heavy for node in around) > 1 else LOW_ROWS
+    return sum(node.reduces and not node.heavy for node in around) > 1
 
 
 def _passes(node: Node) -> bool:
@@ -203,14 +202,16 @@ def _beside(node: Node) -> Iterator[Node]:
     yield from (read.consumer for read in node.readers)
 
 
-def _is_low(extents: Sequence[Dim], serial: list[bool], size: int, most_rows: int, lanes: int) -> bool:
+def _is_low(extents: Sequence[Dim], serial: list[bool], size: int, lanes: int, merged: Group | None) -> bool:
     """Whether rows below each other are so few that their columns stay in a cache whatever is beside them."""
     if serial[-1]:
         return False
     rows = prod(assumed_size(extent) for extent, is_serial in zip(extents, serial, strict=True) if is_serial)
     row = product(extents[len(serial) - serial[::-1].index(True) :])
     on_top = isinstance(row, int) and row * size % PAGE_BYTES == 0
-    return rows <= (FEW_ROWS if on_top and lanes < WIDE_LANES else most_rows)
+    if on_top and lanes < WIDE_LANES:
+        return rows <= FEW_ROWS
+    return rows <= LOW_ROWS or (rows <= HIGH_ROWS and merged is not None and _pays_down_many_rows(merged))
 
 
 def _in_groups(extents: Sequence[int], serial: Sequence[bool], lanes: int) -> bool:

@@ -110,7 +110,7 @@ def _are_made_by_roots(op: tensor.ConcatOp) -> bool:
 def _is_made_by_root(value: SSAValue) -> bool:
     """Whether a root makes a value, or ops that follow one, for one reader: one of several would be handed the value
     and what is computed of it, and in a dense block each layer computes of all parts."""
-    made = list(back_to_root(value))
+    made = back_to_root(value)
     return bool(made) and all(len(users_of_value(one)) == 1 for one in made)
 
 

@@ -108,7 +108,7 @@ def _pays(op: tensor.ConcatOp, ends: Sequence[_End]) -> bool:
     make the narrow form as well."""
     axis, parts, sunk = op.dim.value.data, _parts(op), [end for end in ends if end.chain]
     if _is_handed_over(op, ends):
-        return all(any(back_to_root(part)) for part in parts)  # others may read them: another result of the dispatch
+        return all(map(back_to_root, parts))  # others may read them: another result of the dispatch
     roots = [end for end in sunk if any(_is_root_along(end.value, reader, axis) for reader in end.readers)]
     if not roots:
         return False

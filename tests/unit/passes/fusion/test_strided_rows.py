@@ -14,7 +14,7 @@ import fuseline
 from fuseline.analysis.column_blocks import MOST_BESIDE
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.ir.build import dims_map, identity_map
-from fuseline.ir.costs import BLOCK_VECTORS
+from fuseline.ir.costs import BLOCK_VECTORS, PAGE_BYTES
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.decision import WhyNot
 from fuseline.passes.fusion.graph import FusionGraph
@@ -25,7 +25,6 @@ from fuseline.passes.fusion.strided_rows import (
     HIGH_ROWS,
     LINE_BYTES,
     LOW_ROWS,
-    PAGE_BYTES,
     WIDE_LANES,
     short_runs_ns,
     strided_rows,

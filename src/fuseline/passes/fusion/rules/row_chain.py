@@ -14,7 +14,7 @@ from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.profit import SHORT_RUNS_NS
 from fuseline.passes.fusion.rule import FusionRule, Merge, scratch_refusal
-from fuseline.passes.fusion.strided_rows import rows_that_stay_near, short_runs_ns, strided_rows
+from fuseline.passes.fusion.strided_rows import short_runs_ns, strided_rows
 
 
 class RowChain(FusionRule):
@@ -85,9 +85,9 @@ def rows_refusal(merge: Merge, graph: FusionGraph) -> WhyNot | None:
     if merge.regrouped:
         return WhyNot("reshape-between", "a reshape regroups the dimensions", merge.consumer.root.name)
     sides = [(group, demoted) for group, demoted in _sides(merge) if demoted]
-    in_rows, most_rows = bool(sides) and _in_rows(merge), rows_that_stay_near(merge.shared) if sides else 0
+    in_rows = bool(sides) and _in_rows(merge)
     for group, demoted in sides:
-        strided = strided_rows(group, demoted, graph, merge.target, in_rows=in_rows, most_rows=most_rows)
+        strided = strided_rows(group, demoted, graph, merge.target, in_rows=in_rows, merged=merge.shared)
         if strided is not None:
             return strided
     return None

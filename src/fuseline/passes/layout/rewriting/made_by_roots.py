@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from xdsl.ir import SSAValue
 
 from fuseline.analysis.structured import CHANNEL_WINDOWS, DENSE, Kind, is_generic, kind, producer_of
@@ -13,18 +11,18 @@ MOST_BEHIND = 16
 """Ops in a row that are followed back to a root."""
 
 
-def back_to_root(value: SSAValue) -> Iterator[SSAValue]:
+def back_to_root(value: SSAValue) -> list[SSAValue]:
     """`value` and what it is made of, element by element, back to the result of a root (a contraction or a convolution)
     that is the last; nothing where there is no such root."""
     found = [value]
     for _ in range(MOST_BEHIND):
         op = producer_of(found[-1])
         if not is_generic(op):
-            return
+            break
         if kind(op) in DENSE | CHANNEL_WINDOWS:
-            yield from found
-            return
+            return found
         same = [read for read in op.inputs if shape_of(read) == shape_of(found[-1])]
         if kind(op) is not Kind.ELEMENTWISE or not same:
-            return
+            break
         found.append(same[0])
+    return []

@@ -19,7 +19,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from fuseline.dispatch.loop_ref import LoopRef
-from fuseline.ir.costs import LINE_BYTES, assumed_size
+from fuseline.ir.costs import LINE_BYTES, PAGE_BYTES, assumed_size
 from fuseline.ir.dim import Dim, product
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.families.nests.evaluations import operations_per_point
@@ -41,11 +41,9 @@ NEAR_ELEMENTS = 16 * 1024
 LEAST_BYTES = 2 * 1024 * 1024
 """Buffers of fewer bytes are in a cache as they are."""
 
-PAGE_BYTES = 4096
-"""Rows of whole pages lie on top of each other in the cache: what is asked for takes the place of what is read."""
-
 WIDE_COLUMNS = 128
-"""Columns of a block from which on those of some rows below have room all the same."""
+"""Columns of a block of rows of whole pages from which on those of some rows below have room: of narrower ones what is
+asked for takes the place of what is read."""
 
 DEAR = 8
 """Operations at a point that loads have to wait for, where a function is among them."""

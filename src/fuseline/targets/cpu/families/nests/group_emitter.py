@@ -45,7 +45,7 @@ class GroupEmitter:
         lanes = group.lanes if group.lane_axis is not None or group.lane_reduction is not None else 1
         self.lane_loop = LaneLoop(self.kernel, lanes, unroll=self._unroll(group.stages), masked=masked)
         self.across_loops = {
-            stage: LaneLoop(self.kernel, lanes, unroll=self._unroll([stage]), masked=masked)
+            stage: LaneLoop(self.kernel, lanes, unroll=1 if self._ends_soon() else self._unroll([stage]), masked=masked)
             for stage in group.stages
             if stage.reduction and group.lane_reduction is not None
         }
@@ -58,14 +58,12 @@ class GroupEmitter:
         reducing = [stage for stage in stages if stage.op is not None]
         inlined = {op for stage in reducing for op in self.workgroup.staging.inlined(stage)}
         cheap = sum(body_cost(op) for op in inlined if is_generic(op)) < CHEAP_BODY
-        return UNROLL if reducing and cheap and not self._ends_soon(stages) else 1
+        return UNROLL if reducing and cheap else 1
 
-    def _ends_soon(self, stages: Sequence[Stage]) -> bool:
-        """Whether what lanes run along is shorter than several vectors, which would be added up in the end."""
-        reduced = self.group.lane_reduction
-        if reduced is None or len(stages) > 1:
-            return False
-        extent = upper_bound(self.workgroup.axes.extents[reduced])
+    def _ends_soon(self) -> bool:
+        """Whether what lanes are reduced along is shorter than several vectors, which would be added up in the end."""
+        assert self.group.lane_reduction is not None
+        extent = upper_bound(self.workgroup.axes.extents[self.group.lane_reduction])
         return extent is not None and extent < UNROLL * self.group.lanes
 
     def _lane_reduction(self, stage: Stage, lane_loop: LaneLoop) -> LaneReduction:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from math import prod
 
 from fuseline.analysis.image_strips import channel_lines
 from fuseline.analysis.source_paths import Bound
@@ -26,7 +27,7 @@ from fuseline.targets.cpu.families.window.plan import WindowPlan, plan_window
 from fuseline.targets.cpu.isa.core_rates import L1_SETS
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import BlockedWork, RowSplit, choose_blocks
+from fuseline.targets.cpu.tiles import BlockedWork, RowSplit, choose_blocks, shared_out
 from fuseline.targets.target import Refusal
 
 LOADS_PER_COPY, LOADS_PER_SPARED_COPY = 2.5, 4.0
@@ -182,7 +183,7 @@ def with_copy(plan: WindowPlan, machine: Machine, *, turned: bool = False) -> Co
     shape, lines = shapes[cache_lines], loops.line.extent if loops.line is not None else 1
     if shape is None:
         return None
-    strip_lines = -(-lines // -(-lines // shape.lines)) if isinstance(lines, int) else shape.lines
+    strip_lines = shared_out(lines, shape.lines) if isinstance(lines, int) else shape.lines
     copied = CopiedWindowPlan(
         view=plan.view, workgroups=0, constant_layouts=plan.constant_layouts, loops=loops, pixels=plan.pixels,
         vectors=1, lanes=plan.lanes,
@@ -265,11 +266,14 @@ def _crowded(loops: WindowLoops, ways: tuple[Direction, Direction], tile: tuple[
     return max(sets.values()) > machine.l1_bytes // (LINE_BYTES * L1_SETS) - 2
 
 
+def known_outer(loops: WindowLoops) -> int:
+    """Points of the outer axes: a batch known at run time may be 1, and must be shared out even then."""
+    return prod(axis.extent for axis in loops.outer if isinstance(axis.extent, int))
+
+
 def spread_out(plan: CopiedWindowPlan, machine: Machine) -> CopiedWindowPlan:
     """The plan with its grid: strips of lines and bunches of panels in blocks."""
-    loops, outer = plan.loops, 1
-    for axis in loops.outer:  # a batch known at run time may be 1, and must be shared out even then
-        outer *= axis.extent if isinstance(axis.extent, int) else 1
+    loops = plan.loops
     # a step alone is bound by loads, as `window_blocks` has it
     cost = 8 if loops.groups is None else 2 * loops.groups.inputs
     work = (
@@ -283,7 +287,7 @@ def spread_out(plan: CopiedWindowPlan, machine: Machine) -> CopiedWindowPlan:
     )
     blocks = choose_blocks(
         BlockedWork(
-            outer,
+            known_outer(loops),
             estimated(plan.strips),
             1,
             plan.bunches,

@@ -41,7 +41,7 @@ from fuseline.targets.cpu.families.window.plan import MOST_PIXELS, filter_note, 
 from fuseline.targets.cpu.families.window.sliding_axes import sliding_axes
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.types import BYTES
-from fuseline.targets.cpu.tiles import MAX_ROWS, Blocks, cached_rows
+from fuseline.targets.cpu.tiles import MAX_ROWS, Blocks, cached_rows, shared_out
 from fuseline.targets.target import Refusal
 
 MOST_VECTORS = 4
@@ -222,7 +222,7 @@ def _strip(
     if rows.steps(1) * row_bytes > MOST_COPIED_BYTES:
         return None
     high = max(1, strip_height(rows.steps, lines.count, row_bytes, 2 * machine.l1_bytes))
-    return -(-lines.count // -(-lines.count // high)), pixels.count
+    return shared_out(lines.count, high), pixels.count
 
 
 def _packed(loops: WindowLoops, groups: int) -> PackedColumns | None:

@@ -13,6 +13,7 @@ from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.combinators.split import Range
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.kernel_ir.types import Operand
+from fuseline.targets.cpu.tiles import shared_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class InStrips:
     def _each(self, buffers: DispatchBuffers) -> Operand:
         """Positions of a strip but for the last: where the run knows how many, shared out equally."""
         if isinstance(self.extent, int):
-            return -(-self.extent // -(-self.extent // self.most))
+            return shared_out(self.extent, self.most)
         kernel, strips = buffers.kernel, buffers.operand(self.count)
         extent = buffers.operand(self.extent)
         return kernel.min(kernel.div(kernel.add(extent, kernel.sub(strips, 1)), kernel.max(strips, 1)), self.most)

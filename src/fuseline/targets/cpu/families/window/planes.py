@@ -33,7 +33,7 @@ from fuseline.targets.cpu.families.window.copied_rows import (
     StoredRows,
     moves_of,
 )
-from fuseline.targets.cpu.families.window.copies import extent_of
+from fuseline.targets.cpu.families.window.copies import extent_of, known_outer
 from fuseline.targets.cpu.families.window.image_copy import PlaneCopy
 from fuseline.targets.cpu.families.window.image_reader import int_stride
 from fuseline.targets.cpu.families.window.in_strips import InStrips
@@ -44,7 +44,7 @@ from fuseline.targets.cpu.families.window.tile import Tile
 from fuseline.targets.cpu.isa.description import Machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import BYTES, MemRef, Operand
-from fuseline.targets.cpu.tiles import BlockedWork, Blocks, RowSplit, choose_blocks
+from fuseline.targets.cpu.tiles import BlockedWork, Blocks, RowSplit, choose_blocks, shared_out
 from fuseline.targets.target import Refusal
 
 
@@ -162,13 +162,17 @@ def _in_strips(
     original = loops.images[0].access
     whole = PlanesPlan(**given, original=original, rows=ways[0], columns=ways[1], band=1, strip_pixels=pixels)
     whole = replace(whole, band=_band_of(whole, machine))
-    outer = 1
-    for axis in loops.outer:  # a batch known at run time may be 1, and must be shared out even then
-        outer *= axis.extent if isinstance(axis.extent, int) else 1
     lines = loops.line.extent if loops.line is not None else 1
     work = 8 * ways[0].positions * ways[1].positions * pixels * whole.band * plan.pixels
     blocks = BlockedWork(
-        outer, lines if isinstance(lines, int) else 1, 1, estimated(whole.strips), work, 0, 0, serial=loops.view.serial
+        known_outer(loops),
+        lines if isinstance(lines, int) else 1,
+        1,
+        estimated(whole.strips),
+        work,
+        0,
+        0,
+        serial=loops.view.serial,
     )
     whole = replace(whole, blocks=choose_blocks(blocks, machine))
     return replace(whole, workgroups=d.product(whole.grid))
@@ -181,7 +185,7 @@ def _band_of(plan: PlanesPlan, machine: Machine) -> int:
     sizes = [replace(plan, band=1 + n).copied * BYTES[plan.loops.dtype] for n in range(count)]
     most = 2 * machine.l1_bytes if plan.strip_pixels == plan.loops.channel.extent else STRIP_BYTES
     band = max(1, sum(size <= most for size in sizes))
-    return -(-count // -(-count // band)) if plan.split is not None else band
+    return shared_out(count, band) if plan.split is not None else band
 
 
 class PlanesKernel(WindowKernel):

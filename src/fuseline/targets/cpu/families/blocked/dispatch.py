@@ -52,7 +52,10 @@ class BlockedDispatch:
     @cached_property
     def bent(self) -> frozenset[LoopRef]:
         """Axes in a coordinate that is not a sum of multiples of loops: no block of such a loop reads a box."""
-        found = {self.axes.of_op(op)[loop] for op in self.placed for loop in _non_linear(StructuredOp(op))}
+        read_through = [op for op in self.moved if is_generic(op)]
+        found = {
+            self.axes.of_op(op)[loop] for op in (*self.placed, *read_through) for loop in _non_linear(StructuredOp(op))
+        }
         return frozenset(axis for axis in found if axis is not None)
 
     @cached_property

@@ -114,9 +114,10 @@ class SubKernelWriter(EntryWriter):
         self.inside.update(zip(op.results, new.results, strict=True))
 
     def _operand(self, value: SSAValue, box: Box) -> SSAValue:
-        """A tensor as the op of a block reads it."""
+        """A tensor as the op of a block reads it. What the dispatch makes in full along a dimension may be read from
+        further on, at a sum of loops of which one is in blocks."""
         if self.dispatch.is_inside(value):
-            return self._inside(value)
+            return self._slice(self._inside(value), box.within(self.tiling.box_of(value)))
         if starts_empty(value):
             return self._blank(value, box.sizes)
         return self._slice(self.copy_of(value), box)

@@ -65,6 +65,17 @@ class Box:
         """Whether it is not moved along any dimension."""
         return all(offset == 0 for offset in self.offsets)
 
+    def within(self, made: Box) -> Box:
+        """The box as a part of what a block made of the same tensor: all of that along a dimension which is not read
+        from a later place."""
+        moved = [at not in (0, begin) for at, begin in zip(self.offsets, made.offsets, strict=True)]
+        offsets = zip(moved, self.offsets, made.offsets, strict=True)
+        sizes = zip(moved, self.sizes, made.sizes, strict=True)
+        return Box(
+            tuple(d.sub(at, begin) if further else 0 for further, at, begin in offsets),
+            tuple(read if further else whole for further, read, whole in sizes),
+        )
+
 
 class Tiling:
     """The tiles of a dispatch's grid; a loop without one runs in full inside each block, or as much of it as `parts`

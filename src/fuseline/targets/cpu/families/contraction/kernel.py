@@ -41,7 +41,8 @@ class ContractionKernel(RootKernel):
 
     def __init__(self, plan: ContractionPlan, kernel: KernelBuilder) -> None:
         rows = plan.tiled.loops if plan.tiled is not None else ()
-        super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes, rows=rows)
+        lane = plan.loops.column.loops[-1]
+        super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes, rows=rows, lane=lane)
         self.plan = plan
         self.rows = RowReader(plan, self.emitter)
         self.columns = ColumnReader(plan, self.emitter)

@@ -30,7 +30,7 @@ from fuseline.targets.cpu.kernel_ir.types import Operand
 
 class RootKernel(ABC):
     """Builds the kernel of a plan; `lanes` elements of the root's result are a vector, and leave by `paths`. `rows`:
-    the loops of the root along which the rows of a tile follow each other."""
+    the loops of the root along which the rows of a tile follow each other, `lane` that along which vectors run."""
 
     shared_by: int | None = None
     """How many neighbouring workgroups, a run, share what `enter` makes; None: each is by itself."""
@@ -44,11 +44,12 @@ class RootKernel(ABC):
         lanes: int,
         *,
         rows: Sequence[int] = (),
+        lane: int | None = None,
     ) -> None:
         self.kernel, self.root = kernel, root
         self.emitter = BodyEmitter(kernel, plan.view)
         self.buffers = self.emitter.buffers
-        self.results = RootResults(self.emitter, root, paths, lanes, rows=rows)
+        self.results = RootResults(self.emitter, root, paths, lanes, rows=rows, lane=lane)
 
     def emit(self) -> None:
         """Run the workgroups."""

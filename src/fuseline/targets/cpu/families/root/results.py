@@ -6,7 +6,7 @@ tile of rows x vectors        values[row * vectors + v]        at(row, v): where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from fuseline.analysis.structured import StructuredOp, splat_value
@@ -16,6 +16,7 @@ from fuseline.targets.cpu.emit.body_emitter import BodyEmitter
 from fuseline.targets.cpu.emit.coordinates import AnyIndex
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.results import ResultPath
+from fuseline.targets.cpu.families.root.column_stores import ColumnStores, lies_across
 from fuseline.targets.cpu.families.root.turned_stores import TurnedStores, lies_along
 from fuseline.targets.cpu.kernel_ir.types import BITS, MemRef, Operand, Value
 
@@ -34,7 +35,7 @@ Actives = Sequence["Operand | None"]
 
 class RootResults:
     """The results of `root`, `lanes` elements at a time, and whatever follows from them by `paths`. Vectors run along
-    the last loop of the lanes; `rows`: the loops along which the rows of a tile follow each other."""
+    `lane`; `rows`: the loops along which the rows of a tile follow each other."""
 
     def __init__(
         self,
@@ -44,14 +45,24 @@ class RootResults:
         lanes: int,
         *,
         rows: Sequence[int] = (),
+        lane: int | None = None,
     ) -> None:
         self.emitter, self.kernel, self.buffers = emitter, emitter.kernel, emitter.buffers
         self.root, self.paths, self.lanes = root, paths, lanes
-        self._turned = [path for path in paths if lanes > 1 and lies_along(path, rows)]
+        self._storers = dict(self._by_column(rows, lane)) if lanes > 1 else {}
+        self._turned = [path for path in paths if path.position in self._storers]
         self._others = [path for path in paths if path not in self._turned]
         self._values: Sequence[Value] = ()
         for number, result in enumerate(root.op.results):
             emitter.known[result] = partial(self._held, number)
+
+    def _by_column(self, rows: Sequence[int], lane: int | None) -> Iterator[tuple[int, TurnedStores | ColumnStores]]:
+        """What is stored column by column, by the number of the result."""
+        for path in self.paths:
+            if lies_along(path, rows):
+                yield path.position, TurnedStores(self.buffers, path)
+            elif lies_across(path, rows, lane):
+                yield path.position, ColumnStores(self.buffers, path)
 
     def _held(self, number: int, index: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         del index, lanes, active
@@ -124,7 +135,7 @@ class RootResults:
             for path, rows in zip(self._turned, made, strict=True):
                 rows.append(self._evaluated(path, at[row], active)[1])
         for path, rows in zip(self._turned, made, strict=True):
-            TurnedStores(self.buffers, path).store(rows, at, active, len(values))
+            self._storers[path.position].store(rows, at, active, len(values))
 
     def turned_in(self, stage: MemRef) -> bool:
         """Whether what lies along the rows of a tile is one value, of as many bits as the elements of `stage`."""
@@ -161,7 +172,7 @@ class RootResults:
         for v, active in enumerate(actives):
             held = [kernel.bitcast(kernel.load(stage, place(r, v), lanes, align=align), dtype) for r in range(height)]
             for path in self._turned:
-                TurnedStores(self.buffers, path).store(held, [at(r, v) for r in range(height)], active, exist)
+                self._storers[path.position].store(held, [at(r, v) for r in range(height)], active, exist)
 
     def finish(self, loops: Sequence[AnyIndex], active: Operand | None, *values: Value) -> None:
         """The epilogue of one vector of each of the root's results, and its stores."""

@@ -42,7 +42,8 @@ class WindowKernel(RootKernel):
 
     def __init__(self, plan: WindowPlan, kernel: KernelBuilder) -> None:
         rows = plan.loops.pixel.loops if plan.loops.pixel is not None else ()
-        super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes, rows=rows)
+        lane = plan.loops.channel.loops[-1]
+        super().__init__(plan, kernel, plan.loops.root, plan.paths, plan.lanes, rows=rows, lane=lane)
         self.plan, self.loops = plan, plan.loops
         self.reader = ImageReader(plan, self.buffers, self.image_memory)
         self.filters = FilterReader(plan, self.emitter)

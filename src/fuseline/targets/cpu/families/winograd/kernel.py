@@ -35,7 +35,8 @@ class WinogradKernel(RootKernel):
 
     def __init__(self, plan: WinogradPlan, kernel: KernelBuilder) -> None:
         loops = plan.loops
-        super().__init__(plan, kernel, loops.contraction.root, loops.paths, plan.lanes, rows=[loops.windows[-1].pixel])
+        rows, lane = [loops.windows[-1].pixel], loops.contraction.column.loops[-1]
+        super().__init__(plan, kernel, loops.contraction.root, loops.paths, plan.lanes, rows=rows, lane=lane)
         self.plan, blocking = plan, plan.blocking
         self.shared_by = plan.group_count if plan.divides_columns else None
         self.start: Operand = 0

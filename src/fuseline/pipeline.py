@@ -54,6 +54,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "convert-convolutions-to-channels-last",
         "fold-unit-dims",
         "sink-collapse-shapes",
+        "compute-in-parts",
         "propagate-transposes",
         "fold-constants",
         "lift-row-pads",

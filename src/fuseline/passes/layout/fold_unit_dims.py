@@ -22,7 +22,7 @@ from fuseline.analysis.structured import is_generic
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_concat
-from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, result_of
+from fuseline.ir.fast.direct import operand_of, operands_of, ops_of, result_of, users_of_value
 from fuseline.passes.layout.rewriting.mixed import joined
 from fuseline.passes.layout.rewriting.pads import high_of, low_of, outer_value, pad
 from fuseline.passes.layout.rewriting.permutation import permutation_of, transpose
@@ -112,14 +112,24 @@ def _slice(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
 
 def _concat(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
     assert type(op) is tensor.ConcatOp
-    axis, shape = op.dim.value.data, shape_of(op.result)
-    kept = [i for i, size in enumerate(shape) if size != 1 or i == axis]
+    axis, shape, along = op.dim.value.data, shape_of(op.result), _joined_along(op)
+    kept = [i for i, size in enumerate(shape) if size != 1 or i in along]
     if len(kept) == len(shape):
         return None
     at = Emitter.before(op)
     pieces = [squeezer.keep(piece, kept) for piece in op.inputs]
     type_ = attributes.tensor_type(element_of(op.result), tuple([shape[i] for i in kept]))
     return at.add(create_concat(pieces, kept.index(axis), type_)).result
+
+
+def _joined_along(op: tensor.ConcatOp) -> set[int]:
+    """The dimensions along which a concat joins its parts, and those that it is a part of."""
+    found, pending = set[int](), [op]
+    while pending:
+        one = pending.pop()
+        found.add(one.dim.value.data)
+        pending += [user for user in users_of_value(one.result) if type(user) is tensor.ConcatOp]
+    return found
 
 
 def _reshape(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from xdsl.dialects import linalg
 from xdsl.ir import SSAValue
 
+from fuseline.analysis.moves import RESHAPES
 from fuseline.analysis.structured import CHANNEL_WINDOWS, DENSE, Kind, is_generic, kind, producer_of
 from fuseline.ir.build import shape_of
+from fuseline.ir.fast.direct import operand_of
 
 MOST_BEHIND = 16
 """Ops in a row that are followed back to a root."""
+
+
+_IN_PLACE = (*RESHAPES, linalg.ops.TransposeOp)
+"""What changes no element, only where it is said to lie."""
 
 
 def back_to_root(value: SSAValue) -> list[SSAValue]:
@@ -17,6 +24,9 @@ def back_to_root(value: SSAValue) -> list[SSAValue]:
     found = [value]
     for _ in range(MOST_BEHIND):
         op = producer_of(found[-1])
+        if isinstance(op, _IN_PLACE):
+            found.append(operand_of(op, 0))
+            continue
         if not is_generic(op):
             break
         if kind(op) in DENSE | CHANNEL_WINDOWS:

@@ -16,6 +16,7 @@ from fuseline.frontends.onnx.ops import (
     pooling,
     pooling_positions,
     scattered,
+    transposed_convolution,
     windows,
 )
 from fuseline.ir.costs import MachineCosts
@@ -28,7 +29,8 @@ SYMBOLS = pytest.mark.parametrize("free", [(), (0,)])
 def test_what_is_lowered_here() -> None:
     assert operators_of(matmul) == {"Gemm", "MatMul"}
     assert operators_of(einsum) == {"Einsum"}
-    assert operators_of(convolution) == {"Conv", "ConvTranspose"}
+    assert operators_of(convolution) == {"Conv"}
+    assert operators_of(transposed_convolution) == {"ConvTranspose"}
     assert operators_of(pooling) == set(
         "AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool".split()
     )

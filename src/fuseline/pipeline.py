@@ -105,6 +105,7 @@ PHASES: dict[str, tuple[str, ...]] = {
         "outline-executables",
         "write-transposed",
         "fuse-elementwise-bodies",
+        "collect-rows",
     ),
     "dedup": (
         "deduplicate-executables",

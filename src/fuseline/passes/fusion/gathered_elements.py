@@ -13,37 +13,19 @@ elements picked, each by itself: f32 .28 and .37, f16 .71 and .67.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
+from math import inf
 
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import tensor
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr
 
-from fuseline.analysis.moves import Coordinate
-from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
-from fuseline.analysis.walks import loop_of, loops_behind
+from fuseline.analysis.structured import body_ops, is_generic
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
-from fuseline.ir.element_types import element_bits
-from fuseline.passes.fusion.conversions import WIDENINGS
+from fuseline.passes.fusion.collected_rows import arithmetic, collected_row, gathered_ns, loading_ns, row_ns
+from fuseline.passes.fusion.graph import FusionGraph
+from fuseline.passes.fusion.lane_places import Place, is_spread, moved, place_of
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.rule import Merge
-
-WIDEST_GATHERED = 12
-"""Bytes of an element that would take as long to gather as halves do, which no instruction gathers: f32 a third of
-that (measured .3 to .37 ns per element, f16 .7, in vectors of 64 bytes)."""
-
-
-class Along(Enum):
-    """What becomes of a coordinate from lane to lane of a vector."""
-
-    SAME = "same"
-    NEXT = "next"
-    ANY = "any"
-
-
-Place = tuple[Along, ...]
-"""Of an element, per dimension of its tensor."""
 
 
 def is_gathered(read: Read) -> bool:
@@ -58,44 +40,49 @@ def picked(read: Read) -> float:
     return read.consumer.picks * _points(read.consumer) / max(1, made)
 
 
-def evaluated_by_element_ns(merge: Merge) -> float:
+def evaluated_by_element_ns(merge: Merge, graph: FusionGraph) -> float:
     """How much longer the producer takes where its elements are picked, all reads gathered, than by itself,
-    nanoseconds of one thread. What is widened is part of the loads; what is rounded is an operation."""
+    nanoseconds of one thread: evaluated one by one, or in rows that are made whole (`collected_rows.py`)."""
     read_by = {read.consumer: read for read in merge.reads}
-    often = sum(picked(read) for read in read_by.values())
-    work = sum(_points(node) * _arithmetic(node) for node in merge.producer.members)
-    gathering = sum(_gathering_ns(read, merge) for read in read_by.values())
-    return (often - 1.0) * work * merge.target.costs.operation_ns + gathering
+    alone = _work(merge) * merge.target.costs.operation_ns
+    return sum(min(_by_element_ns(read, merge), _in_rows_ns(read, merge, graph)) for read in read_by.values()) - alone
+
+
+def _work(merge: Merge) -> int:
+    """Operations of the producer by itself. What is widened is part of the loads; what is rounded is an operation."""
+    return sum(_points(node) * arithmetic(node.op) for node in merge.producer.members)
+
+
+def _by_element_ns(read: Read, merge: Merge) -> float:
+    """What it takes to evaluate each element by itself, rather than to gather it from a table."""
+    return picked(read) * _work(merge) * merge.target.costs.operation_ns + _gathering_ns(read, merge)
+
+
+def _in_rows_ns(read: Read, merge: Merge, graph: FusionGraph) -> float:
+    """What it takes to make rows, beyond the loads of making the table, and gather from them rather than from that;
+    infinity where there are none."""
+    node, makers, target = read.consumer, {one.op for one in merge.producer.members}, merge.target
+    if merge.consumer.heavy or merge.consumer.reduces or not is_generic(node.op):
+        return inf
+    row = collected_row(node.op, read.value, makers, graph.shapes, target.threads)
+    if row is None or read.producer is None:
+        return inf
+    once = _points(read.producer) * loading_ns(row, makers, graph.shapes, target.costs)
+    return _points(node) * row_ns(row, makers, graph.shapes, target.costs) - once
 
 
 def _points(node: Node) -> int:
     return assumed_size(product(node.loops))
 
 
-def _arithmetic(node: Node) -> int:
-    """Operations of one evaluation, beside what loads do on the way."""
-    widening = sum(type(op) in WIDENINGS for op in body_ops(node.op)) if is_generic(node.op) else 0
-    return max(0, node.operations - 1 - widening)
-
-
 def _gathering_ns(read: Read, merge: Merge) -> float:
     """To gather what the table is made of rather than the table."""
-    total = 0.0
+    total, costs = 0.0, merge.target.costs
     for place in _places(read):
-        spread = {(value, at) for value, at in _behind(read.value, place, merge) if _is_spread(at)}
-        total += sum(_element_ns(value, merge) for value, _ in spread)
-        total -= _element_ns(read.value, merge) if _is_spread(place) else 0.0
+        spread = {(value, at) for value, at in _behind(read.value, place, merge) if is_spread(at)}
+        total += sum(gathered_ns(value, costs) for value, _ in spread)
+        total -= gathered_ns(read.value, costs) if is_spread(place) else 0.0
     return total * _points(read.consumer)
-
-
-def _element_ns(value: SSAValue, merge: Merge) -> float:
-    width = element_bits(value) // 8
-    return merge.target.costs.gathering_ns * (width / WIDEST_GATHERED if width >= 4 else 1.0)
-
-
-def _is_spread(place: Place) -> bool:
-    """Whether the elements of a vector do not lie side by side, nor are one and the same."""
-    return Along.ANY in place or Along.NEXT in place[:-1]
 
 
 def _places(read: Read) -> Iterator[Place]:
@@ -106,14 +93,7 @@ def _places(read: Read) -> Iterator[Place]:
         return
     for op in body_ops(view.op):
         if isinstance(op, tensor.ExtractOp) and op.tensor is read.value:
-            yield tuple(_along(view, index, lanes) for index in op.indices)
-
-
-def _along(view: StructuredOp, index: SSAValue, lanes: int) -> Along:
-    """What becomes of an index of a body along the loop `lanes`."""
-    if isinstance(index.owner, linalg.ops.IndexOp):
-        return Along.NEXT if loop_of(index) == lanes else Along.SAME
-    return Along.ANY if lanes in loops_behind(view, index) else Along.SAME
+            yield place_of(view, list(op.indices), lanes)
 
 
 def _behind(value: SSAValue, place: Place, merge: Merge) -> Iterator[tuple[SSAValue, Place]]:
@@ -125,19 +105,4 @@ def _behind(value: SSAValue, place: Place, merge: Merge) -> Iterator[tuple[SSAVa
     loops = dict(zip(maker.written[maker.result_index(value)], place, strict=True))
     for read in maker.reads:
         if not read.filled:
-            yield from _behind(read.value, tuple(_moved(at, loops) for at in read.coordinates), merge)
-
-
-def _moved(coordinate: Coordinate, loops: dict[int | None, Along]) -> Along:
-    """What becomes of a coordinate over loops of which `loops` says it."""
-    if isinstance(coordinate, AffineConstantExpr):
-        return Along.SAME
-    if isinstance(coordinate, AffineDimExpr):
-        return loops.get(coordinate.position, Along.SAME)
-    if not isinstance(coordinate, AffineBinaryOpExpr):
-        return Along.ANY
-    sides = _moved(coordinate.lhs, loops), _moved(coordinate.rhs, loops)
-    if sides == (Along.SAME, Along.SAME):
-        return Along.SAME
-    moved = coordinate.kind is AffineBinaryOpKind.Add and Along.SAME in sides and Along.ANY not in sides
-    return Along.NEXT if moved else Along.ANY
+            yield from _behind(read.value, tuple(moved(at, loops) for at in read.coordinates), merge)

@@ -123,12 +123,24 @@ def test_a_conversion_is_part_of_the_load(compiled: Compiled, often: float):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("element", ["f32", "f64", "f16"])
 def test_a_second_table_that_is_gathered_by_element_has_its_price(compiled: Compiled, element: str, threads: int):
-    dispatches, missed = compiled("sum", often=4, element=element, threads=threads)
+    dispatches, missed = compiled("sum", often=4, element=element, second=COLUMNS, threads=threads)
     assert dispatches == 2
     (refusal,) = [one for one in missed if one.code == "unprofitable"]
     assert re.match(r"the producer would be evaluated again: [\d,.]+ us more for [\d,.]+ us saved", refusal.detail)
     assert refusal.numbers["evaluation_ns"] > refusal.numbers["saved_ns"] > 0
     assert refusal.numbers["predicted_loss_ns"] > 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("element", "often"), [("f32", 2), ("f32", 1), ("f64", 2), ("f16", 1)])
+def test_elements_are_picked_of_rows_that_are_made_whole(compiled: Compiled, element: str, often: int, threads: int):
+    assert compiled("sum", often=often, element=element, threads=threads)[0] == 1
+
+
+def test_rows_have_their_price(compiled: Compiled):
+    assert compiled("sum", often=4, element="f16")[0] == 2
+    assert compiled("costly", often=1)[0] == 1
+    assert compiled("costly", often=2)[0] == 2
 
 
 def test_one_table_is_gathered_either_way(compiled: Compiled):

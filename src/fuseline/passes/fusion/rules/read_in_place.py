@@ -66,10 +66,10 @@ class ReadInPlace(FusionRule):
             return _into_root(merge, graph)
         if merge.regrouped and (consumer.moves or not producer.moves):
             return WhyNot("reshape-between", "a reshape regroups the dimensions", at)
-        return Legal() if producer.moves else _computed(merge)
+        return Legal() if producer.moves else _computed(merge, graph)
 
 
-def _computed(merge: Merge) -> Answer:
+def _computed(merge: Merge, graph: FusionGraph) -> Answer:
     """Of a producer that computes, for a reader that is no root."""
     at = merge.consumer.root.name
     if _widens_on_the_way(merge):
@@ -81,7 +81,7 @@ def _computed(merge: Merge) -> Answer:
     if only_walked(merge):
         return Legal({"recompute": factor, EVALUATION_NS: _again_ns(merge, evaluations(merge, factor))})
     if all(is_gathered(read) for read in merge.reads) and isfinite(factor):
-        return Legal({"recompute": factor, EVALUATION_NS: evaluated_by_element_ns(merge)})
+        return Legal({"recompute": factor, EVALUATION_NS: evaluated_by_element_ns(merge, graph)})
     if factor > 1:
         return WhyNot("recompute", f"each element would be computed {_times(factor)} times", at, _numbers(factor))
     return Legal({"recompute": factor})

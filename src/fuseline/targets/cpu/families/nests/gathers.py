@@ -39,7 +39,7 @@ def gathers(op: linalg.ops.GenericOp) -> list[Gather]:
     return found
 
 
-def is_picked(value: SSAValue, readers: Iterable[Operation]) -> bool:
-    """Whether a body of `readers` picks several elements of the same row of `value`."""
+def is_picked(value: SSAValue, readers: Iterable[Operation], least: int = 2) -> bool:
+    """Whether a body of `readers` picks `least` elements of the same row of `value`, or more."""
     picks = ([one for one in gathers(op) if one.source is value] for op in readers if is_generic(op))
-    return any(len(mine) > 1 and any(loop is not None for loop in mine[0].loops) for mine in picks)
+    return any(len(mine) >= least and any(loop is not None for loop in mine[0].loops) for mine in picks)

@@ -17,6 +17,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.structured import StructuredOp, is_generic, is_reduction, splat_value, tensor_operands
 from fuseline.dispatch.derived_loops import live_ops
+from fuseline.dispatch.fused_loops import members_of
 from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.dispatch.result_boxes import ResultBox, stored_boxes
@@ -67,6 +68,7 @@ class Staging:
         self.ops = [op for op in view.entry.body.block.ops if not isinstance(op, func.ReturnOp)]
         self.destinations = _destinations(view)
         self.live = live_ops(self.destinations)
+        self.rows = _rows(view)
         self.stored = self._stored()
         self.ahead: list[Stage] = []
         self.loose = non_identity_reads(self.ops, self.view.shapes, self.stored)
@@ -92,11 +94,15 @@ class Staging:
     def picked(self) -> list[SSAValue]:
         """The stored values of which readers pick several elements of a row, in the order in which they are made."""
         stored = (value for op in self.ops for value in op.results if value in self.stored)
-        return [value for value in stored if is_picked(value, _readers(value, self.live))]
+        return [value for value in stored if self._is_picked(value)]
+
+    def _is_picked(self, value: SSAValue) -> bool:
+        """Whether readers pick elements of rows of `value`: several of one, or of rows that are made for it."""
+        return is_picked(value, _readers(value, self.live), least=1 if value.owner in self.rows else 2)
 
     def _is_kept(self, op: Operation, value: SSAValue) -> bool:
         """Whether `value`, elements that `op` computes, is stored rather than evaluated at each read."""
-        return is_picked(value, _readers(value, self.live)) or self.saves_work(op, value)
+        return self._is_picked(value) or self.saves_work(op, value)
 
     def saves_work(self, op: Operation, value: SSAValue) -> bool:
         """Whether several reads would evaluate `value`, which `op` makes and which is dear, again."""
@@ -290,6 +296,12 @@ class Staging:
             found.add(value.op)
             pending += tensor_operands(value.op)
         return found
+
+
+def _rows(view: DispatchView) -> set[Operation]:
+    """The members with loops of the grid and one inside: where nothing is reduced, they make a row at each point."""
+    placed = zip(members_of(view.entry.body.block), view.loops.members, strict=True)
+    return {op for op, one in placed if any(at is not None for at in one.grid_loops) and None in one.grid_loops}
 
 
 def _readers(value: SSAValue, live: set[Operation]) -> set[Operation]:

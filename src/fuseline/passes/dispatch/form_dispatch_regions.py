@@ -57,12 +57,13 @@ from fuseline.passes.dispatch.region_order import ordered_regions
 from fuseline.passes.dispatch.sizes import SizeBuilder
 from fuseline.passes.fusion.driver import Partition
 from fuseline.passes.fusion.finished import finished
+from fuseline.passes.fusion.given_units import given_units
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.idiom_remarks import idiom_name, near_idiom_remarks, near_stream_remarks
 from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.plan import read_plan
-from fuseline.passes.fusion.plan_constraints import PlanMatcher
+from fuseline.passes.fusion.plan_constraints import PlanConstraints, PlanMatcher
 from fuseline.passes.fusion.planned_driver import guided_partition
 from fuseline.passes.fusion.rule import FusionRule
 from fuseline.passes.fusion.rule_choice import ChosenRules
@@ -147,7 +148,7 @@ def _form(
     level: str,
     matcher: PlanMatcher | None,
 ) -> None:
-    guide = matcher.guide(graph, only=level == "none") if matcher is not None else None
+    guide = _guide(found, graph, level, matcher)
     veto = TargetVeto(ctx.legal, graph.shapes)
     weighed = level if level != "none" else "default"
     streams = online_reductions(graph, ctx.target)
@@ -168,6 +169,13 @@ def _form(
             _move_to_end(region_or_op)
     _put_terminator_last(graph.block)
     _erase_dead_views(ctx, graph.block, {name for node in graph.nodes for name in node.nodes})
+
+
+def _guide(found: FunctionRound, graph: FusionGraph, level: str, matcher: PlanMatcher | None) -> PlanConstraints | None:
+    """What the plan asks for, where there is one; else what the program says is one unit, unless nothing is fused."""
+    if matcher is not None:
+        return matcher.guide(graph, only=level == "none")
+    return given_units(found.function, graph) if level != "none" else None
 
 
 def _record(

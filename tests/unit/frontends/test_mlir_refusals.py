@@ -17,7 +17,11 @@ REFUSED = {
     ),
     "unknown type": ("  %0 = arith.addf %a, %a : !hal.buffer_view", "hal.buffer_view"),
     "float of 8 bits": ("  %0 = tensor.empty() : tensor<4xf8E4M3FNUZ>", "f8E4M3FNUZ"),
-    "integer of 4 bits": ("  %0 = arith.constant dense<1> : tensor<4xi4>", "i4"),
+    "integer of 12 bits": ("  %0 = arith.constant dense<1> : tensor<4xi12>", "i12"),
+    "integer of 4 bits that is shifted": (
+        "  %0 = arith.constant dense<1> : tensor<4xi4>\n  %1 = arith.shrsi %0, %0 : tensor<4xi4>",
+        "2 to 7 bits",
+    ),
     "signed integer": ("  %0 = tensor.empty() : tensor<4xsi8>", "si8"),
     "complex number": ("  %0 = tensor.empty() : tensor<4xcomplex<f32>>", "complex<f32>"),
     "vector": ("  %0 = arith.constant dense<1.0> : vector<4xf32>", "vector<4xf32>"),

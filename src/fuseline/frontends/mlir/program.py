@@ -22,6 +22,7 @@ from fuseline.frontends.mlir.joint_products import separate_products
 from fuseline.frontends.mlir.linalg_ext import expand_linalg_ext
 from fuseline.frontends.mlir.loops import straighten
 from fuseline.frontends.mlir.mixed_results import separate_results
+from fuseline.frontends.mlir.narrow_integers import widen_narrow_integers
 from fuseline.frontends.mlir.readable import keep_reads_inside
 from fuseline.frontends.mlir.support import check_supported
 from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
@@ -98,6 +99,7 @@ def _take_apart(module: ModuleOp, main: FuncOp, ctx: CompilerContext) -> None:
     expand_attention(module)
     expand_linalg_ext(module)
     straighten(module, main, ctx)
+    widen_narrow_integers(main)
     main.update_function_type()
     separate_results(main)
     separate_products(main)

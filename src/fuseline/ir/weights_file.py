@@ -114,7 +114,7 @@ def load_weights(module: ModuleOp, ctx: CompilerContext, folder: Path) -> Path |
     for attribute in resource_constants(module):
         name = attribute.resource_handle.data
         if name not in ctx.resources:
-            ctx.resources[name] = _matching(file, attribute, views.get(name, View(name, ())))
+            ctx.resources[name] = matching(file, attribute, views.get(name, View(name, ())))
     return path
 
 
@@ -148,8 +148,9 @@ def file_name(said: Any) -> str:
     return name
 
 
-def _matching(file: TensorFile, attribute: DenseResourceAttr, view: View) -> NDArray[Any]:
-    """The tensor of an attribute, as its type says."""
+def matching(file: TensorFile, attribute: DenseResourceAttr, view: View) -> NDArray[Any]:
+    """The tensor of an attribute, which `file` has as `view`, as its type says. Raises FuselineError: E0308 where it
+    has none, or one of other sizes or another type."""
     name, type_ = attribute.resource_handle.data, attribute.type
     if view.of not in file.entries:
         raise wrong(name, f"{file.path.name} has no tensor called {view.of}, the IR wants {type_}")

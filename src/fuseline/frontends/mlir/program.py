@@ -23,6 +23,7 @@ from fuseline.frontends.mlir.linalg_ext import expand_linalg_ext
 from fuseline.frontends.mlir.loops import straighten
 from fuseline.frontends.mlir.mixed_results import separate_results
 from fuseline.frontends.mlir.narrow_integers import widen_narrow_integers
+from fuseline.frontends.mlir.parameters import take_parameters_in
 from fuseline.frontends.mlir.readable import keep_reads_inside
 from fuseline.frontends.mlir.support import check_supported
 from fuseline.frontends.mlir.wrappers import inline_foreign_regions, unwrap
@@ -70,7 +71,7 @@ def _program(module: ModuleOp, path: Path, ctx: CompilerContext) -> ModuleOp:
 
         return read_stablehlo(module, main, ctx)
     main.sym_name = StringAttr("main")
-    _take_apart(module, main, ctx)
+    _take_apart(module, main, path, ctx)
     _learn_sizes(main, ctx)
     if main.arg_attrs is None:
         names = _names(main, ctx)
@@ -85,12 +86,13 @@ def _holds_stablehlo(module: ModuleOp) -> bool:
     return any(op.name.startswith(_HLO) for op in module.walk())
 
 
-def _take_apart(module: ModuleOp, main: FuncOp, ctx: CompilerContext) -> None:
+def _take_apart(module: ModuleOp, main: FuncOp, path: Path, ctx: CompilerContext) -> None:
     """Leave of `main` one block of tensor ops. Raises FuselineError: E0306 for what has no such form."""
     join_blocks(main)
     inline_calls(module, main)
     erase_uncalled(module, main)
     inline_foreign_regions(module)
+    take_parameters_in(module, main, path, ctx)
     unwrap(module)
     take_globals_in(module)
     take_assertions_out(main, ctx)

@@ -24,6 +24,7 @@ from fuseline.analysis.operations import body_operations
 from fuseline.analysis.picked_rows import enough_rows
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, body_ops, is_generic
+from fuseline.analysis.walks import scalars_behind
 from fuseline.ir.costs import MachineCosts, assumed_size
 from fuseline.ir.dim import Dim, upper_bound
 from fuseline.ir.element_types import element_bits
@@ -143,10 +144,19 @@ def _arithmetic(makers: Collection[Operation]) -> int:
 
 
 def arithmetic(op: Operation) -> int:
-    """Operations of one evaluation, beside what loads do on the way."""
+    """Operations of one evaluation, beside what loads do on the way and what finds their places."""
     if not is_generic(op):
         return 0
-    return max(0, body_operations(op) - 1 - sum(type(inner) in WIDENINGS for inner in body_ops(op)))
+    places = _places_in(op)
+    beside = sum(type(one) in WIDENINGS or not places.isdisjoint(one.results) for one in body_ops(op))
+    return max(0, body_operations(op) - 1 - beside)
+
+
+def _places_in(op: linalg.ops.GenericOp) -> set[SSAValue]:
+    """The elements that the body of an op picks, and all scalars that their places are made of."""
+    extracts = [one for one in body_ops(op) if isinstance(one, tensor.ExtractOp)]
+    behind = [scalars_behind(StructuredOp(op), index) for one in extracts for index in one.indices]
+    return set[SSAValue]().union(*behind, (one.result for one in extracts))
 
 
 def gathered_ns(value: SSAValue, costs: MachineCosts) -> float:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
 
-from xdsl.dialects import linalg
+from xdsl.dialects import linalg, tensor
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr
 
 from fuseline.analysis.moves import Coordinate
 from fuseline.analysis.operand_reads import operand_reads
 from fuseline.analysis.shapes import ShapeAnalysis
-from fuseline.analysis.structured import StructuredOp, is_generic, splat_value
+from fuseline.analysis.structured import StructuredOp, body_ops, is_generic, splat_value
 from fuseline.analysis.walks import loop_of, loops_behind
 
 
@@ -70,11 +70,31 @@ def loads_behind(
     if not isinstance(value, OpResult) or value.op not in makers or not is_generic(value.op):
         yield value, place
         return
-    written = StructuredOp(value.op).output_maps[value.index].results
+    view = StructuredOp(value.op)
+    written = view.output_maps[value.index].results
     loops: dict[int | None, Along] = {
         expr.position: at for expr, at in zip(written, place, strict=True) if isinstance(expr, AffineDimExpr)
     }
-    for source, at in operand_reads(value.op, shapes):
-        if splat_value(source) is None:
-            rank = len(shapes.dims(source))
-            yield from loads_behind(source, tuple(moved(c, loops) for c in at or (None,) * rank), makers, shapes)
+    for source, at in _read_at(view, loops, shapes):
+        yield from loads_behind(source, at, makers, shapes)
+
+
+def _read_at(
+    view: StructuredOp, loops: Mapping[int | None, Along], shapes: ShapeAnalysis
+) -> Iterator[tuple[SSAValue, Place]]:
+    """What an op reads, and where, if `loops` become so: what its body picks too, by what places vary with."""
+    picked = [one for one in body_ops(view.op) if isinstance(one, tensor.ExtractOp)]
+    for source, at in operand_reads(view.op, shapes):
+        extracts = [one for one in picked if one.tensor is source]
+        if extracts:
+            yield from ((source, tuple(_picked(view, index, loops) for index in one.indices)) for one in extracts)
+        elif splat_value(source) is None:
+            yield source, tuple(moved(c, loops) for c in at or (None,) * len(shapes.dims(source)))
+
+
+def _picked(view: StructuredOp, index: SSAValue, loops: Mapping[int | None, Along]) -> Along:
+    """What becomes of an index of a body."""
+    if (loop := loop_of(index)) is not None:
+        return loops.get(loop, Along.SAME)
+    still = all(loops.get(loop, Along.SAME) is Along.SAME for loop in loops_behind(view, index))
+    return Along.SAME if still else Along.ANY

@@ -99,7 +99,7 @@ NAMED = 'flow.tensor.constant #flow.parameter.named<"model"::"a.weight">'
     ("text", "words"),
     [
         (GLOBALS.replace("private @w", "private mutable @w"), "@w may change between runs"),
-        (CONSTANT.replace("%r =", f"%o = {NAMED} : tensor<?x4xf32>\n  %r =").replace("a.weight", "b", 1), "known sizes"),
+        (CONSTANT.replace("%r =", f"%o = {NAMED.replace('a.', 'b.')} : tensor<?x4xf32>\n  %r ="), "known sizes"),
         (CONSTANT.replace("%r =", f"%o = {NAMED} : tensor<2xf32>\n  %r ="), "give it one type"),
     ],
 )

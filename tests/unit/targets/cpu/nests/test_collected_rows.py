@@ -10,6 +10,7 @@ import pytest
 
 import fuseline
 from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
 
 TABLE = (2, 24, 5, 7)
 
@@ -106,3 +107,23 @@ def test_no_row_is_made_across_memory(tmp_path: Path, axis: int):
 
 def test_two_elements_of_a_row(tmp_path: Path):
     _kernel(tmp_path, _text("f32", (2, 9, 9, 40), 1, twice=True), "f32", (2, 9, 9, 40), 1, 1, True)
+
+
+@pytest.mark.parametrize("rows", ["p", "p, p"])
+@pytest.mark.parametrize("computed", [True, False])
+def test_rows_that_are_taken_themselves(computed: bool, rows: str):
+    """Two gathers, one of the other; of what lies in memory nothing is copied."""
+    table = "t = Add(a, b)" if computed else "t = Identity(a)"
+    again = "u = Gather<axis = 0>(t, p)" if rows == "p" else "v = Gather<axis = 0>(t, p)  u = Gather<axis = 0>(v, p)"
+    model = onnx_model(
+        f"(float[30,40] a, float[30,40] b, int64[30] p, int64[55] q) => (float[30,55] y) {{ {table} {again} "
+        "y = Gather<axis = 1>(u, q) }"
+    )
+    feeds: dict[str, Any] = {name: RNG.uniform(-1, 1, (30, 40)).astype(np.float32) for name in "ab"}
+    feeds |= {"p": RNG.integers(0, 30, 30), "q": RNG.integers(0, 40, 55)}
+    made = feeds["a"] + feeds["b"] if computed else feeds["a"]
+    places = feeds["p"] if rows == "p" else feeds["p"][feeds["p"]]
+    program = fuseline.compile(model)
+    np.testing.assert_array_equal(program.run(feeds)["y"], made[places][:, feeds["q"]])
+    kernel = fuseline.api.emit(model, "kernel")
+    assert (program.stats["dispatches"], "s0 f32[40]" in kernel) == (1, computed)

@@ -34,6 +34,8 @@ from fuseline.passes.fusion.lane_places import Along, Place, is_spread, loads_be
 WIDEST = 8
 """Bytes of an element in scratch, at the most."""
 
+F32_BITS = 32
+
 MOST_MADE = 1.0
 """Elements of rows that are made for each that is picked, at the most: with 4 and 10 times as many, one dispatch takes
 1.1 to 1.5 of the time of two (16,384 rows of 256 and 640, 64 of each picked)."""
@@ -126,17 +128,21 @@ def is_worth_it(row: CollectedRow, makers: Collection[Operation], shapes: ShapeA
 
 
 def row_ns(row: CollectedRow, makers: Collection[Operation], shapes: ShapeAnalysis, costs: MachineCosts) -> float:
-    """What making rows takes for each element that is picked: its operations and its loads (measured .12 ns for a sum
-    of two f16, .17 of two f32); its store is in the first level of the cache, and beside them."""
-    each = _arithmetic(makers) * costs.operation_ns + loading_ns(row, makers, shapes, costs)
+    """What making rows takes for each element that is picked: its operations, of which vectors of wide elements do
+    fewer at a time, its loads and its store (measured .12 ns for a sum of two f16, .17 of two f32)."""
+    width = max(element_bits(row.extract.tensor) / F32_BITS, 1.0)
+    each = _arithmetic(makers) * width * costs.operation_ns + moving_ns(row, makers, shapes, costs)
     return row.made_per_pick(shapes) * each
 
 
-def loading_ns(row: CollectedRow, makers: Collection[Operation], shapes: ShapeAnalysis, costs: MachineCosts) -> float:
-    """To load what one element of a row is made of, beside arithmetic."""
-    place = row.place(shapes)
-    loads = {value for value, at in loads_behind(row.extract.tensor, place, makers, shapes) if Along.NEXT in at}
-    return sum(element_bits(value) // 8 for value in loads) / costs.streamed_bytes_per_ns
+def moving_ns(row: CollectedRow, makers: Collection[Operation], shapes: ShapeAnalysis, costs: MachineCosts) -> float:
+    """To load what one element of a row is made of, and to store it in the first level of the cache, which takes half
+    of a load from further away."""
+    table = row.extract.tensor
+    at = loads_behind(table, row.place(shapes), makers, shapes)
+    loads = {value for value, place in at if Along.NEXT in place}
+    bits = sum(map(element_bits, loads)) + element_bits(table) / 2
+    return bits / 8 / costs.streamed_bytes_per_ns
 
 
 def _arithmetic(makers: Collection[Operation]) -> int:

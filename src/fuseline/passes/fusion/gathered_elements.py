@@ -21,7 +21,7 @@ from xdsl.ir import SSAValue
 from fuseline.analysis.structured import body_ops, is_generic
 from fuseline.ir.costs import assumed_size
 from fuseline.ir.dim import product
-from fuseline.passes.fusion.collected_rows import arithmetic, collected_row, gathered_ns, loading_ns, row_ns
+from fuseline.passes.fusion.collected_rows import arithmetic, collected_row, gathered_ns, moving_ns, row_ns
 from fuseline.passes.fusion.graph import FusionGraph
 from fuseline.passes.fusion.lane_places import Place, is_spread, moved, place_of
 from fuseline.passes.fusion.node import Node, Read
@@ -59,15 +59,15 @@ def _by_element_ns(read: Read, merge: Merge) -> float:
 
 
 def _in_rows_ns(read: Read, merge: Merge, graph: FusionGraph) -> float:
-    """What it takes to make rows, beyond the loads of making the table, and gather from them rather than from that;
-    infinity where there are none."""
+    """What it takes to make rows, beyond what moves where the table is made, and gather from them rather than from
+    that; infinity where there are none."""
     node, makers, target = read.consumer, {one.op for one in merge.producer.members}, merge.target
     if merge.consumer.heavy or merge.consumer.reduces or not is_generic(node.op):
         return inf
     row = collected_row(node.op, read.value, makers, graph.shapes, target.threads)
     if row is None or read.producer is None:
         return inf
-    once = _points(read.producer) * loading_ns(row, makers, graph.shapes, target.costs)
+    once = _points(read.producer) * moving_ns(row, makers, graph.shapes, target.costs)
     return _points(node) * row_ns(row, makers, graph.shapes, target.costs) - once
 
 

@@ -36,6 +36,7 @@ from fuseline.passes.layout.rewriting.image_bands import image_bands
 from fuseline.passes.layout.rewriting.kept_apart import images_between, reshapes_between
 from fuseline.passes.layout.rewriting.loops import can_collapse
 from fuseline.passes.layout.rewriting.reshapes import ReshapeOp, is_reshape
+from fuseline.passes.layout.rewriting.rows_together import rows_together
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.splits_together import SplitsTogether
@@ -80,9 +81,12 @@ def _refine(scope: Scope) -> bool:
 
 
 def _together(scope: Scope, reshape: ReshapeOp) -> SplitsTogether:
-    """The splits that leave no reshape, or those that leave only one that is read by others, too."""
+    """The splits that leave no reshape, or none within what may be a dispatch, or only one that is read by others,
+    too."""
     found = SplitsTogether(scope, reshape.result)
-    return found if found.granted else SplitsTogether(scope, reshape.result, joining=True)
+    if found.granted:
+        return found
+    return rows_together(scope, reshape) or SplitsTogether(scope, reshape.result, joining=True)
 
 
 def _is_shared(scope: Scope, image: ReshapeOp, makers: Sequence[linalg.ops.GenericOp]) -> bool:

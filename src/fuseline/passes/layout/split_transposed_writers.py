@@ -8,7 +8,9 @@ that propagate-transposes lets it write in that order.
 Windows of attention are put back into an image so (Z. Liu et al., Swin Transformer, 2021). Only for transposes that
 no reader takes into its own maps, and only where no new reshape comes between two ops that may share a dispatch: the
 expand climbs to reshapes that it undoes, to what costs nothing, or to the result of another root op, which is stored in
-any case.
+any case. Rows climb to all that may share a dispatch through them, other readers included, up to what lies in memory by
+then (`rewriting/rows_together.py`): a chain of products and norms, of which the last one is put back into an image,
+is one dispatch with the image.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from fuseline.analysis.structured import HEAVY, Kind, is_generic, kind
 from fuseline.ir.fast.direct import operand_of, ops_of
 from fuseline.passes.layout.rewriting.permutation import permutation_of, users_of
 from fuseline.passes.layout.rewriting.reshapes import root_of
+from fuseline.passes.layout.rewriting.rows_together import rows_together
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 from fuseline.passes.layout.rewriting.transposes_up import whole_groups
@@ -43,7 +46,12 @@ class SplitTransposedWritersPass(ScopedPass):
         scope.lift_sizes()
         scope.sweep()
         for op in reversed(ops_of(scope.block)):
-            if type(op) is tensor.ExpandShapeOp and op.parent is not None and _is_torn(op) and _climbs(scope, op):
+            if type(op) is not tensor.ExpandShapeOp or op.parent is None or not _is_torn(op):
+                continue
+            together = rows_together(scope, op)
+            if together is not None:
+                together.apply()
+            elif _climbs(scope, op):
                 climb(scope, op, _is_stored)
         scope.sweep()
 

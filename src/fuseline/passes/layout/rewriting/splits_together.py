@@ -11,7 +11,7 @@ groups by a norm that reads the image in groups, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from xdsl.dialects import func, linalg
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -46,10 +46,13 @@ Splits = dict[int, list[Dim]]
 
 class SplitsTogether:
     """The loops to split, op by op, so that `reshaped` (a reshape of what a generic makes) is read as it was made.
-    `joining`: readers may go over to a reshape that others have."""
+    `joining`: readers may go over to a reshape that others have. `before`: ops whose results lie in memory by then, as
+    arguments do: each reader has a view of its own there, and other readers are not asked."""
 
-    def __init__(self, scope: Scope, reshaped: SSAValue, *, joining: bool = False) -> None:
-        self.scope, self._joining = scope, joining
+    def __init__(
+        self, scope: Scope, reshaped: SSAValue, *, joining: bool = False, before: Collection[Operation] | None = None
+    ) -> None:
+        self.scope, self._joining, self._before = scope, joining, before
         self.splits: dict[linalg.ops.GenericOp, Splits] = {}
         self._wanted: dict[SSAValue, Factors] = {}
         self._waiting: list[tuple[SSAValue, Factors]] = []
@@ -85,6 +88,8 @@ class SplitsTogether:
         return True
 
     def _want(self, value: SSAValue, factors: Factors) -> None:
+        if self._before is not None and _is_stored(value, self._before):
+            return
         if any(len(sizes) > 1 for sizes in factors) and self._wanted.get(value) != factors:
             self._wanted[value] = factors
             self._waiting.append((value, factors))
@@ -161,6 +166,11 @@ class SplitsTogether:
         """Whether `value` is read through a reshape to these sizes."""
         dims = tuple(size for sizes in factors for size in sizes)
         return any(is_reshape(user) and tuple(self.scope.dims(user.result)) == dims for user in users_of(value))
+
+
+def _is_stored(value: SSAValue, before: Collection[Operation]) -> bool:
+    root = root_of(value)
+    return is_free(value) or (type(root) is OpResult and root.op in before)
 
 
 def _may_split(op: linalg.ops.GenericOp, loop: int, sizes: Sequence[Dim]) -> bool:

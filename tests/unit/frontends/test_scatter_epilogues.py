@@ -174,3 +174,44 @@ def test_a_large_reader_keeps_its_threads():
     )
     program = check(model, {"u": floats(4, 8), "i": rows(4, 5000)}, 2)
     assert any(d.code == "parallelism" and "1 parallel iterations" in d.detail for d in program.decisions)
+
+
+TRUTH_READERS = {
+    "cast": "y = Cast<to={to}>(s)",
+    "not and cast": "n = Not(s)  y = Cast<to={to}>(n)",
+    "mask": "y = Where(s, x, x2)",
+    "mask of several": "n = And(s, k)  w = Where(n, x, x2)  y = Neg(w)",
+}
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("element", ["float", "float16", "double", "int32"])
+@pytest.mark.parametrize("name", TRUTH_READERS)
+def test_readers_of_truths_that_are_scattered(name: str, element: str, axis: int):
+    """Truths lie in the place of what is made of them."""
+    size = [int(RNG.integers(5, 60)), int(RNG.integers(5, 60))]
+    put = [int(RNG.integers(1, 5)) if i == axis else one for i, one in enumerate(size)]
+    whole, some = ",".join(map(str, size)), ",".join(map(str, put))
+    to = {"float": 1, "float16": 10, "double": 11, "int32": 6}[element]
+    model = onnx_model(
+        f"(bool[{whole}] m, int64[{some}] i, bool[{some}] u, bool[{whole}] k, {element}[{whole}] x,"
+        f" {element}[{whole}] x2) => ({element}[{whole}] y) {{ s = ScatterElements<axis={axis}>(m, i, u)"
+        f" {TRUTH_READERS[name].format(to=to)} }}"
+    )
+    dtype: Any = {"float": np.float32, "float16": np.float16, "double": np.float64, "int32": np.int32}[element]
+    feeds: Feeds = {one: RNG.random(size) < 0.5 for one in "mk"} | {"u": RNG.random(put) < 0.5}
+    feeds |= {one: (8 * RNG.standard_normal(size)).astype(dtype) for one in ("x", "x2")}
+    order = RNG.permuted(np.indices(size)[axis], axis=axis)
+    feeds["i"] = np.take(order, range(put[axis]), axis).astype(np.int64)
+    check(model, feeds, 1)
+
+
+def test_truths_alone_and_truths_that_others_read():
+    """What stays a truth is put so; a mask that is returned as well is no number of the result."""
+    text = (
+        "(bool[9,20] m, int64[9,3] i, bool[9,3] u, float[9,20] x) => ({}) {{ s = ScatterElements<axis=1>(m, i, u) {} }}"
+    )
+    feeds = {"m": RNG.random((9, 20)) < 0.5, "u": RNG.random((9, 3)) < 0.5, "x": floats(9, 20)}
+    feeds["i"] = np.stack([RNG.permutation(20)[:3] for _ in range(9)]).astype(np.int64)
+    check(onnx_model(text.format("s", "")), {k: v for k, v in feeds.items()}, 1)
+    check(onnx_model(text.format("y, s", "z = Neg(x)  y = Where(s, x, z)")), feeds, 1)

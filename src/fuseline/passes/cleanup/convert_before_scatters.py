@@ -5,26 +5,34 @@
 A scatter keeps what it puts together in the place of a result, so that one dispatch makes it and what follows, where a
 result has its type (`fusion/walk_epilogue.py`). It is done where the conversion alone reads the scatter, where nothing
 behind has the scatter's own type in the end, as where halves are widened to compute, and where this puts elements in
-the place of others, which adds nothing up. Few elements are converted for it, and a fill once.
+the place of others, which adds nothing up. Few elements are converted for it, and a fill once. Truths become numbers of
+the type that is made of them in the end (`scattered_truths.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import BlockArgument, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, kind, producer_of
 from fuseline.analysis.walks import Scatter, scatter_of
 from fuseline.ir.build import element_of
+from fuseline.ir.costs import assumed_size
 from fuseline.ir.fast.create import create_generic
 from fuseline.ir.fast.direct import ops_of, replace_uses, result_of, users_of_value
 from fuseline.ir.provenance import carry
+from fuseline.passes.cleanup.scattered_truths import as_numbers, type_in_the_end
 from fuseline.passes.layout.rewriting.repeated_parts import applied, is_point_by_point
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
+
+LINES_PER_WORKGROUP = 64
+"""Elements across the walk that one workgroup of a scatter takes."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +42,41 @@ class ConvertBeforeScattersPass(ScopedPass):
     name = "convert-before-scatters"
 
     def rewrite(self, scope: Scope) -> None:
-        """Each conversion that alone reads a scatter."""
+        """Each conversion that alone reads a scatter, those of truths included."""
         found = False
+        for op in ops_of(scope.block):
+            if is_generic(op):
+                _number_truths(scope, op)
         for op in ops_of(scope.block):
             if is_generic(op) and _converts(op) and (scatter := _scatter(op)) is not None and not _comes_back(op):
                 _convert(op, scatter)
                 found = True
         if found:
             scope.sweep()
+
+
+def _number_truths(scope: Scope, op: linalg.ops.GenericOp) -> None:
+    """Have truths that are put into a tensor converted to the type of what is made of them, where that is made in the
+    same dispatch."""
+    if len(op.results) != 1 or element_of(result_of(op)) != i1:
+        return
+    scatter, number = _puts(op), type_in_the_end(result_of(op))
+    if scatter is None or number is None or not _is_near(scope, scatter):
+        return
+    if not any(is_generic(reader) and _converts(reader) for reader in users_of_value(result_of(op))):
+        as_numbers(op, number)
+
+
+def _is_near(scope: Scope, scatter: Scatter) -> bool:
+    """Whether a line of totals is still in a cache when it is complete, and lines are shared out among threads (as
+    `fusion/walk_epilogue.py` asks): all is small, or lines are rows, and there are many."""
+    view, target = scatter.root, scope.ctx.target
+    sizes = [assumed_size(extent) for extent in view.loops(scope.shapes)]
+    lines = prod(sizes[loop] for loop in view.parallel if loop != scatter.scattered)
+    if lines * sizes[scatter.scattered] <= target.costs.serial_elements:
+        return True
+    innermost = view.output_maps[0].results[-1] == AffineDimExpr(scatter.scattered)
+    return innermost and lines >= LINES_PER_WORKGROUP * max(target.threads, 2)
 
 
 def _converts(op: linalg.ops.GenericOp) -> bool:
@@ -73,6 +108,11 @@ def _scatter(op: linalg.ops.GenericOp) -> Scatter | None:
     root = producer_of(op.inputs[0])
     if root is None or not is_generic(root) or len(root.results) != 1 or len(users_of_value(result_of(root))) != 1:
         return None
+    return _puts(root)
+
+
+def _puts(root: linalg.ops.GenericOp) -> Scatter | None:
+    """The scatter that `root` is, if it puts whole elements of a tensor in the place of others."""
     view = StructuredOp(root)
     scatter = scatter_of(view) if len(view.reduction) == 1 else None
     if scatter is None or scatter.neutral is not None or not isinstance(scatter.element, BlockArgument):

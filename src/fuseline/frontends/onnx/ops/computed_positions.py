@@ -45,7 +45,7 @@ REDUCTIONS: dict[str, tuple[Callable[[np.dtype[Any]], float | int], Scalar]] = {
 """What a reduction starts from, and how it combines."""
 
 
-KEPT_AS_THEY_ARE = {"f": (2, 4, 8), "V": (2,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8)}
+KEPT_AS_THEY_ARE = {"b": (1,), "f": (2, 4, 8), "V": (2,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8)}
 """Kinds and bytes of elements that a running result keeps as the tensor has them; of others the numbers of the updates
 are scattered."""
 

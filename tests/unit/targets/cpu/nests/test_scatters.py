@@ -78,11 +78,14 @@ def test_the_last_of_several_integers_stays(element: str) -> None:
     check(scatter((9, 21), 0, 15, ("last", "3"), element=element), family="scatter")
 
 
-@pytest.mark.parametrize("element", ["f16", "bf16"])
+@pytest.mark.parametrize("element", ["f16", "bf16", "i1"])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), [((9, 21), 0), ((3, 5, 70), 1), ((33,), 0)])
-def test_halves_are_put_in_their_place(shape: tuple[int, ...], axis: int, shared: bool, element: str) -> None:
-    check(scatter(shape, axis, 15, LAST, element=element, shared=shared, result=element), family="scatter")
+def test_halves_and_truths_are_put_in_their_place(
+    shape: tuple[int, ...], axis: int, shared: bool, element: str
+) -> None:
+    start = "true" if element == "i1" else ""
+    check(scatter(shape, axis, 15, LAST, element=element, shared=shared, result=element, start=start), family="scatter")
 
 
 @pytest.mark.parametrize("combine", [SUM, PRODUCT, MAXIMUM, MINIMUM])

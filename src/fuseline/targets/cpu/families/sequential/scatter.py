@@ -162,7 +162,7 @@ class ScatterFamily(Family):
         if scatter.neutral is not None and (combiner is None or splat_value(scatter.neutral) != combiner.neutral):
             return Refusal("not-a-scatter", "what does not hit a place counts")
         dtype = dtype_of(root.op.results[0].type)
-        if dtype == "i1" or (combiner is not None and (dtype in HALVES or dtype != combiner.dtype)):
+        if combiner is not None and (dtype in (*HALVES, "i1") or dtype != combiner.dtype):
             return Refusal("element-type", "the result does not keep the running total as it is")
         paths = lone_root_paths(view, root)
         if isinstance(paths, Refusal):

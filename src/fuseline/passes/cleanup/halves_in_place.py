@@ -5,7 +5,8 @@
     return truncf %c                                  return %c
 
 Narrowing and moving commute, so the narrowing goes up to where the parts come from, as long as one of them is a half
-that was widened; there the two conversions cancel. A value that something else reads as f32 stays as it is. A scatter
+that was widened; there the two conversions cancel. Where slices of what is computed are put together (a roll), it goes
+up to what is cut. A value that something else reads as f32 stays as it is. A scatter
 moves, too, where its updates replace what is there, and its halves stay halves whoever reads them: what follows point
 by point is written where they lie.
 """
@@ -13,10 +14,11 @@ by point is written where they lie.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TypeGuard, cast
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import AnyFloat, FloatAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, FloatAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
@@ -25,7 +27,7 @@ from fuseline.analysis.structured_op import input_count
 from fuseline.ir.build import Emitter, element_of, shape_of
 from fuseline.ir.element_types import scalar_attribute
 from fuseline.ir.fast import attributes
-from fuseline.ir.fast.direct import body_of, operand_of, result_of, set_operand, set_type
+from fuseline.ir.fast.direct import body_of, operand_of, result_of, set_operand, set_type, users_of_value
 from fuseline.ir.halves import is_half
 
 Narrow = Callable[[SSAValue, Operation], SSAValue]
@@ -55,7 +57,33 @@ def moved_half(value: SSAValue, element: Attribute, narrow: Narrow) -> SSAValue 
     None where nothing of it was a tensor of `element`; then nothing is changed. `narrow` is asked for the parts that
     are computed.
     """
-    return _narrowed(value, element, narrow) if _comes_from(value, element) else None
+    if _comes_from(value, element):
+        return _narrowed(value, element, narrow)
+    return _narrowed(value, element, narrow, cut=True) if _is_cut(value, element) else None
+
+
+def _is_cut(value: SSAValue, element: Attribute) -> bool:
+    """Whether parts of what an op computes are put together to `value`, and nothing else is done with that: it is as
+    few elements that are narrowed before they are cut."""
+    if not _is_moved(value, element) or not isinstance(value.op, tensor.ConcatOp):
+        return False
+    parts = [part.owner for part in value.op.inputs]
+    if not all(isinstance(part, tensor.ExtractSliceOp) and _is_moved(part.result, element) for part in parts):
+        return False
+    whole = {part.operands[0] for part in parts if isinstance(part, Operation)}
+    if any(DYNAMIC_INDEX in shape_of(one) for one in (value, *whole)):
+        return False
+    return all(_is_made_for(one, parts) for one in whole) and sum(map(_elements, whole)) <= _elements(value)
+
+
+def _elements(value: SSAValue) -> int:
+    return prod(shape_of(value))
+
+
+def _is_made_for(value: SSAValue, readers: Sequence[object]) -> bool:
+    """Whether an op computes `value`, and only `readers` read it."""
+    computed = isinstance(value, OpResult) and is_generic(value.op) and kind(value.op) not in _MOVES - {Kind.COPY}
+    return computed and all(user in readers for user in users_of_value(value))
 
 
 def _comes_from(value: SSAValue, element: Attribute) -> bool:
@@ -129,7 +157,8 @@ def kept_narrow(op: linalg.ops.GenericOp, element: Attribute, narrow: Narrow) ->
 # making it narrow -----------------------------------------------------------------------------------------------------
 
 
-def _narrowed(value: SSAValue, element: Attribute, narrow: Narrow) -> SSAValue:
+def _narrowed(value: SSAValue, element: Attribute, narrow: Narrow, *, cut: bool = False) -> SSAValue:
+    """`value` narrow. `cut`: slices of it are, too, and what they are cut from is computed."""
     stored = _widened_from(value, element)
     if stored is not None:
         return stored
@@ -138,8 +167,8 @@ def _narrowed(value: SSAValue, element: Attribute, narrow: Narrow) -> SSAValue:
     indices = _moved_operands(op)
     for index in indices:
         operand = operand_of(op, index)
-        moved = _comes_from(operand, element)
-        set_operand(op, index, _narrowed(operand, element, narrow) if moved else narrow(operand, op))
+        moved = isinstance(operand.owner, tensor.ExtractSliceOp) if cut else _comes_from(operand, element)
+        set_operand(op, index, _narrowed(operand, element, narrow, cut=cut) if moved else narrow(operand, op))
     if isinstance(op, linalg.ops.GenericOp | linalg.ops.TransposeOp | linalg.ops.BroadcastOp):
         _narrow_body(op, indices, element)
     if isinstance(op, tensor.PadOp):

@@ -18,6 +18,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from fuseline.analysis.cost import num_bytes
 from fuseline.analysis.structured import is_generic
+from fuseline.analysis.views import base_of
 from fuseline.dispatch.candidate import CandidateMember, DispatchCandidate
 from fuseline.ir.costs import assumed_size
 from fuseline.targets.target import Refusal
@@ -45,7 +46,7 @@ def _is_plain(value: SSAValue) -> bool:
 
 def _is_of_a_piece(candidate: DispatchCandidate) -> bool:
     """Whether the dispatch has one kernel. Arms have one each, and what was asked about each; but a concat whose parts
-    all come from one other arm is made by that."""
+    all come from one other arm, or are cut from what it makes, is made by that."""
     arms = candidate.arms
     if len(arms) == 1:
         return True
@@ -53,7 +54,7 @@ def _is_of_a_piece(candidate: DispatchCandidate) -> bool:
     if len(makers) != 1 or len(concats) != 1:
         return False
     made = {member.op for arm in (*makers, *concats) for member in arm.members}
-    read = [value for member in concats[0].members for value in member.op.operands]  # fills, too, which are copied
+    read = [base_of(value) for member in concats[0].members for value in member.op.operands]  # fills are copied
     return all(isinstance(value, OpResult) and value.op in made for value in read)
 
 

@@ -67,6 +67,13 @@ def _concat_of_one_twice() -> Program:
     return p.done(p.concat(product, product))
 
 
+def _concat_of_its_rows() -> Program:
+    """A roll: slices of whole rows are views of what the product makes."""
+    p = Program((64, 32), (32, 48))
+    product = p.matmul(p.x[0], p.x[1])
+    return p.done(p.concat(p.slice(product, [5, 0], [59, 48]), p.slice(product, [0, 0], [5, 48]), axis=0))
+
+
 def _one_number_of_all() -> Program:
     p = Program((4, 8), (8, 8))
     product = p.matmul(p.x[0], p.x[1])
@@ -79,6 +86,7 @@ def _one_number_of_all() -> Program:
     [
         (_slice_of_rows, "result-moved"),
         (_concat_of_one_twice, "result-moved"),
+        (_concat_of_its_rows, "result-moved"),
         (_one_number_of_all, "scalar-result"),
     ],
 )

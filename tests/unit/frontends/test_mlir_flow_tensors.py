@@ -162,9 +162,9 @@ BROKEN = {
         "tensor<4x6xf32>",
         "E0301",
     ),
-    "parameter": (
-        '%r = flow.tensor.constant #flow.parameter.named<"m"::"w"> : tensor<4x6xf32>',
-        "tensor<4x6xf32>",
+    "parameter of unknown size": (
+        '%r = flow.tensor.constant #flow.parameter.named<"m"::"w"> : tensor<?x6xf32>',
+        "tensor<?x6xf32>",
         "E0306",
     ),
     "elements that are too few": (

@@ -63,9 +63,7 @@ def _type(op: Operation, value: NamedParameterAttr) -> TensorType:
     return value.type
 
 
-def _ask_for(
-    module: ModuleOp, asked: Sequence[Asked], main: FuncOp, ctx: CompilerContext
-) -> None:
+def _ask_for(module: ModuleOp, asked: Sequence[Asked], main: FuncOp, ctx: CompilerContext) -> None:
     """Inputs in place of constants, one for each name."""
     inputs = dict[tuple[str, str], SSAValue]()
     for op, value in asked:

@@ -38,13 +38,13 @@ def _resized(mode: str, *, produced: bool, read: bool) -> tuple[Any, np.ndarray]
 @pytest.mark.parametrize("produced", [False, True])
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 def test_steps_share_rows_and_no_convolution_evaluates_them(mode: str, produced: bool, read: bool):
-    """Both steps are one dispatch, by rows, unless the second turns what it writes; no step joins the convolution that
-    reads it."""
+    """Both steps are one dispatch, by rows, unless the second turns what it writes, where their price decides; no step
+    joins the convolution that reads it."""
     model, x = _resized(mode, produced=produced, read=read)
     dispatches = fuseline.compile(model, target="null", threads=1).record.dispatches
     steps = [sum(member.kind == "gather" for member in d.members) for d in dispatches]
     turned = produced and not read  # by a convolution channels are innermost, and the caller has them outermost
-    assert sorted(step for step in steps if step) == ([1, 1] if turned else [2])
+    assert sorted(step for step in steps if step) in ([[1, 1], [2]] if turned else [[2]])
     assert all(d.name.endswith("gather") for d, step in zip(dispatches, steps, strict=True) if step)
     (found,) = fuseline.compile(model, threads=int(RNG.integers(1, 3))).run({"x": x}).values()
     (wanted,) = fuseline.compile(model, target="interpreter", fusion="none").run({"x": x}).values()

@@ -124,12 +124,8 @@ def _concat(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:
 
 def _joined_along(op: tensor.ConcatOp) -> set[int]:
     """The dimensions along which a concat joins its parts, and those that it is a part of."""
-    found, pending = set[int](), [op]
-    while pending:
-        one = pending.pop()
-        found.add(one.dim.value.data)
-        pending += [user for user in users_of_value(one.result) if type(user) is tensor.ConcatOp]
-    return found
+    readers = [user for user in users_of_value(op.result) if type(user) is tensor.ConcatOp]
+    return {op.dim.value.data}.union(*map(_joined_along, readers))
 
 
 def _reshape(scope: Scope, squeezer: Squeezer, op: Operation) -> SSAValue | None:

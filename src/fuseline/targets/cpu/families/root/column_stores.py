@@ -19,9 +19,9 @@ from functools import partial
 from fuseline.ir.costs import LINE_BYTES
 from fuseline.ir.dim import product
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, Index
-from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.results import ResultPath
+from fuseline.targets.cpu.families.root.tile_stores import TileStores
 from fuseline.targets.cpu.kernel_ir.types import BYTES, Operand, Value
 
 
@@ -35,17 +35,13 @@ def lies_across(path: ResultPath, loops: Sequence[int], lane: int | None) -> boo
     return isinstance(apart, int) and 1 < apart < LINE_BYTES // BYTES[dtype_of(path.value.type)]
 
 
-class ColumnStores:
+class ColumnStores(TileStores):
     """Stores the values of a tile at a path that lies across its columns."""
-
-    def __init__(self, buffers: DispatchBuffers, path: ResultPath) -> None:
-        self.buffers, self.kernel, self.path = buffers, buffers.kernel, path
 
     def store(
         self, rows: Sequence[Value], starts: Sequence[Sequence[AnyIndex]], active: Operand | None, exist: Operand
     ) -> None:
-        """`rows`: a vector of each row; `starts`: where the loops of the root are there. `active`: the live lanes, None
-        for all; `exist`: how many rows there are."""
+        """Column by column; row by row where not all rows of the tile exist."""
         kernel, lanes = self.kernel, rows[0].type.lanes
         live = lanes if active is None else active
         places = [self._place(at, lanes) for at in starts]

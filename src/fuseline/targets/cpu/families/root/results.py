@@ -17,6 +17,7 @@ from fuseline.targets.cpu.emit.coordinates import AnyIndex
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.results import ResultPath
 from fuseline.targets.cpu.families.root.column_stores import ColumnStores, lies_across
+from fuseline.targets.cpu.families.root.tile_stores import TileStores
 from fuseline.targets.cpu.families.root.turned_stores import TurnedStores, lies_along
 from fuseline.targets.cpu.kernel_ir.types import BITS, MemRef, Operand, Value
 
@@ -56,7 +57,7 @@ class RootResults:
         for number, result in enumerate(root.op.results):
             emitter.known[result] = partial(self._held, number)
 
-    def _by_column(self, rows: Sequence[int], lane: int | None) -> Iterator[tuple[int, TurnedStores | ColumnStores]]:
+    def _by_column(self, rows: Sequence[int], lane: int | None) -> Iterator[tuple[int, TileStores]]:
         """What is stored column by column, by the number of the result."""
         for path in self.paths:
             if lies_along(path, rows):

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from fuseline.targets.cpu.emit.coordinates import AnyIndex, DelinearizedIndex, Index
-from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
 from fuseline.targets.cpu.emit.packing import transpose
 from fuseline.targets.cpu.families.contraction.results import ResultPath
+from fuseline.targets.cpu.families.root.tile_stores import TileStores
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
@@ -32,17 +32,13 @@ def lies_along(path: ResultPath, loops: Sequence[int]) -> bool:
     return in_step and all(path.box.covers(axis) for axis in ours[1:])
 
 
-class TurnedStores:
+class TurnedStores(TileStores):
     """Stores the values of a tile at a path that lies along its rows."""
-
-    def __init__(self, buffers: DispatchBuffers, path: ResultPath) -> None:
-        self.buffers, self.kernel, self.path = buffers, buffers.kernel, path
 
     def store(
         self, rows: Sequence[Value], starts: Sequence[Sequence[AnyIndex]], active: Operand | None, exist: Operand
     ) -> None:
-        """`rows`: a vector of each row; `starts`: where the loops of the root are there. `active`: the live lanes, None
-        for all; `exist`: how many rows there are."""
+        """A vector of rows for each column."""
         lanes, kernel = rows[0].type.lanes, self.kernel
         for first in range(0, len(rows), lanes):
             held = rows[first : first + lanes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -38,9 +38,7 @@ CASES: Mapping[str, tuple[Shape, tuple[int, ...], dict[str, Any]]] = {
 
 def _model(shape: Shape, kernel: Sequence[int], attributes: Mapping[str, Any], then: str = "") -> onnx.ModelProto:
     """A transposed convolution to 20 channels with a bias, and what is done `then` with `t`, to `y`."""
-    w, b = (
-        RNG.standard_normal(sizes).astype(np.float32) for sizes in ((5 if shape[1] == 5 else 3, 20, *kernel), (20,))
-    )
+    w, b = (RNG.standard_normal(sizes).astype(np.float32) for sizes in ((cast("int", shape[1]), 20, *kernel), (20,)))
     first = f"{'t' if then else 'y'} = ConvTranspose{attributes_of(attributes)}(x, w, b)"
     return onnx_model(f"(float[{', '.join(map(str, shape))}] x) => (y) {{ {first} {then} }}", w=w, b=b)
 

@@ -310,3 +310,14 @@ def test_more_padding_than_a_symbolic_image_has(size: int):
     whole = model(f"(float[1, 2, n] x, float{list(w.shape)} w) => (y) {{ {node} }}")
     wanted = by_onnxruntime(whole, {"x": x, "w": w})
     assert_same(native(whole, {"x": x, "w": w}), wanted, 1e-4, 1e-4)
+
+
+def test_a_filter_without_taps_that_is_computed():
+    """Nothing is multiplied."""
+    x, w = RNG.standard_normal((1, 1, 3, 3)).astype(np.float32), np.zeros((1, 2, 3, 0), np.float32)
+    node = (
+        "y = ConvTranspose<strides: ints = [3, 2], output_padding: ints = [1, 1], output_shape: ints = [10, 8]>(x, w)"
+    )
+    program = model(f"(float[1,1,3,3] x, float[1,2,3,0] w) => (y) {{ {node} }}")
+    for found in native(program, {"x": x, "w": w}):
+        np.testing.assert_array_equal(found[0], np.zeros((1, 2, 10, 8), np.float32))

@@ -27,12 +27,10 @@ from fuseline.ir.fast.create import create_generic
 from fuseline.ir.fast.direct import ops_of, replace_uses, result_of, users_of_value
 from fuseline.ir.provenance import carry
 from fuseline.passes.cleanup.scattered_truths import as_numbers, type_in_the_end
+from fuseline.passes.fusion.walk_epilogue import LINES_PER_WORKGROUP
 from fuseline.passes.layout.rewriting.repeated_parts import applied, is_point_by_point
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
-
-LINES_PER_WORKGROUP = 64
-"""Elements across the walk that one workgroup of a scatter takes."""
 
 
 @dataclass(frozen=True)

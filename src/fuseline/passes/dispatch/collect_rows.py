@@ -17,7 +17,6 @@ from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
 from fuseline.analysis.indexing_maps import loops_of
@@ -28,7 +27,7 @@ from fuseline.dispatch.fused_loops import LOOPS_ATTRIBUTE, FusedLoops, MemberLoo
 from fuseline.dispatch.loops_attribute import from_attribute, to_attribute
 from fuseline.dispatch.member_classes import with_classes
 from fuseline.dispatch.view import MEMBERS_ATTRIBUTE, DispatchView
-from fuseline.ir.build import Emitter, shape_of
+from fuseline.ir.build import Emitter, dims_map, shape_of
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.fast.build import block_with, region_with
 from fuseline.ir.fast.create import create_generic, create_yield
@@ -154,7 +153,7 @@ def _made(row: CollectedRow, order: Sequence[int]) -> SSAValue:
     needed = {scalar for index in others for scalar in scalars_behind(view, index)}
     reads = [i for i, argument in enumerate(view.body.args[: view.input_count]) if argument in needed]
     empty = emit.add(_room(row, order))
-    maps = [*(view.input_maps[i] for i in reads), _plain(view.rank, order)]
+    maps = [*(view.input_maps[i] for i in reads), dims_map(view.rank, order)]
     body = region_with(_body(row, reads, needed))
     new = create_generic([view.inputs[i] for i in reads], [empty.results[0]], body, maps, view.iterators)
     emit.add(new)
@@ -187,10 +186,6 @@ def _body(row: CollectedRow, reads: Sequence[int], needed: Collection[SSAValue])
     for op in (column, picked, create_yield([picked.result])):
         append(op, block)
     return block
-
-
-def _plain(rank: int, order: Sequence[int]) -> AffineMap:
-    return AffineMap(rank, 0, tuple(AffineExpr.dimension(loop) for loop in order))
 
 
 def _name_members(call: DispatchOp, pickers: Sequence[int]) -> None:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from xdsl.dialects import linalg, tensor
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
+from fuseline.analysis.indexing_maps import loops_of
 from fuseline.analysis.made_ahead import MOST_BYTES
 from fuseline.analysis.operations import body_operations
 from fuseline.analysis.picked_rows import enough_rows
@@ -108,9 +108,8 @@ def _lanes(view: StructuredOp, shapes: ShapeAnalysis) -> int | None:
     to it before."""
     if len(view.output_maps) != 1 or not isinstance(view.outputs[0].owner, tensor.EmptyOp):
         return None
-    written = view.output_maps[0].results
-    loops = [expr.position for expr in written if isinstance(expr, AffineDimExpr)]
-    return loops[-1] if len(loops) == len(written) == view.rank and view.rank > 1 else None
+    written = loops_of(view.output_maps[0].results)
+    return written[-1] if None not in written and len(written) == view.rank > 1 else None
 
 
 def _fits(shapes: ShapeAnalysis, table: SSAValue, axis: int) -> bool:

@@ -15,23 +15,16 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from xdsl.dialects import arith
-from xdsl.ir import SSAValue
-
-from fuseline.frontends.onnx.dtypes import mlir_element
-from fuseline.frontends.onnx.emission import reshape, result
+from fuseline.frontends.onnx.emission import reshape
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.ops.convolution import add_bias, convolve
-from fuseline.frontends.onnx.ops.indexing import gather_at
+from fuseline.frontends.onnx.ops.recurrent_slices import concat
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.ops.spread_images import flipped, framed
 from fuseline.frontends.onnx.ops.windows import Window
-from fuseline.frontends.onnx.scalars import index_constant, loop_index
-from fuseline.frontends.onnx.tensors import Tensor, known, static_sizes
-from fuseline.ir.build import Body, tensor_type
+from fuseline.frontends.onnx.tensors import Tensor, static_sizes
 from fuseline.ir.costs import MachineCosts
 from fuseline.ir.dim import Dim, add, ceil_div, mul
-from fuseline.ir.fast.create import create_concat
 
 LEAST_WASTE = 1.3
 """Products of phases of as many taps each over those that are asked for, from which on convolutions of their own
@@ -42,6 +35,7 @@ FILTERED_WASTE = 1.5
 thread, AVX-512: of 3x3 by 2 .6 to .9 of the time, between others .38 to .9; 5x5 by 2 .84 to 1.5, 7x7 1.7)."""
 
 MOST_PHASES = 9
+"""Convolutions that one layer becomes."""
 
 
 def pays_by_taps(w: Tensor, groups: int, strides: Sequence[int], costs: MachineCosts) -> bool:
@@ -101,33 +95,12 @@ def _phases(kernel: int, stride: int, begin: int, count: Dim, image: Dim) -> Ite
 
 
 def _phase(node: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None, along: Sequence[_Phase]) -> Tensor:
-    filters = _filters(node, w, [axis.taps for axis in along])
+    filters = flipped(node, w, 1, [axis.taps for axis in along])
     n = len(along)
     image = framed(node, x, 2, [axis.low for axis in along], [axis.high for axis in along])
     none, ones = (0,) * n, (1,) * n
     window = Window(static_sizes(filters.dims[2:]), ones, ones, none, none, tuple(axis.count for axis in along))
     return add_bias(node, convolve(node, image, filters, window, 1), bias, x.dtype)
-
-
-def _filters(node: OnnxNode, w: Tensor, taps: Sequence[slice]) -> Tensor:
-    """`[in, out, *kernel]` as `[out, in, *taps]`, the last one first: at once where it is known, else read in this
-    order through its positions."""
-    if w.is_constant:
-        return flipped(node, known(w.numbers()[(slice(None), slice(None), *taps)], w.dtype, w.name), 1)
-    counts = [len(range(size)[axis]) for size, axis in zip(static_sizes(w.dims[2:]), taps, strict=True)]
-
-    def position(b: Body) -> list[SSAValue]:
-        places = [
-            b.op(
-                arith.SubiOp,
-                index_constant(b, axis.start + (count - 1) * axis.step),
-                b.op(arith.MuliOp, loop_index(b, 2 + number), index_constant(b, axis.step)),
-            )
-            for number, (axis, count) in enumerate(zip(taps, counts, strict=True))
-        ]
-        return [loop_index(b, 1), loop_index(b, 0), *places]
-
-    return gather_at(node, w, [], (w.dims[1], w.dims[0], *counts), position)
 
 
 def _side_by_side(node: OnnxNode, phases: Sequence[Tensor], strides: Sequence[int]) -> Tensor:
@@ -137,13 +110,5 @@ def _side_by_side(node: OnnxNode, phases: Sequence[Tensor], strides: Sequence[in
         reshape(node, part, (batch, channels, *(size for count in counts for size in (count, 1)))) for part in phases
     ]
     for axis, stride in reversed(list(enumerate(strides))):
-        parts = [_joined(node, parts[at : at + stride], 3 + 2 * axis) for at in range(0, len(parts), stride)]
+        parts = [concat(node, parts[at : at + stride], 3 + 2 * axis) for at in range(0, len(parts), stride)]
     return parts[0]
-
-
-def _joined(node: OnnxNode, parts: Sequence[Tensor], axis: int) -> Tensor:
-    if len(parts) == 1:
-        return parts[0]
-    dims = (*parts[0].dims[:axis], len(parts), *parts[0].dims[axis + 1 :])
-    op = create_concat([node.ssa(part) for part in parts], axis, tensor_type(mlir_element(parts[0].dtype), dims))
-    return result(node.emit.add(op).result, dims, parts[0].dtype)

@@ -60,11 +60,13 @@ def _frame(size: Dim, low: int, high: Dim) -> tuple[Dim, Dim, Dim, Dim]:
     return first, count, before, sub(whole, add(count, before))
 
 
-def flipped(node: OnnxNode, w: Tensor, groups: int) -> Tensor:
-    """`[in, out / groups, *window]` as `[out, in / groups, *window]`, windows reversed."""
+def flipped(node: OnnxNode, w: Tensor, groups: int, taps: Sequence[slice] | None = None) -> Tensor:
+    """`[in, out / groups, *window]` as `[out, in / groups, *window]`, windows reversed; of `taps` along each axis,
+    begin and step, if not of all."""
+    taps = taps or [slice(0, None, 1)] * (w.rank - 2)
     if not w.is_constant:
-        return _flipped_at_run_time(node, w, groups)
-    array = w.numbers()
+        return _flipped_at_run_time(node, w, groups, taps)
+    array = w.numbers()[(slice(None), slice(None), *taps)]
     inputs, per_group, *kernel = array.shape
     split = array.reshape(groups, inputs // groups, per_group, *kernel).swapaxes(1, 2)
     joined = split.reshape(groups * per_group, inputs // groups, *kernel)
@@ -72,18 +74,23 @@ def flipped(node: OnnxNode, w: Tensor, groups: int) -> Tensor:
     return Tensor(w.dtype, tuple(joined.shape), array=joined[reverse].copy(), name=w.name)
 
 
-def _flipped_at_run_time(node: OnnxNode, w: Tensor, groups: int) -> Tensor:
+def _flipped_at_run_time(node: OnnxNode, w: Tensor, groups: int, taps: Sequence[slice]) -> Tensor:
     """The same for weights that are computed: read in the new order through their positions."""
     inputs, per_group, *kernel = static_sizes(w.dims)
     share = inputs // groups
-    dims = (groups, per_group, share, *kernel)
+    places = [range(size)[axis] for size, axis in zip(kernel, taps, strict=True)]
+    dims = (groups, per_group, share, *map(len, places))
 
     def position(b: Body) -> list[SSAValue]:
         group, channel, within = (loop_index(b, loop) for loop in range(3))
         entry = b.op(arith.AddiOp, b.op(arith.MuliOp, group, index_constant(b, share)), within)
-        reverse = [
-            b.op(arith.SubiOp, index_constant(b, size - 1), loop_index(b, 3 + axis)) for axis, size in enumerate(kernel)
-        ]
-        return [entry, channel, *reverse]
+        return [entry, channel, *(_back(b, along, loop_index(b, 3 + axis)) for axis, along in enumerate(places))]
 
-    return reshape(node, gather_at(node, w, [], dims, position), (groups * per_group, share, *kernel))
+    return reshape(node, gather_at(node, w, [], dims, position), (groups * per_group, share, *dims[3:]))
+
+
+def _back(b: Body, places: range, index: SSAValue) -> SSAValue:
+    """The place that is so many before the last one; there may be none, and nothing asks then."""
+    last = places.start + (len(places) - 1) * places.step
+    steps = index if places.step == 1 else b.op(arith.MuliOp, index, index_constant(b, places.step))
+    return b.op(arith.SubiOp, index_constant(b, last), steps)

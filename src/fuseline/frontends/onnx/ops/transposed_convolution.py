@@ -25,12 +25,8 @@ ZEROS_PER_MOVE = 48
 
 @onnx_op("ConvTranspose")
 def conv_transpose(node: OnnxNode) -> Tensor:
-    """The transpose of a convolution: by phases where it has strides (`phases.py`), as a product where the image is
-    small (`scattered.py`), else as a convolution with the flipped filter.
-
-    out[o] = sum over k of spread[o + k] * flipped[k];  spread is the image with `stride - 1` zeros between its
-    elements, padded by `(k - 1) * dilation - pad` on each side.
-    """
+    """The transpose of a convolution, with its bias; the image is padded by `(k - 1) * dilation - pad` on each
+    side."""
     x, w = node[0], node[1]
     groups = node.integer("group", 1)
     kernel = filter_sizes(w.dims[2:])

@@ -10,14 +10,16 @@ though the add reads it row by row.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from xdsl.dialects import linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fuseline.analysis.structured import HEAVY, StructuredOp, captured, is_generic, kind
-from fuseline.ir.fast.direct import operands_of, ops_of
+from fuseline.analysis.structured import HEAVY, StructuredOp, is_generic, kind
+from fuseline.dispatch.arms import operands_of
+from fuseline.ir.fast.direct import ops_of
+from fuseline.ir.reachable import reachable
 from fuseline.passes.layout.rewriting.loops import dims_in
 from fuseline.passes.layout.rewriting.reshapes import root_of
 from fuseline.passes.layout.rewriting.scope import Scope
@@ -68,9 +70,8 @@ def _ask(rows: dict[Operation, Loops], value: OpResult, axes: Collection[int]) -
 
 def _add_makers(value: SSAValue, found: set[Operation]) -> None:
     """Whatever `value` is made from, the op that makes it included."""
-    todo = [value]
-    while todo:
-        current = todo.pop()
-        if type(current) is OpResult and current.op not in found:
-            found.add(current.op)
-            todo += [*operands_of(current.op), *(captured(current.op) if current.op.regions else ())]
+    found |= set(reachable(_makers([value]), lambda op: () if op in found else _makers(operands_of(op))))
+
+
+def _makers(values: Iterable[SSAValue]) -> list[Operation]:
+    return [value.op for value in values if type(value) is OpResult]

@@ -68,13 +68,9 @@ class Box:
     def within(self, made: Box) -> Box:
         """The box as a part of what a block made of the same tensor: all of that along a dimension which is not read
         from a later place."""
-        moved = [at not in (0, begin) for at, begin in zip(self.offsets, made.offsets, strict=True)]
-        offsets = zip(moved, self.offsets, made.offsets, strict=True)
-        sizes = zip(moved, self.sizes, made.sizes, strict=True)
-        return Box(
-            tuple(d.sub(at, begin) if further else 0 for further, at, begin in offsets),
-            tuple(read if further else whole for further, read, whole in sizes),
-        )
+        axes = zip(self.offsets, self.sizes, made.offsets, made.sizes, strict=True)
+        pairs = [(d.sub(at, begin), read) if at not in (0, begin) else (0, whole) for at, read, begin, whole in axes]
+        return Box(tuple(offset for offset, _ in pairs), tuple(size for _, size in pairs))
 
 
 class Tiling:

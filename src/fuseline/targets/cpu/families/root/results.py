@@ -139,7 +139,7 @@ class RootResults:
             self._storers[path.position].store(rows, at, active, len(values))
 
     def turned_in(self, stage: MemRef) -> bool:
-        """Whether what lies along the rows of a tile is one value, of as many bits as the elements of `stage`."""
+        """Whether what is stored column by column is one value, of as many bits as the elements of `stage`."""
         values = {path.value for path in self._turned}
         widths = {BITS[dtype_of(one.type)] for one in values}
         return len(values) == 1 and not self.kernel.compact and widths == {BITS[stage.dtype]}

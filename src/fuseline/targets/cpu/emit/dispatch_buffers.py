@@ -241,6 +241,12 @@ class DispatchBuffers:
             0, 0, self.kernel.mul(self.vector(a, lanes), self.kernel.splat(self.kernel.as_value(factor), lanes))
         )
 
+    def at_lane(self, index: AnyIndex, lane: Operand) -> AnyIndex:
+        """Where one lane of a coordinate is."""
+        if isinstance(index, DelinearizedIndex):
+            return DelinearizedIndex(self.at_lane(index.whole, lane), index.sizes, index.position)
+        return Index(self.kernel.add(index.base, self.kernel.mul(lane, index.stride)))
+
     # elements ---------------------------------------------------------------------------------------------------------
 
     def load(self, memory: MemRef, flat: Index, lanes: int, active: Operand | None = None) -> Value:

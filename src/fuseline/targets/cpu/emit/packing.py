@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from fuseline.analysis.segment_boundaries import split_at
+from fuseline.targets.cpu.emit.squares import transpose
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import MemRef, Operand, Value
 from fuseline.weight_layouts import PackedLayout
@@ -112,23 +113,6 @@ def _strides_after(reshape: Sequence[int], order: Sequence[int]) -> tuple[dict[i
         strides[dimension] = step
         step *= reshape[dimension]
     return strides, step
-
-
-def transpose(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
-    """Squares of vectors transposed in registers, one beside the other: as many vectors as a square has lanes, powers
-    of two. Bits of row and lane change places one by one."""
-    out = list(rows)
-    side, lanes = len(out), out[0].type.lanes
-    step = 1
-    while step < side:
-        low = [j if j & step == 0 else lanes + j - step for j in range(lanes)]
-        high = [j + step if j & step == 0 else lanes + j for j in range(lanes)]
-        for i in range(side):
-            if i & step == 0:
-                a, b = out[i], out[i + step]
-                out[i], out[i + step] = kernel.shuffle(a, b, low), kernel.shuffle(a, b, high)
-        step *= 2
-    return out
 
 
 def over_axes(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from fuseline.analysis.segment_boundaries import split_at
-from fuseline.targets.cpu.emit.packing import PanelPacker, over_axes, transpose
+from fuseline.targets.cpu.emit.packing import PanelPacker, over_axes
+from fuseline.targets.cpu.emit.squares import transpose
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseline.targets.cpu.emit.packing import packed_columns, transpose
+from fuseline.targets.cpu.emit.packing import packed_columns
+from fuseline.targets.cpu.emit.squares import transpose
 from fuseline.targets.cpu.isa import machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from tests.kernels import native, packed

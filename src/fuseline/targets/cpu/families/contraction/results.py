@@ -42,21 +42,27 @@ Coordinates: TypeAlias = tuple[Coordinate, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ResultPath:
-    """Result `position` of the dispatch: the value to evaluate, its coordinates, and where in the result it lies."""
+class RootPath:
+    """A value, where in memory it lies, and its coordinates by the loops of the root."""
 
-    position: int
     box: ResultBox
     coordinates: Coordinates
 
     @property
     def value(self) -> SSAValue:
-        """What is evaluated."""
+        """What is evaluated, or read."""
         return self.box.value
 
     def index(self, buffers: DispatchBuffers, loops: Sequence[AnyIndex], lanes: int) -> list[AnyIndex]:
         """The coordinates where the root's loops are at `loops`."""
         return [_index(buffers, coordinate, loops, lanes) for coordinate in self.coordinates]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPath(RootPath):
+    """The same for what is stored: result `position` of the dispatch."""
+
+    position: int
 
     def load(self, buffers: DispatchBuffers, loops: Sequence[AnyIndex], lanes: int, active: Operand | None) -> Value:
         """What was stored where the root's loops are at `loops`."""
@@ -96,7 +102,7 @@ def paths_from(view: DispatchView, root: StructuredOp) -> list[ResultPath] | Ref
         box = box_of(view.shapes, result)
         if box.value not in found:
             return Refusal("result-beside-root", f"result {position} does not follow from the root point by point")
-        paths.append(ResultPath(position, box, found[box.value]))
+        paths.append(ResultPath(box, found[box.value], position))
     return paths
 
 
@@ -121,7 +127,7 @@ def _coordinates(view: DispatchView, root: StructuredOp) -> dict[SSAValue, Coord
         gathers = not made.isdisjoint(captured_tensors(op))  # at places of its own
         made.update(op.results)
         if isinstance(op, tensor.ExpandShapeOp | tensor.CollapseShapeOp) and op.src in found:
-            found[op.result] = _reshaped(view, op, found[op.src])
+            found[op.result] = reshaped(view, op, found[op.src])
         if op is root.op or not is_generic(op) or gathers:
             continue
         if any(value in made and value not in found for value in op.operands):
@@ -137,17 +143,22 @@ def _coordinates(view: DispatchView, root: StructuredOp) -> dict[SSAValue, Coord
     return found
 
 
-def _reshaped(
-    view: DispatchView, op: tensor.ExpandShapeOp | tensor.CollapseShapeOp, source: Coordinates
+def reshaped(
+    view: DispatchView,
+    op: tensor.ExpandShapeOp | tensor.CollapseShapeOp,
+    coordinates: Coordinates,
+    *,
+    back: bool = False,
 ) -> Coordinates:
+    """The coordinates of what a reshape makes from those of what it reads; `back`: the other way round."""
     groups = groups_of(op)
     expands = isinstance(op, tensor.ExpandShapeOp)
     dims = view.shapes.dims(op.result if expands else op.src)
-    if not expands:
-        return tuple(_joined([source[a] for a in group], [dims[a] for a in group]) for group in groups)
+    if expands == back:
+        return tuple(_joined([coordinates[a] for a in group], [dims[a] for a in group]) for group in groups)
     return tuple(
         c
-        for whole, group in zip(source, groups, strict=True)
+        for whole, group in zip(coordinates, groups, strict=True)
         for c in _delinearized(whole, tuple(dims[a] for a in group))
     )
 

@@ -20,7 +20,7 @@ from xdsl.ir.affine import AffineMap
 
 from fuseline.analysis.image_box import ImageBox
 from fuseline.analysis.segment_boundaries import split_at, stored_strides
-from fuseline.targets.cpu.emit.packing import transpose
+from fuseline.targets.cpu.emit.squares import transpose
 from fuseline.targets.cpu.families.contraction.access import is_binding
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder

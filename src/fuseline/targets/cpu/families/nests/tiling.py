@@ -27,6 +27,7 @@ from fuseline.dispatch.is_internal import is_internal
 from fuseline.dispatch.loop_ref import LoopRef
 from fuseline.ir.dim import Dim, product, upper_bound
 from fuseline.targets.cpu.emit.coordinates import Index
+from fuseline.targets.cpu.emit.squares import side_by_side
 from fuseline.targets.cpu.families.nests.collapsed_loops import beside_last, neighbours
 from fuseline.targets.cpu.families.nests.contiguous_axis import contiguous_axis
 from fuseline.targets.cpu.families.nests.gathers import Gather, gathers
@@ -204,26 +205,6 @@ class TileRow:
             rows = transposed(self.kernel, side_by_side(self.kernel, columns))
             self.kernel.remember(key, rows)
         return rows[self.row]
-
-
-def side_by_side(kernel: KernelBuilder, columns: Sequence[Value]) -> list[Value]:
-    """As many vectors as there are columns of the few elements of each, or the next power of two of them, made of
-    those: vector `i` is columns `i`, `i + n`, `i + 2 n`, and so on.
-
-    a b c d of 2       a0 a1 c0 c1 | b0 b1 d0 d1, and transposed       a0 b0 c0 d0 | a1 b1 c1 d1
-    """
-    elements = columns[0].type.lanes
-    count = 1 << (elements - 1).bit_length()
-    if elements != count:  # what is beyond is never looked at
-        columns = [kernel.shuffle(one, None, [min(i, elements - 1) for i in range(count)]) for one in columns]
-    return [_joined(kernel, columns[i::count]) for i in range(count)]
-
-
-def _joined(kernel: KernelBuilder, pieces: Sequence[Value]) -> Value:
-    """A power of two of vectors as one."""
-    if len(pieces) == 1:
-        return pieces[0]
-    return _joined(kernel, [kernel.concat(*pieces[i : i + 2]) for i in range(0, len(pieces), 2)])
 
 
 def transposed(kernel: KernelBuilder, rows: Sequence[Value]) -> list[Value]:

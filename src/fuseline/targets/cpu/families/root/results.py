@@ -17,7 +17,9 @@ from fuseline.targets.cpu.emit.coordinates import AnyIndex
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.contraction.results import ResultPath
 from fuseline.targets.cpu.families.root.column_stores import ColumnStores, lies_across
+from fuseline.targets.cpu.families.root.operand_paths import operand_paths
 from fuseline.targets.cpu.families.root.tile_stores import TileStores
+from fuseline.targets.cpu.families.root.turned_loads import TurnedLoads
 from fuseline.targets.cpu.families.root.turned_stores import TurnedStores, lies_along
 from fuseline.targets.cpu.kernel_ir.types import BITS, MemRef, Operand, Value
 
@@ -53,6 +55,8 @@ class RootResults:
         self._storers = dict(self._by_column(rows, lane)) if lanes > 1 else {}
         self._turned = [path for path in paths if path.position in self._storers]
         self._others = [path for path in paths if path not in self._turned]
+        read = operand_paths(emitter.view, root, paths) if lanes > 1 else []
+        self._loads = TurnedLoads(emitter, [path for path in read if lies_along(path, rows)], lanes)
         self._values: Sequence[Value] = ()
         for number, result in enumerate(root.op.results):
             emitter.known[result] = partial(self._held, number)
@@ -85,7 +89,7 @@ class RootResults:
     def store(self, values: Sequence[Value], actives: Actives, at: At, *, first: Operand = 0) -> None:
         """Finish and store the rows of a tile from `first` on, each written out."""
         width = len(actives)
-        if self._turned and first == 0 and len(values) > width:
+        if self._by_tiles and first == 0 and len(values) > width:
             for v, active in enumerate(actives):
                 self._store_turned(values[v::width], active, [at(row, v) for row in range(len(values) // width)])
             return
@@ -131,18 +135,26 @@ class RootResults:
         """The epilogue on one vector of each row, where the root's loops are `at`; what lies along the rows is stored
         for all of them at once."""
         made: list[list[Value]] = [[] for _ in self._turned]
+        held = self._loads.rows(at, active, len(values))
         for row, value in enumerate(values):
-            self._finish_by(self._others, at[row], active, value)
-            for path, rows in zip(self._turned, made, strict=True):
-                rows.append(self._evaluated(path, at[row], active)[1])
+            with self._loads.known(held[row]):
+                self._finish_by(self._others, at[row], active, value)
+                for path, rows in zip(self._turned, made, strict=True):
+                    rows.append(self._evaluated(path, at[row], active)[1])
         for path, rows in zip(self._turned, made, strict=True):
             self._storers[path.position].store(rows, at, active, len(values))
 
+    @property
+    def _by_tiles(self) -> bool:
+        """Whether something is stored, or loaded, for all rows of a tile at once."""
+        return bool(self._turned or self._loads.paths)
+
     def turned_in(self, stage: MemRef) -> bool:
-        """Whether what is stored column by column is one value, of as many bits as the elements of `stage`."""
+        """Whether something is stored, or loaded, for all rows of a tile in `stage` at once: what is stored so has to
+        be one value, of as many bits as the elements there."""
         values = {path.value for path in self._turned}
         widths = {BITS[dtype_of(one.type)] for one in values}
-        return len(values) == 1 and not self.kernel.compact and widths == {BITS[stage.dtype]}
+        return self._by_tiles and not self.kernel.compact and len(values) < 2 and widths <= {BITS[stage.dtype]}
 
     def store_turned(
         self,
@@ -156,24 +168,28 @@ class RootResults:
     ) -> None:
         """The epilogue of the first `exist` of `height` rows in a loop, which leaves in `stage` what lies along them;
         that is stored behind it. A vector of a row is at `place(row, vector)`; `value`: what is done with it first."""
-        kernel, lanes = self.kernel, self.lanes
-        align, dtype = kernel.machine.vector_bytes, dtype_of(self._turned[0].value.type)
+        kernel, lanes, align = self.kernel, self.lanes, self.kernel.machine.vector_bytes
+        turned = self._turned[:1]
 
         def row(r: Operand) -> tuple[()]:
             for v, active in enumerate(actives):
-                held = kernel.load(stage, place(r, v), lanes, align=align)
-                self._finish_by(
-                    self._others, at(r, v), active, held if value is None else value(held, at(r, v), active)
-                )
-                _, found = self._evaluated(self._turned[0], at(r, v), active)
-                kernel.store(stage, place(r, v), kernel.bitcast(found, stage.dtype), align=align)
+                loops, held = at(r, v), kernel.load(stage, place(r, v), lanes, align=align)
+                started = held if value is None else value(held, loops, active)
+                with self._loads.known(loaded(r, v)):
+                    self._finish_by(self._others, loops, active, started)
+                    for path in turned:
+                        found = kernel.bitcast(self._evaluated(path, loops, active)[1], stage.dtype)
+                        kernel.store(stage, place(r, v), found, align=align)
             return ()
 
-        kernel.loop(0, exist, 1, row)
-        for v, active in enumerate(actives):
-            held = [kernel.bitcast(kernel.load(stage, place(r, v), lanes, align=align), dtype) for r in range(height)]
+        with kernel.passing_scratch():
+            loaded = self._loads.aside(height, actives, at, exist)
+            kernel.loop(0, exist, 1, row)
+        for v, active in enumerate(actives if turned else ()):
+            dtype = dtype_of(turned[0].value.type)
+            rows = [kernel.bitcast(kernel.load(stage, place(r, v), lanes, align=align), dtype) for r in range(height)]
             for path in self._turned:
-                self._storers[path.position].store(held, [at(r, v) for r in range(height)], active, exist)
+                self._storers[path.position].store(rows, [at(r, v) for r in range(height)], active, exist)
 
     def finish(self, loops: Sequence[AnyIndex], active: Operand | None, *values: Value) -> None:
         """The epilogue of one vector of each of the root's results, and its stores."""

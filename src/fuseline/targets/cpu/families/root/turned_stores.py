@@ -15,17 +15,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from fuseline.targets.cpu.emit.coordinates import AnyIndex, DelinearizedIndex, Index
-from fuseline.targets.cpu.emit.packing import transpose
-from fuseline.targets.cpu.families.contraction.results import ResultPath
+from fuseline.targets.cpu.emit.coordinates import AnyIndex
+from fuseline.targets.cpu.emit.squares import transpose
+from fuseline.targets.cpu.families.contraction.results import RootPath
 from fuseline.targets.cpu.families.root.tile_stores import TileStores
-from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
-def lies_along(path: ResultPath, loops: Sequence[int]) -> bool:
-    """Whether steps of `loops` of the root, the last one the fastest, are neighbours in a result: where it is a box of
-    a tensor, the box has whole rows of it."""
+def lies_along(path: RootPath, loops: Sequence[int]) -> bool:
+    """Whether steps of `loops` of the root, the last one the fastest, are neighbours in memory: where what lies there
+    is a box of a tensor, it has whole rows of that."""
     moving = [axis for axis, size in enumerate(path.box.dims[: len(path.coordinates)]) if size != 1]
     ours, found = moving[-len(loops) :], list(loops)
     in_step = bool(found) and [path.coordinates[axis] for axis in ours] == found
@@ -58,7 +57,7 @@ class TurnedStores(TileStores):
                 vector = kernel.extract(vector, place)
             elif side < lanes:
                 vector = kernel.shuffle(vector, None, range(place, place + side))
-            write = partial(self._write, vector, count, [_at_lane(kernel, at, column) for at in start])
+            write = partial(self._write, vector, count, [self.buffers.at_lane(at, column) for at in start])
             if active is None or isinstance(active, int):
                 write()
             else:
@@ -70,10 +69,3 @@ class TurnedStores(TileStores):
         active = None if count == vector.type.lanes else count
         self.kernel.store(buffers.result(path.position), place.base, vector, active=active)
         return ()
-
-
-def _at_lane(kernel: KernelBuilder, index: AnyIndex, lane: int) -> AnyIndex:
-    """Where one lane of a coordinate is."""
-    if isinstance(index, DelinearizedIndex):
-        return DelinearizedIndex(_at_lane(kernel, index.whole, lane), index.sizes, index.position)
-    return Index(kernel.add(index.base, index.stride * lane))

@@ -260,3 +260,59 @@ func.func @centred(%x: tensor<6xi8>) -> (tensor<6xi16>, tensor<3xi8>) {
   } -> tensor<3xi8>
   return %c, %q : tensor<6xi16>, tensor<3xi8>
 }
+
+// -----
+
+// Read with a dimension of size 1 put in: a reshape, and what follows it still follows the same op.
+// CHECK-LABEL: func.func @units
+// CHECK: %[[R:.*]] = tensor.expand_shape %x
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[R]] : tensor<1x1x6xi8>
+func.func @units(%x: tensor<1x6xi8>) -> tensor<1x1x6xi8> {
+  %e = tensor.empty() : tensor<1x6xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<1x6xi8>) outs(%e : tensor<1x6xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %scale = arith.constant 0.1 : f32
+    %f = arith.sitofp %in : i8 to f32
+    %v = arith.mulf %f, %scale : f32
+    linalg.yield %v : f32
+  } -> tensor<1x6xf32>
+  %e1 = tensor.empty() : tensor<1x1x6xi8>
+  %q = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (0, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%d : tensor<1x6xf32>) outs(%e1 : tensor<1x1x6xi8>) {
+  ^bb0(%in: f32, %out: i8):
+    %scale = arith.constant 0.1 : f32
+    %f = arith.divf %in, %scale : f32
+    %r = math.roundeven %f : f32
+    %v = arith.fptosi %r : f32 to i8
+    linalg.yield %v : i8
+  } -> tensor<1x1x6xi8>
+  return %q : tensor<1x1x6xi8>
+}
+
+// -----
+
+// Repeated on the way: what is read stays an op of its own, on integers.
+// CHECK-LABEL: func.func @repeated
+// CHECK: linalg.generic
+// CHECK-NOT: arith.divf
+// CHECK: return
+func.func @repeated(%x: tensor<1x6xi8>) -> tensor<3x6xi8> {
+  %e = tensor.empty() : tensor<1x6xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<1x6xi8>) outs(%e : tensor<1x6xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %scale = arith.constant 0.1 : f32
+    %f = arith.sitofp %in : i8 to f32
+    %v = arith.mulf %f, %scale : f32
+    linalg.yield %v : f32
+  } -> tensor<1x6xf32>
+  %e1 = tensor.empty() : tensor<3x6xi8>
+  %q = linalg.generic {indexing_maps = [affine_map<(i, j) -> (0, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%d : tensor<1x6xf32>) outs(%e1 : tensor<3x6xi8>) {
+  ^bb0(%in: f32, %out: i8):
+    %scale = arith.constant 0.1 : f32
+    %f = arith.divf %in, %scale : f32
+    %r = math.roundeven %f : f32
+    %v = arith.fptosi %r : f32 to i8
+    linalg.yield %v : i8
+  } -> tensor<3x6xi8>
+  return %q : tensor<3x6xi8>
+}

@@ -11,21 +11,25 @@ it for every number of the type, so what it is written as does not count.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import linalg
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineMap
 
-from fuseline.analysis.indexing_maps import is_identity
+from fuseline.analysis.indexing_maps import is_identity, loops_of
 from fuseline.analysis.stored_integers import STORED_BITS
 from fuseline.analysis.structured import Kind, StructuredOp, captured, is_generic, kind, producer_of
 from fuseline.ir.build import Emitter, element_of
+from fuseline.ir.dim import Dim
 from fuseline.ir.fast.direct import body_of, ops_of, replace_uses, result_of
 from fuseline.passes.cleanup.moved_elements import moved, moves_behind
 from fuseline.passes.cleanup.number_tables import all_numbers, numbers_behind
 from fuseline.passes.layout.rewriting.generics import index_ops
+from fuseline.passes.layout.rewriting.reshapes import can_reshape, reshape
 from fuseline.passes.layout.rewriting.scope import Scope
 from fuseline.passes.layout.rewriting.scoped_pass import ScopedPass
 
@@ -45,7 +49,7 @@ class FoldRequantizationPass(ScopedPass):
         for op in ops_of(scope.block):
             round_trip = _round_trip(op) if is_generic(op) else None
             if round_trip is not None and round_trip.is_undone():
-                replace_uses(result_of(op), round_trip.integers(op))
+                replace_uses(result_of(op), round_trip.integers(scope, op))
                 found = True
         if found:
             scope.sweep()
@@ -63,21 +67,30 @@ class _RoundTrip:
         """Whether every number comes back."""
         return np.array_equal(numbers_behind(self.ops), all_numbers())
 
-    def integers(self, before: Operation) -> SSAValue:
+    def integers(self, scope: Scope, before: Operation) -> SSAValue:
         """What the first reads, moved to where the last has it, before an op."""
-        value = _placed(self.ops[0], self.ops[0].inputs[0], before)
+        value = _placed(scope, self.ops[0], self.ops[0].inputs[0], before)
         for moves, op in zip(self.moves, self.ops[1:], strict=True):
-            value = _placed(op, moved(value, moves, before), before)
+            value = _placed(scope, op, moved(value, moves, before), before)
         return value
 
 
-def _placed(op: linalg.ops.GenericOp, value: SSAValue, before: Operation) -> SSAValue:
+def _placed(scope: Scope, op: linalg.ops.GenericOp, value: SSAValue, before: Operation) -> SSAValue:
     """The elements of `value` where `op` has what it computes of them."""
     (read,) = StructuredOp(op).input_maps
     if is_identity(read):
         return value
-    at = Emitter.before(before)
+    at, dims = Emitter.before(before), scope.dims(op.outputs[0])
+    if can_reshape(scope, dims) and _puts_in_units(read, scope.dims(value), dims):
+        return reshape(scope, at, value, dims)
     return at.elementwise([value], at.empty_like(op.outputs[0], element_of(value)), lambda b: b.args[0], [read])
+
+
+def _puts_in_units(read: AffineMap, before: Sequence[Dim], after: Sequence[Dim]) -> bool:
+    """Whether what is read by a map of plain loops is the same elements in order, with other dimensions of size 1."""
+    loops = [loop for loop in loops_of(read.results) if loop is not None]
+    moving = [[size for size in sizes if size != 1] for sizes in (before, after)]
+    return loops == sorted(set(loops)) and moving[0] == moving[1]
 
 
 def _round_trip(op: linalg.ops.GenericOp) -> _RoundTrip | None:

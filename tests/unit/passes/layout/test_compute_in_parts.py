@@ -75,3 +75,27 @@ def test_a_concat_of_products_is_computed_once():
     model = _model("scaled", "a convolution", [1, 1], 1, depthwise=False)
     names = [one.name for one in fuseline.compile(model, target="null", threads=1).record.dispatches]
     assert len(names) <= 3 and not any("elementwise" in name for name in names)
+
+
+@pytest.mark.parametrize(("batch", "channels", "axis"), [(1, 1, 1), (1, 3, 0), (2, 1, 2)])
+def test_stacked_images_of_a_quantised_network(batch: int, channels: int, axis: int):
+    """A stack puts a dimension in between numbers that are dequantised and quantised again: a reshape of them."""
+    lines = ""
+    for i in range(3):
+        lines += f"c{i} = Conv(x{i}, w)  q{i} = QuantizeLinear(c{i}, s, zero)  d{i} = DequantizeLinear(q{i}, s, zero)"
+        lines += f"  u{i} = Unsqueeze(d{i}, at)  e{i} = QuantizeLinear(u{i}, s, zero)"
+        lines += f"  y{i} = DequantizeLinear(e{i}, s, zero)  "
+    feeds = {f"x{i}": RNG.standard_normal((batch, 5, 7, 9)).astype(np.float32) for i in range(3)}
+    given = ", ".join(f"float[{batch}, 5, 7, 9] {name}" for name in feeds)
+    text = f"""({given}) => (z) {{ {lines} k = Concat<axis = {axis}>(y0, y1, y2)
+        q = QuantizeLinear(k, t, zero)  z = DequantizeLinear(q, t, zero) }}"""
+    weights = {
+        "w": RNG.standard_normal((channels, 5, 1, 1)).astype(np.float32), "at": np.array([axis]),
+        "s": np.float32(0.05), "t": np.float32(0.06), "zero": np.uint8(120),
+    }  # fmt: skip
+    model = onnx_model(text, weights, opset=20)
+    program = fuseline.compile(model, target="null", threads=1)
+    assert [one.name for one in program.record.dispatches] == ["000_contraction"]
+    (found,) = fuseline.compile(model, threads=2).run(feeds).values()
+    (wanted,) = fuseline.compile(model, target="interpreter", fusion="none").run(feeds).values()
+    np.testing.assert_allclose(found, wanted, atol=0.0601)  # a step of the last scale, where sums round apart

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from xdsl.dialects import arith, linalg, math, tensor
-from xdsl.dialects.builtin import DenseArrayBase, f32, i8, i16, i64
+from xdsl.dialects.builtin import DenseArrayBase, f16, f32, i8, i16, i64
 from xdsl.ir import SSAValue
 
+import fuseline
 from fuseline.ir.context import new_context
 from fuseline.ir.costs import ASSUMED_COSTS
 from fuseline.ir.provenance import provenance
 from fuseline.passes.dispatch.clone_reads import CloneReadsPass
 from tests.draws import RNG
+from tests.graphs.onnx_text import onnx_model
 from tests.graphs.program import Program
 from tests.unit.passes.layout.rewriting.programs import same_results
 
@@ -166,6 +169,32 @@ def test_a_window_quantises_what_others_read_but_several_windows_share_it(
     assert _roundings(p.done(*(made[reader]() for reader in readers))) == count
 
 
+def _halves(p: Program, x: SSAValue) -> SSAValue:
+    """Rounded to f16 and widened again by whoever reads it."""
+    return p.elementwise([x], p.empty(*p.shape(x), element=f16), lambda b: b.op(arith.TruncFOp, b.args[0], f16))
+
+
+@pytest.mark.parametrize(("readers", "count"), [("pe", 2), ("pp", 2), ("ee", 2), ("e", 1)])
+def test_an_argument_is_rounded_to_halves_by_each_reader(readers: str, count: int) -> None:
+    """`p`: a product; `e`: an elementwise op; each widens what it reads."""
+    rows, columns = int(RNG.integers(6, 20)), int(RNG.integers(4, 20))
+    p = Program((rows, columns), (columns, 5), constants=[1])
+    half = _halves(p, p.x[0])
+
+    def wide() -> SSAValue:
+        return p.elementwise([half], p.empty(*p.shape(half)), lambda b: b.op(arith.ExtFOp, b.args[0], f32))
+
+    made = {
+        "p": lambda: p.matmul(wide(), p.x[1]),
+        "e": lambda: p.relu(wide()),
+    }
+    results = [made[reader]() for reader in readers]
+    with same_results(p.done(*results)):
+        CloneReadsPass().apply(new_context(), p.module)
+    rounded = [op for op in p.function.walk() if isinstance(op, arith.TruncFOp)]
+    assert len(rounded) == count
+
+
 def test_a_quantised_argument_is_turned_once() -> None:
     p = Program((6, 8), (6, 5), (6, 3))
     turned = _turned(p, _quantised(p, p.x[0]), [1, 0])
@@ -227,3 +256,23 @@ def test_a_small_vector_is_made_by_each_large_reader(chain: int) -> None:
 def test_a_vector_that_is_long_dear_or_read_seldom_is_made_once() -> None:
     assert _shared(2000, 60) == _shared(16, 2) == _shared(16, 60, of_argument=False) == 1
     assert _shared(60, 60, chain=12) == 12
+
+
+@pytest.mark.parametrize(
+    ("end", "count"),
+    [
+        ("y = Add(c, h)", 1),
+        ("d = Conv(h, v)  y = Concat<axis = 1>(c, d)", 1),
+        ("d = Conv<group = 12>(h, u)  y = Mul(c, d)", 2),
+    ],
+)
+@pytest.mark.parametrize("half", [False, True])
+def test_a_network_of_halves_whose_argument_is_f32_has_as_many_dispatches(end: str, count: int, half: bool) -> None:
+    """A depthwise window beside others has an image that is made once."""
+    element = np.float16 if half else np.float32
+    first = "h = Cast<to = 10>(x)" if half else "h = Identity(x)"
+    text = f"(float[1, 12, 13, 11] x) => (y) {{ {first}  c = Conv<pads = [1, 1, 1, 1]>(h, w)  {end} }}"
+    weights = {"w": (12, 12, 3, 3), "v": (7, 12, 1, 1), "u": (12, 1, 1, 1)}
+    held = {name: RNG.standard_normal(shape).astype(element) for name, shape in weights.items() if f", {name})" in text}
+    program = fuseline.compile(onnx_model(text, held, opset=20), target="null", threads=1)
+    assert len(program.record.dispatches) <= count + half * (count - 1)

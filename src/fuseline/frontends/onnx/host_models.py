@@ -14,7 +14,7 @@ from onnx import TypeProto, helper, numpy_helper
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx.foreign_operators import check_foreign, is_foreign
-from fuseline.frontends.onnx.host_values import HostValue, Value, sized_type, without_sizes
+from fuseline.frontends.onnx.host_values import HostValue, KnownSequence, Value, sized_type, without_sizes
 from fuseline.frontends.onnx.operator_sets import version_of
 from fuseline.frontends.onnx.protos import standard_domain
 from fuseline.frontends.onnx.subgraphs import has_subgraphs, inner_nodes, node_proto
@@ -117,6 +117,23 @@ def host_model(node: HostNode) -> HostModel:
     return HostModel(
         helper.make_model(graph, opset_imports=imports, functions=functions), list(operands.values()), sizes.by_name
     )
+
+
+def sequence_model(value: KnownSequence) -> HostModel:
+    """A model that makes a sequence of its items, its inputs."""
+    names, sizes = [f"@i{i}" for i in range(len(value.items))], _Sizes()
+    element = value.type.sequence_type.elem_type.tensor_type.elem_type
+    node = (
+        helper.make_node("SequenceConstruct", names, ["@o0"])
+        if names
+        else helper.make_node("SequenceEmpty", [], ["@o0"], dtype=element)
+    )
+    given = [
+        onnx.ValueInfoProto(name=name, type=sized_type(item, sizes.name))
+        for name, item in zip(names, value.items, strict=True)
+    ]
+    graph = helper.make_graph([node], "host", given, [onnx.ValueInfoProto(name="@o0", type=value.type)])
+    return HostModel(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), value.items, sizes.by_name)
 
 
 def _output_info(node: HostNode, index: int) -> onnx.ValueInfoProto:

@@ -19,10 +19,18 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Region, SSAValue
 
 from fuseline.frontends.onnx.dtypes import holds_dtype, is_unsigned, mlir_element
-from fuseline.frontends.onnx.host_models import HostModel, HostNode, evaluate, host_model, initializer
+from fuseline.frontends.onnx.host_models import (
+    HostModel,
+    HostNode,
+    evaluate,
+    host_model,
+    initializer,
+    sequence_model,
+)
 from fuseline.frontends.onnx.host_types import outputs_of
 from fuseline.frontends.onnx.host_values import (
     HostValue,
+    KnownSequence,
     Value,
     describe,
     dtype_text,
@@ -82,7 +90,9 @@ class HostOps:
         if isinstance(value, Tensor):
             return self.program.ssa(value, emit)
         if value.value is None:
-            value.value = self._constant(value, emit)
+            value.value = (
+                self._sequence(value, emit) if isinstance(value, KnownSequence) else self._constant(value, emit)
+            )
             self.program.on_rollback(lambda: setattr(value, "value", None))
         return value.value
 
@@ -129,6 +139,16 @@ class HostOps:
         label = value.name or "constant"
         self._emit("Constant", HostModel(helper.make_model(graph), [], {}), [made], Emitter(emit.point, (label,)))
         self._record(label, "Constant", f"host-value: a {type_text(value)} is given out")
+        assert made.value is not None
+        return made.value
+
+    def _sequence(self, value: KnownSequence, emit: Emitter) -> SSAValue:
+        """The items of `value` as one value of the host, made by a call."""
+        proto = sequence_model(value)
+        made = HostValue(value.type)
+        op_type = proto.proto.graph.node[0].op_type
+        self._emit(op_type, proto, [made], Emitter(emit.point, (value.name,)))
+        self._record(value.name, op_type, f"host-value: a {type_text(value)} is given out")
         assert made.value is not None
         return made.value
 

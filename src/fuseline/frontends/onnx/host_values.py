@@ -40,7 +40,21 @@ class HostValue:
     name: str = ""
 
 
+@dataclass(slots=True, eq=False)
+class KnownSequence(HostValue):
+    """A sequence of which it is known while reading how many tensors it has, and which: `items`. It is a value of the
+    host only for what asks for it as one."""
+
+    items: tuple[Tensor, ...] = ()
+
+
 Value: TypeAlias = Tensor | HostValue
+
+
+def sequence_of(items: Sequence[Tensor], dtype: np.dtype[Any], name: str) -> KnownSequence:
+    """A sequence of tensors of one element type, made by the node `name`."""
+    element = helper.make_tensor_type_proto(int(to_onnx(dtype)), None)
+    return KnownSequence(helper.make_sequence_type_proto(element), name=name, items=tuple(items))
 
 
 def known_value(array: NDArray[Any], name: str = "") -> HostValue:

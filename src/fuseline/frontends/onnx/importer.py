@@ -24,7 +24,7 @@ from fuseline.frontends.onnx.foreign_operators import is_foreign
 from fuseline.frontends.onnx.function_bodies import as_its_body_takes_it, function_body
 from fuseline.frontends.onnx.host_models import HostNode, check_known
 from fuseline.frontends.onnx.host_ops import HostOps, boxed_inputs
-from fuseline.frontends.onnx.host_values import HostValue, Value, content_of, known_value
+from fuseline.frontends.onnx.host_values import HostValue, KnownSequence, Value, content_of, known_value
 from fuseline.frontends.onnx.main_arguments import MainArguments
 from fuseline.frontends.onnx.main_function import main_function, record_eliminated
 from fuseline.frontends.onnx.model_file import LoadedModel
@@ -33,9 +33,9 @@ from fuseline.frontends.onnx.node_importer import Frame
 from fuseline.frontends.onnx.operator_sets import version_of
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.quantizers import QUANTIZERS
-from fuseline.frontends.onnx.registry import lowering_of
+from fuseline.frontends.onnx.registry import lowering_of, takes_sequences
 from fuseline.frontends.onnx.sizes import ShapeOption
-from fuseline.frontends.onnx.subgraphs import captured_names
+from fuseline.frontends.onnx.subgraphs import captured_names, resolved
 from fuseline.frontends.onnx.target_refusals import require_taken
 from fuseline.frontends.onnx.tensors import InvalidSubgraph, NoNativeLowering, Tensor, known
 from fuseline.frontends.onnx.unreadable import unreadable
@@ -124,7 +124,7 @@ class Importer:
             return
         try:
             check_inputs(node.op_type, _domain(node), frame.opsets, inputs)
-            outputs = self._outputs(node, label, inputs, _resolved(node, frame.attributes), frame)
+            outputs = self._outputs(node, label, inputs, resolved(node, frame.attributes), frame)
             for value, tensor in zip(node.outputs, outputs, strict=False):
                 if tensor is not None:
                     check_output(value, tensor)
@@ -136,7 +136,7 @@ class Importer:
             )
             return
         except Exception as error:  # noqa: BLE001 - a lowering may meet anything in a model; here we still know the node
-            attributes = _resolved(node, frame.attributes)
+            attributes = resolved(node, frame.attributes)
             self.problems.append(unreadable(self._host_node(node, label, inputs, attributes, frame), error))
             return
         for value, tensor in zip(node.outputs, outputs, strict=False):
@@ -146,14 +146,23 @@ class Importer:
     def _outputs(
         self, node: ir.Node, label: str, inputs: Sequence[Value | None], attributes: Mapping[str, ir.Attr], frame: Frame
     ) -> Sequence[Value | None]:
-        tensors = [value for value in inputs if not isinstance(value, HostValue)]
-        if len(tensors) < len(inputs):
-            return self._on_host(node, label, inputs, attributes, frame)
         domain = _domain(node)
         version = version_of(frame.opsets, domain, node.op_type)
+        boxed = {number: value for number, value in enumerate(inputs) if isinstance(value, HostValue)}
+        sequences = {number: value for number, value in boxed.items() if isinstance(value, KnownSequence)}
+        if len(sequences) < len(boxed) or (boxed and not self._takes_sequences(node, domain, version)):
+            return self._on_host(node, label, inputs, attributes, frame)
+        tensors = [None if isinstance(value, HostValue) else value for value in inputs]
         scope, opsets, outer = frame.scope, frame.opsets, frame.attributes
-        view = OnnxNode(self, self.program, node, label, tensors, attributes, version, (label,), scope, opsets, outer)
+        view = OnnxNode(
+            self, self.program, node, label, tensors, attributes, version, (label,), scope, opsets, outer, sequences
+        )  # fmt: skip
         return self._lower(view, domain, version, frame)
+
+    def _takes_sequences(self, node: ir.Node, domain: str, version: int) -> bool:
+        """Whether sequences that are known may stay such: not in the body of an operator, which asks for types."""
+        local = (node.domain, node.op_type, node.overload) in self.loaded.model.functions
+        return not local and takes_sequences(domain, node.op_type, version)
 
     def _lower(self, node: OnnxNode, domain: str, version: int, frame: Frame) -> Sequence[Value | None]:
         local = self.loaded.model.functions.get((node.source.domain, node.op_type, node.source.overload))
@@ -178,7 +187,7 @@ class Importer:
     def _fallback(
         self, node: OnnxNode, domain: str, version: int, frame: Frame, refusal: NoNativeLowering
     ) -> Sequence[Value | None]:
-        alone = self._host_node(node.source, node.label, node.inputs, node.attributes, frame)
+        alone = self._host_node(node.source, node.label, node.values, node.attributes, frame)
         if not is_foreign(domain):  # of those that are, onnxruntime is asked last
             check_known(alone)
         mark, known_problems, calls = self.program.mark(), len(self.problems), len(self.host.declarations)
@@ -283,17 +292,3 @@ class Importer:
 
 def _domain(node: ir.Node) -> str:
     return "" if node.domain == "ai.onnx" else node.domain
-
-
-def _resolved(node: ir.Node, outer: Mapping[str, ir.Attr]) -> dict[str, ir.Attr]:
-    """The node's attributes; references to a function's attributes are replaced, or left out where the caller gave
-    none."""
-    out: dict[str, ir.Attr] = {}
-    for name, attribute in node.attributes.items():
-        if attribute.is_ref():
-            given = outer.get(str(attribute.ref_attr_name))
-            if given is not None:
-                out[name] = given
-        else:
-            out[name] = attribute
-    return out

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx.attribute_values import text_of
-from fuseline.frontends.onnx.host_values import Value
+from fuseline.frontends.onnx.host_values import KnownSequence, Value
 from fuseline.frontends.onnx.node_importer import Frame, NodeImporter
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
@@ -24,7 +24,7 @@ from fuseline.ir.dim import Dim
 class OnnxNode:
     """One node under translation. `attributes` are resolved (no references to a function's attributes remain); `scope`
     holds the values that subgraphs may read by name, `opsets` and `outer` what operator sets and function attributes
-    hold inside them."""
+    hold inside them. An input that is a sequence stands in `sequences`, by its number, and is None among `inputs`."""
 
     importer: NodeImporter
     program: Program
@@ -37,6 +37,7 @@ class OnnxNode:
     scope: Mapping[str, Value] = field(default_factory=dict[str, Value])
     opsets: Mapping[str, int] = field(default_factory=dict[str, int])
     outer: Mapping[str, ir.Attr] = field(default_factory=dict[str, ir.Attr])
+    sequences: Mapping[int, KnownSequence] = field(default_factory=dict[int, KnownSequence])
 
     @property
     def op_type(self) -> str:
@@ -92,6 +93,17 @@ class OnnxNode:
     def get(self, index: int) -> Tensor | None:
         """Input `index`, None where it is left out."""
         return self.inputs[index] if index < len(self.inputs) else None
+
+    def sequence(self, index: int) -> KnownSequence:
+        """Input `index`, a sequence that is known."""
+        if index not in self.sequences:
+            raise NoNativeLowering("missing-input", f"input {index} is no known sequence")
+        return self.sequences[index]
+
+    @property
+    def values(self) -> list[Value | None]:
+        """All inputs, sequences among them."""
+        return [self.sequences.get(number, t) for number, t in enumerate(self.inputs)]
 
     def present(self) -> list[Tensor]:
         """All inputs that are there."""

@@ -21,6 +21,7 @@ Lowering: TypeAlias = "Callable[[OnnxNode], Value | Sequence[Value | None]]"
 LoweringT = TypeVar("LoweringT", bound="Callable[[OnnxNode], Value | Sequence[Value | None]]")
 
 _TABLE: dict[tuple[str, str], list[tuple[int, Lowering]]] = {}
+_OF_SEQUENCES: set[tuple[str, str, int]] = set()
 
 
 def onnx_op(
@@ -31,6 +32,7 @@ def onnx_op(
     ranks: Sequence[int] = (),
     least_ranks: Sequence[int] = (),
     in_f32: bool = False,
+    of_sequences: bool = False,
 ) -> Callable[[LoweringT], LoweringT]:
     """Register a function as the lowering of an operator from operator-set version `since` on (until a later
     registration). The function raises NoNativeLowering, with a reason code, for what the host runs instead, and
@@ -42,6 +44,7 @@ def onnx_op(
         least_ranks: how many dimensions each input has at least, likewise.
         in_f32: whether it computes more than sums of halves, which it gets as f32; its results are rounded once
         (`wide_halves.py`).
+        of_sequences: whether it takes sequences that are known while reading (`OnnxNode.sequence`).
 
     Raises:
         KeyError: the operator has a lowering for this version already.
@@ -53,6 +56,8 @@ def onnx_op(
             raise KeyError(f"two lowerings for {op_type} since {since}")
         lowering = _with_ranks(function, ranks, least_ranks) if ranks or least_ranks else function
         versions.append((since, _in_f32(lowering, domain) if in_f32 else lowering))
+        if of_sequences:
+            _OF_SEQUENCES.add((domain, op_type, since))
         versions.sort(key=lambda entry: entry[0])
         return function
 
@@ -98,6 +103,14 @@ def lowering_of(domain: str, op_type: str, version: int) -> Lowering | None:
     versions = _TABLE.get((domain, op_type), [])
     at = bisect_right([since for since, _ in versions], version)
     return versions[at - 1][1] if at else None
+
+
+def takes_sequences(domain: str, op_type: str, version: int) -> bool:
+    """Whether the function that lowers an operator takes sequences that are known while reading."""
+    _discover()
+    versions = [since for since, _ in _TABLE.get((domain, op_type), [])]
+    at = bisect_right(versions, version)
+    return at > 0 and (domain, op_type, versions[at - 1]) in _OF_SEQUENCES
 
 
 def lowered_ops() -> list[tuple[str, str, int]]:

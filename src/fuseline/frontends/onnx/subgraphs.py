@@ -86,3 +86,17 @@ def _replaced(attribute: onnx.AttributeProto, outer: Mapping[str, ir.Attr]) -> o
     if given is None:
         return None
     return _attribute(attribute.name, given)
+
+
+def resolved(node: ir.Node, outer: Mapping[str, ir.Attr]) -> dict[str, ir.Attr]:
+    """The node's attributes; references to a function's attributes are replaced, or left out where the caller gave
+    none."""
+    out: dict[str, ir.Attr] = {}
+    for name, attribute in node.attributes.items():
+        if attribute.is_ref():
+            given = outer.get(str(attribute.ref_attr_name))
+            if given is not None:
+                out[name] = given
+        else:
+            out[name] = attribute
+    return out

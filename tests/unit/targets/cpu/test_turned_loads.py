@@ -27,7 +27,7 @@ BITS = 14
 """Of convolutions by minimal filtering, which lose some."""
 
 
-def _added(m: int | str, n: int, k: int, how: str) -> DispatchView:
+def _added(m: int | str, n: int | str, k: int, how: str) -> DispatchView:
     """`a @ b` and a matrix of columns by rows, which is added `how`."""
     p = Program((m, k), (k, n), (n, m))
     y, z, turned = p.matmul(p.x[0], p.x[1]), p.x[2], dims_map(2, [1, 0])
@@ -65,6 +65,20 @@ def test_as_many_rows_as_the_run_has(m: int, how: str):
     a, b, z = random((m, 24), 1), random((24, 40), 2), random((40, m), 3)
     (found,) = Runner(FAMILY, _added("m", 40, 24, how))(a, b, z, sizes={"m": m})
     assert_close(found, _sum(a, b, z, how), least=1.0)
+
+
+@pytest.mark.parametrize("isa", ISA_NAMES)
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(("m", "n"), [(1, 3), (7, 16), (31, 21), (50, 40)])
+def test_as_many_columns_as_the_run_has(m: int, n: int, how: str, isa: str):
+    """What no loop holds a vector of is not loaded in squares."""
+    plan, sizes = plan_of(FAMILY, _added("m", "n", 9, how), machine(isa)), {"m": m, "n": n}
+    values = [sizes[name] for name in plan.view.size_names]
+    assert check_bounds(kernel_of(FAMILY, plan, machine(isa)), values, d.evaluate(plan.workgroups, sizes)) == []
+    if isa == "avx2":
+        a, b, z = random((m, 9), 1), random((9, n), 2), random((n, m), 3)
+        (found,) = Runner(FAMILY, _added("m", "n", 9, how))(a, b, z, sizes=sizes)
+        assert_close(found, _sum(a, b, z, how), least=1.0)
 
 
 @pytest.mark.parametrize("isa", ISA_NAMES)

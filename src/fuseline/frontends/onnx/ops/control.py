@@ -84,11 +84,7 @@ def _both(node: OnnxNode, branches: Sequence[ir.Graph]) -> list[list[Tensor]]:
 def _inlined(node: OnnxNode, graph: ir.Graph) -> list[Tensor]:
     """The outputs, which must all be tensors, of a subgraph that may or may not run."""
     with node.importer.assumptions.in_doubt():
-        values = node.inline(graph)
-    tensors = [value for value in values if isinstance(value, Tensor)]
-    if len(tensors) < len(values):
-        raise NoNativeLowering("host-value", describe(values))
-    return tensors
+        return _tensors(node.inline(graph))
 
 
 def _selected(node: OnnxNode, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -96,34 +92,58 @@ def _selected(node: OnnxNode, condition: Tensor, x: Tensor, y: Tensor) -> Tensor
     return elementwise(node, [flag, x, y], x.dtype, lambda b, c, p, q: scalars.select(b, c, p, q), x.dims)
 
 
-@onnx_op("Loop")
-def loop(node: OnnxNode) -> Sequence[Tensor]:
-    """A loop with a known trip count and a condition that stays true, unrolled."""
-    trips, start = node.get(0), node.get(1)
+@onnx_op("Loop", of_sequences=True)
+def loop(node: OnnxNode) -> Sequence[Value]:
+    """A loop of which it is known when it ends, by its trip count or a condition, unrolled. States may be sequences
+    that are known."""
     body = node.attributes["body"].as_graph()
-    if trips is None or (start is not None and not bool(start.numbers().reshape(-1)[0])):
-        raise NoNativeLowering("runtime-loop", "the trip count is not known")
-    count = int(trips.numbers().reshape(-1)[0])
-    if count * max(len(body), 1) > UNROLLED_NODES:
-        raise NoNativeLowering("long-loop", f"{count} trips")
-    states = [node[index] for index in range(2, len(node.inputs))]
+    states = [value for value in node.values[2:] if value is not None]
     collected: list[list[Tensor]] = [[] for _ in range(len(body.outputs) - 1 - len(states))]
-    for trip in range(count):
+    going, trips = _truth(node.get(1)), _trips(node, body)
+    for trip in range(trips):
+        if not going:
+            break
         number = Tensor(np.dtype(np.int64), (), array=np.asarray(trip, np.int64))
         outputs = _call(node, body, [number, Tensor(np.dtype(bool), (), array=np.asarray(True)), *states])
-        if not outputs[0].is_constant or not bool(outputs[0].numbers().reshape(-1)[0]):
-            raise NoNativeLowering("runtime-loop", "the condition is computed")
+        going = _truth(_tensors(outputs[:1])[0])
         states = outputs[1 : 1 + len(states)]
-        for column, value in zip(collected, outputs[1 + len(states) :], strict=True):
+        for column, value in zip(collected, _tensors(outputs[1 + len(states) :]), strict=True):
             column.append(value)
+    if going and node.get(0) is None:
+        raise NoNativeLowering("long-loop", f"more than {trips} trips")
     return [*states, *(_stacked(node, column) for column in collected)]
 
 
-def _call(node: OnnxNode, body: ir.Graph, arguments: Sequence[Tensor]) -> list[Tensor]:
+def _trips(node: OnnxNode, body: ir.Graph) -> int:
+    """How many trips there are at the most, those that are unrolled where the condition alone tells."""
+    most, given = UNROLLED_NODES // max(len(body), 1), node.get(0)
+    count = most if given is None else int(given.numbers().reshape(-1)[0])
+    if count > most:
+        raise NoNativeLowering("long-loop", f"{count} trips")
+    return count
+
+
+def _truth(condition: Tensor | None) -> bool:
+    """Whether a loop goes on. Raises NoNativeLowering where that is computed."""
+    if condition is not None and not condition.is_constant:
+        raise NoNativeLowering("runtime-loop", "the condition is computed")
+    return condition is None or bool(condition.numbers().reshape(-1)[0])
+
+
+def _call(node: OnnxNode, body: ir.Graph, arguments: Sequence[Value]) -> list[Value]:
     from dataclasses import replace
 
     bound = {str(value.name): t for value, t in zip(body.inputs, arguments, strict=True)}
-    return _inlined(replace(node, scope={**node.scope, **bound}), body)
+    with node.importer.assumptions.in_doubt():
+        return replace(node, scope={**node.scope, **bound}).inline(body)
+
+
+def _tensors(values: Sequence[Value]) -> list[Tensor]:
+    """Values that must all be tensors."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if len(tensors) < len(values):
+        raise NoNativeLowering("host-value", describe(values))
+    return tensors
 
 
 def _stacked(node: OnnxNode, tensors: Sequence[Tensor]) -> Tensor:
@@ -168,7 +188,7 @@ def scan(node: OnnxNode) -> Sequence[Tensor]:
     collected: list[list[Tensor]] = [[] for _ in range(len(body.outputs) - len(states))]
     for step in range(count):
         rows = [slice_of(node, t, (step, *[0] * (t.rank - 1)), (1, *t.dims[1:]), [1] * t.rank) for t in sequences]
-        outputs = _call(node, body, [*states, *(reshape(node, t, t.dims[1:]) for t in rows)])
+        outputs = _tensors(_call(node, body, [*states, *(reshape(node, t, t.dims[1:]) for t in rows)]))
         states = outputs[: len(states)]
         for column, value in zip(collected, outputs[len(states) :], strict=True):
             column.append(value)

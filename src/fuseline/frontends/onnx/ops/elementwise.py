@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import from_onnx, is_float, is_unsigned, mlir_element
 from fuseline.frontends.onnx.emission import cast, elementwise
+from fuseline.frontends.onnx.host_values import Value
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known
@@ -57,10 +58,10 @@ for _name, _body in _FLOAT_UNARY.items():
     onnx_op(_name)(lambda node, body=_body: unary(node, body, float_only=True))
 
 
-@onnx_op("Identity")
-def identity(node: OnnxNode) -> Tensor:
+@onnx_op("Identity", of_sequences=True)
+def identity(node: OnnxNode) -> Value:
     """The input itself."""
-    return node[0]
+    return node.sequences.get(0) or node[0]
 
 
 @onnx_op("Relu")

@@ -146,7 +146,11 @@ def expand(node: OnnxNode) -> Tensor:
 def concat(node: OnnxNode) -> Tensor:
     """Inputs one after the other along an axis. Raises FuselineError: E0107 for inputs that differ beside the axis."""
     parts = node.present()
-    axis = node.axis("axis", 0, parts[0].rank)
+    return joined(node, parts, node.axis("axis", 0, parts[0].rank))
+
+
+def joined(node: OnnxNode, parts: Sequence[Tensor], axis: int) -> Tensor:
+    """Tensors one after the other along `axis`. Raises FuselineError: E0107, as `concat` does."""
     _check_parts(node, [t.dims for t in parts], axis)
     if (
         all(t.array is not None for t in parts)
@@ -159,7 +163,7 @@ def concat(node: OnnxNode) -> Tensor:
             node.program.require_equal(size, first, node.label)
         total = add(total, t.dims[axis])
     dims = (*parts[0].dims[:axis], total, *parts[0].dims[axis + 1 :])
-    filled = [t for t in parts if t.dims[axis] != 0] or parts[:1]
+    filled = [t for t in parts if t.dims[axis] != 0] or list(parts[:1])
     op = create_concat([node.ssa(t) for t in filled], axis, tensor_type(mlir_element(parts[0].dtype), dims))
     return result(node.emit.add(op).result, dims, parts[0].dtype)
 
@@ -194,7 +198,7 @@ def split(node: OnnxNode) -> list[Tensor]:
     out: list[Tensor] = []
     offset: Dim = 0
     for size in sizes:
-        out.append(_piece(node, x, axis, offset, size))
+        out.append(piece(node, x, axis, offset, size))
         offset = add(offset, size)
     return out
 
@@ -206,7 +210,8 @@ def _equal(total: Dim, count: int) -> list[Dim]:
     return [min(size, total - i * size) for i in range(count)]
 
 
-def _piece(node: OnnxNode, x: Tensor, axis: int, offset: Dim, size: Dim) -> Tensor:
+def piece(node: OnnxNode, x: Tensor, axis: int, offset: Dim, size: Dim) -> Tensor:
+    """`size` elements along `axis` from `offset` on."""
     offsets: list[Dim] = [offset if i == axis else 0 for i in range(x.rank)]
     sizes = [size if i == axis else dim for i, dim in enumerate(x.dims)]
     if x.array is not None and isinstance(offset, int) and isinstance(size, int):

@@ -41,9 +41,9 @@ class TurnedLoads:
 
     def rows(self, starts: Sequence[Sequence[AnyIndex]], active: Operand | None, exist: Operand) -> Sequence[Held]:
         """What belongs to each row of a tile, of which `exist`; `starts`: where the root's loops are there. `active`:
-        the live lanes, None for all."""
+        the live lanes, None for all; nothing where only the run tells how many there are."""
         found: list[dict[SSAValue, Value]] = [{} for _ in starts]
-        for path in self.paths:
+        for path in self.paths if _is_known(active) else ():
             for row, vector in enumerate(self._turned(path, starts, active, exist)):
                 found[row][path.value] = vector
         return found
@@ -67,7 +67,8 @@ class TurnedLoads:
 
         def loaded(row: Operand, v: int) -> Held:
             place = kernel.mul(kernel.add(kernel.mul(row, width), v), lanes)
-            return {value: kernel.load(stage, place, lanes, align=align) for value, stage in memory.items()}
+            held = memory if _is_known(actives[v]) else {}
+            return {value: kernel.load(stage, place, lanes, align=align) for value, stage in held.items()}
 
         return loaded
 
@@ -88,7 +89,7 @@ class TurnedLoads:
     ) -> Value:
         """The first `count` of `side` rows of a column; beyond the last live one that again."""
         kernel, buffers = self.kernel, self.buffers
-        live = lane if active is None else kernel.min(lane, kernel.sub(active, 1))
+        live = min(lane, active - 1) if isinstance(active, int) else lane
         place = buffers.placed(path.box, path.index(buffers, [buffers.at_lane(at, live) for at in start], 1), 1)
         return kernel.load(buffers.argument(path.value), place.base, side, active=None if count == side else count)
 
@@ -102,3 +103,7 @@ class TurnedLoads:
         for value in held:
             del known[value]
         known.update(before)
+
+
+def _is_known(active: Operand | None) -> bool:
+    return active is None or isinstance(active, int)

@@ -147,23 +147,12 @@ def _tensors(values: Sequence[Value]) -> list[Tensor]:
 
 
 def _stacked(node: OnnxNode, tensors: Sequence[Tensor]) -> Tensor:
-    from xdsl.dialects.tensor import ConcatOp
-
-    from fuseline.frontends.onnx.dtypes import mlir_element
-    from fuseline.frontends.onnx.emission import reshape, result
-    from fuseline.ir.build import tensor_type
+    from fuseline.frontends.onnx.emission import reshape
+    from fuseline.frontends.onnx.ops.shape import joined
 
     if not tensors or any(t.dims != tensors[0].dims for t in tensors):
         raise NoNativeLowering("runtime-loop", "scan outputs differ in shape or are none")
-    dims = (len(tensors), *tensors[0].dims)
-    rows = [node.ssa(reshape(node, t, (1, *t.dims))) for t in tensors]
-    if len(rows) == 1:
-        return result(rows[0], dims, tensors[0].dtype)
-    type_ = tensor_type(mlir_element(tensors[0].dtype), dims)
-    from xdsl.dialects.builtin import IntegerAttr, i64
-
-    op = ConcatOp.create(operands=rows, result_types=[type_], properties={"dim": IntegerAttr(0, i64)})
-    return result(node.emit.add(op).result, dims, tensors[0].dtype)
+    return joined(node, [reshape(node, t, (1, *t.dims)) for t in tensors], 0)
 
 
 @onnx_op("Scan", since=9)

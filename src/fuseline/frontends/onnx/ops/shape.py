@@ -164,6 +164,8 @@ def joined(node: OnnxNode, parts: Sequence[Tensor], axis: int) -> Tensor:
         total = add(total, t.dims[axis])
     dims = (*parts[0].dims[:axis], total, *parts[0].dims[axis + 1 :])
     filled = [t for t in parts if t.dims[axis] != 0] or list(parts[:1])
+    if len(filled) == 1:
+        return filled[0]
     op = create_concat([node.ssa(t) for t in filled], axis, tensor_type(mlir_element(parts[0].dtype), dims))
     return result(node.emit.add(op).result, dims, parts[0].dtype)
 

@@ -11,6 +11,7 @@ from xdsl.ir import OpResult, SSAValue
 from fuseline.ir.build import shape_of
 from fuseline.passes.cleanup.folds.adjacent_slices import fold_adjacent_slices
 from fuseline.passes.cleanup.folds.dims import asked, size_value
+from fuseline.passes.cleanup.folds.equal_reductions import fold_equal_reductions
 from fuseline.passes.cleanup.folds.inserted_slices import fold_covering_inserts, fold_insert_into_fill
 from fuseline.passes.cleanup.folds.known_places import fold_known_places
 from fuseline.passes.cleanup.folds.parts_put_back import fold_part_put_back
@@ -152,5 +153,11 @@ def fold_cast(op: tensor.CastOp, work: Worklist) -> bool:
 EXTRACT: tuple[Fold, ...] = (fold_known_places, fold_whole_extract, fold_extract_of_extract, fold_extract_of_concat)
 INSERT: tuple[Fold, ...] = (fold_known_places, fold_whole_insert, fold_covering_inserts, fold_insert_into_fill)
 PAD: tuple[Fold, ...] = (fold_empty_pad,)
-CONCAT: tuple[Fold, ...] = (fold_concat, fold_adjacent_slices, fold_part_put_back, fold_transposing_slices)
+CONCAT: tuple[Fold, ...] = (
+    fold_concat,
+    fold_adjacent_slices,
+    fold_part_put_back,
+    fold_transposing_slices,
+    fold_equal_reductions,
+)
 CAST: tuple[Fold, ...] = (fold_cast,)

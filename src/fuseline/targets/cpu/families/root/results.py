@@ -53,8 +53,8 @@ class RootResults:
         self.emitter, self.kernel, self.buffers = emitter, emitter.kernel, emitter.buffers
         self.root, self.paths, self.lanes = root, paths, lanes
         self._storers = dict(self._by_column(rows, lane)) if lanes > 1 else {}
-        self._turned = [path for path in paths if path.position in self._storers]
-        self._others = [path for path in paths if path not in self._turned]
+        self._columnwise = [path for path in paths if path.position in self._storers]
+        self._others = [path for path in paths if path not in self._columnwise]
         read = operand_paths(emitter.view, root, paths) if lanes > 1 else []
         self._loads = TurnedLoads(emitter, [path for path in read if lies_along(path, rows)], lanes)
         self._values: Sequence[Value] = ()
@@ -91,7 +91,7 @@ class RootResults:
         width = len(actives)
         if self._by_tiles and first == 0 and len(values) > width:
             for v, active in enumerate(actives):
-                self._store_turned(values[v::width], active, [at(row, v) for row in range(len(values) // width)])
+                self._store_vectors(values[v::width], active, [at(row, v) for row in range(len(values) // width)])
             return
         for row in range(len(values) // width):
             held = values[row * width : (row + 1) * width]
@@ -102,8 +102,8 @@ class RootResults:
         once for each vector of a row, in compact kernels once."""
         kernel, lanes, width = self.kernel, self.lanes, len(actives) * self.lanes
         put_aside(kernel, stage, values)
-        if self.turned_in(stage) and rows[0] == 0 and len(values) > len(actives):
-            self.store_turned(
+        if self.takes_tiles(stage) and rows[0] == 0 and len(values) > len(actives):
+            self.store_tile(
                 stage,
                 len(values) // len(actives),
                 actives,
@@ -131,32 +131,32 @@ class RootResults:
             self.finish(at(row, v), active, values[v])
         return ()
 
-    def _store_turned(self, values: Sequence[Value], active: Operand | None, at: Sequence[Sequence[AnyIndex]]) -> None:
+    def _store_vectors(self, values: Sequence[Value], active: Operand | None, at: Sequence[Sequence[AnyIndex]]) -> None:
         """The epilogue on one vector of each row, where the root's loops are `at`; what lies along the rows is stored
         for all of them at once."""
-        made: list[list[Value]] = [[] for _ in self._turned]
+        made: list[list[Value]] = [[] for _ in self._columnwise]
         held = self._loads.rows(at, active, len(values))
         for row, value in enumerate(values):
             with self._loads.known(held[row]):
                 self._finish_by(self._others, at[row], active, value)
-                for path, rows in zip(self._turned, made, strict=True):
+                for path, rows in zip(self._columnwise, made, strict=True):
                     rows.append(self._evaluated(path, at[row], active)[1])
-        for path, rows in zip(self._turned, made, strict=True):
+        for path, rows in zip(self._columnwise, made, strict=True):
             self._storers[path.position].store(rows, at, active, len(values))
 
     @property
     def _by_tiles(self) -> bool:
         """Whether something is stored, or loaded, for all rows of a tile at once."""
-        return bool(self._turned or self._loads.paths)
+        return bool(self._columnwise or self._loads.paths)
 
-    def turned_in(self, stage: MemRef) -> bool:
+    def takes_tiles(self, stage: MemRef) -> bool:
         """Whether something is stored, or loaded, for all rows of a tile in `stage` at once: what is stored so has to
         be one value, of as many bits as the elements there."""
-        values = {path.value for path in self._turned}
+        values = {path.value for path in self._columnwise}
         widths = {BITS[dtype_of(one.type)] for one in values}
         return self._by_tiles and not self.kernel.compact and len(values) < 2 and widths <= {BITS[stage.dtype]}
 
-    def store_turned(
+    def store_tile(
         self,
         stage: MemRef,
         height: int,
@@ -169,7 +169,7 @@ class RootResults:
         """The epilogue of the first `exist` of `height` rows in a loop, which leaves in `stage` what lies along them;
         that is stored behind it. A vector of a row is at `place(row, vector)`; `value`: what is done with it first."""
         kernel, lanes, align = self.kernel, self.lanes, self.kernel.machine.vector_bytes
-        turned = self._turned[:1]
+        columnwise = self._columnwise[:1]
 
         def row(r: Operand) -> tuple[()]:
             for v, active in enumerate(actives):
@@ -177,7 +177,7 @@ class RootResults:
                 started = held if value is None else value(held, loops, active)
                 with self._loads.known(loaded(r, v)):
                     self._finish_by(self._others, loops, active, started)
-                    for path in turned:
+                    for path in columnwise:
                         found = kernel.bitcast(self._evaluated(path, loops, active)[1], stage.dtype)
                         kernel.store(stage, place(r, v), found, align=align)
             return ()
@@ -185,10 +185,10 @@ class RootResults:
         with kernel.passing_scratch():
             loaded = self._loads.aside(height, actives, at, exist)
             kernel.loop(0, exist, 1, row)
-        for v, active in enumerate(actives if turned else ()):
-            dtype = dtype_of(turned[0].value.type)
+        for v, active in enumerate(actives if columnwise else ()):
+            dtype = dtype_of(columnwise[0].value.type)
             rows = [kernel.bitcast(kernel.load(stage, place(r, v), lanes, align=align), dtype) for r in range(height)]
-            for path in self._turned:
+            for path in self._columnwise:
                 self._storers[path.position].store(rows, [at(r, v) for r in range(height)], active, exist)
 
     def finish(self, loops: Sequence[AnyIndex], active: Operand | None, *values: Value) -> None:

@@ -50,15 +50,15 @@ class TileResults:
                 places[axis.pixel] = kernel.add(first, i)
             return point_at(self.root.rank, places)
 
-        if self.results.turned_in(self.pixels):
+        if self.results.takes_tiles(self.pixels):
             over_axes(
                 kernel, extents[:-1], strides[:-1],
-                lambda offset, at: self._turned(lambda i: loops((*at, i)), offset, extents[-1], number),
+                lambda offset, at: self._rows(lambda i: loops((*at, i)), offset, extents[-1], number),
             )  # fmt: skip
         else:
             over_axes(kernel, extents, strides, lambda offset, at: self._columns(loops(at), offset, number))
 
-    def _turned(
+    def _rows(
         self, loops: Callable[[Operand], list[AnyIndex]], offset: Operand, exist: Operand, number: Operand
     ) -> None:
         """The epilogue of a row of pixels, of which so many `exist`, where results lie along it."""
@@ -68,7 +68,7 @@ class TileResults:
 
         def cut(v: Operand, elements: int) -> None:
             start = kernel.add(offset, kernel.mul(kernel.sub(v, first), lanes))
-            self.results.store_turned(
+            self.results.store_tile(
                 self.pixels,
                 height,
                 [elements if elements < lanes else None],

@@ -14,14 +14,15 @@ from fuseline.runtime import host
 
 
 def execute(node: bytes, operands: Sequence[Any]) -> list[Any]:
-    """The one element of the integer operand, as a number; `node` is what reads it, UTF-8. Raises FuselineError (E0203)
-    for a negative one."""
-    value = int(np.asarray(operands[0]).reshape(-1)[0])
-    if value < 0:
-        raise FuselineError(
-            "E0203", f"an index or size is computed as {value}, must be at least 0", node=node.decode() or None
-        )
-    return [value]
+    """The elements of the integer operands, each as a number; `node` is what reads them, UTF-8. Raises FuselineError
+    (E0203) for a negative one."""
+    values = [int(value) for operand in operands for value in np.asarray(operand).reshape(-1).tolist()]
+    for value in values:
+        if value < 0:
+            raise FuselineError(
+                "E0203", f"an index or size is computed as {value}, must be at least 0", node=node.decode() or None
+            )
+    return values
 
 
 host.register(executors.INDEX, execute)

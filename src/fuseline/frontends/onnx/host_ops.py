@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IndexType, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Region, SSAValue
 
+from fuseline import executors
 from fuseline.frontends.onnx.dtypes import holds_dtype, is_unsigned, mlir_element
 from fuseline.frontends.onnx.host_models import (
     HostModel,
@@ -40,11 +42,12 @@ from fuseline.frontends.onnx.host_values import (
 )
 from fuseline.frontends.onnx.program import Program
 from fuseline.frontends.onnx.subgraphs import inner_nodes
-from fuseline.frontends.onnx.tensors import NoNativeLowering, OneWay, Tensor, known
+from fuseline.frontends.onnx.tensors import NoNativeLowering, OneWay, Tensor, known, static_sizes
 from fuseline.ir.build import Emitter, tensor_type
 from fuseline.ir.constant_budget import folded_name
 from fuseline.ir.context import CompilerContext
 from fuseline.ir.declared_types import declare_dtypes
+from fuseline.ir.dim import Dim, symbols, upper_bound
 from fuseline.ir.dim_json import to_name
 from fuseline.ir.flow import HostType
 from fuseline.report.records import HostOpRecord
@@ -84,6 +87,35 @@ class HostOps:
         """Whether a call from number `first` on is control flow: worse than the operator as a whole, whose sizes are
         better known."""
         return any(declaration.sym_name.data.split(".")[1] in CONTROL_FLOW for declaration in self.declarations[first:])
+
+    def read_sizes(self, program: Program, label: str, tensors: Sequence[Tensor], most: Dim | None) -> list[Dim]:
+        """The numbers in `tensors`, of integers and known shapes, as sizes that the run learns: 0 to `most`. Raises
+        NoNativeLowering inside of a loop: no run could learn the sizes of each iteration."""
+        if program is not self.program or self.ctx.evaluated:
+            raise NoNativeLowering("runtime-value", "sizes are computed where no run can learn them")
+        emit = Emitter.at_end(program.block, (label,))
+        operands = [self.ssa(t, emit) for t in tensors]
+        count = sum(prod(static_sizes(t.dims)) for t in tensors)
+        high = None if most is None else upper_bound(most)
+        sizes = [program.fresh_symbol(f"{label}_size", lo=0, hi=high) for _ in range(count)]
+        call = emit.add(CallOp(self._index_reads(label, operands, count), operands, [IndexType()] * count))
+        call.attributes["fuseline.dims"] = ArrayAttr([ArrayAttr([StringAttr(to_name(size))]) for size in sizes])
+        for size, value in zip(sizes, call.res, strict=True):
+            for item in symbols(size):
+                program.bind_size(item, value)
+        return sizes
+
+    def _index_reads(self, label: str, operands: Sequence[SSAValue], count: int) -> str:
+        """The name of a declared function that reads `count` numbers, all of `operands`."""
+        declared = FuncOp.external(
+            f"host.Index.{len(self.declarations)}", [value.type for value in operands], [IndexType()] * count
+        )
+        node = base64.b64encode(label.encode()).decode()
+        for key, text in (("host_op", "Index"), ("onnx_node", node), ("executor", executors.INDEX)):
+            declared.attributes[f"fuseline.{key}"] = StringAttr(text)
+        self.declarations.append(declared)
+        self.program.on_rollback(lambda: self.declarations.remove(declared))
+        return declared.sym_name.data
 
     def ssa(self, value: Value, emit: Emitter) -> SSAValue:
         """`value` as an SSA value; a constant that no tensor can hold is made by a call."""

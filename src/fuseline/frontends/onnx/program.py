@@ -69,6 +69,7 @@ class Program:
     def bind_size(self, symbol: Symbol, value: SSAValue) -> None:
         """Let `symbol` be the index value `value`, an argument."""
         self._symbols[symbol.name] = (value, None)
+        self.on_rollback(lambda: self._symbols.pop(symbol.name, None))
 
     def is_bound(self, dim: Dim) -> bool:
         """Whether every symbol in `dim` can be read off a value that is there."""

@@ -49,7 +49,8 @@ class Tensor:
     `array` is its content where known: numbers, or `Dim`s in an object array for arithmetic on symbolic sizes. A view
     has a `base` and, for every axis of the base, the axis of the view that it follows (None: the base has size 1
     there); axes of the view that no base axis follows repeat. `value` is the emitted SSA value, None while nothing
-    needed it. `reshaped` is what this is the same elements of, in other dimensions.
+    needed it. `reshaped` is what this is the same elements of, in other dimensions; `parts`
+    are what a line of integers is put together of.
     """
 
     dtype: np.dtype[Any]
@@ -60,6 +61,7 @@ class Tensor:
     axes: tuple[int | None, ...] = ()
     name: str = ""
     reshaped: Tensor | None = None
+    parts: tuple[Tensor, ...] = ()
 
     @property
     def rank(self) -> int:

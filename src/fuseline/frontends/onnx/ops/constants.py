@@ -11,8 +11,9 @@ from xdsl.ir import SSAValue
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars
-from fuseline.frontends.onnx.dtypes import from_onnx, holds, mlir_element
-from fuseline.frontends.onnx.emission import broadcast_to, mapped
+from fuseline.frontends.onnx.computed_sizes import count_between, is_computed, sizes_of
+from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, from_onnx, holds, mlir_element
+from fuseline.frontends.onnx.emission import broadcast_to, elementwise, mapped
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.range_counts import count_of_range
 from fuseline.frontends.onnx.registry import onnx_op
@@ -66,7 +67,7 @@ def constant_of_shape(node: OnnxNode) -> Tensor:
         if node.has("value")
         else np.float32(0).reshape(())
     )
-    dims = node[0].sizes()
+    dims = sizes_of(node, node[0])
     if all(isinstance(dim, int) for dim in dims) and static_size(product(dims)) <= 1024:
         return known(np.full([static_size(dim) for dim in dims], value, value.dtype))
     return broadcast_to(known(np.asarray(value)), dims)
@@ -92,6 +93,8 @@ def range_of(node: OnnxNode) -> Tensor:
                 hint="give finite numbers",
             )
         return _listed(node, count) if node.program.may_make(count, start.dtype) else _counted(node, count)
+    if is_computed([start, limit]) and delta.is_constant and start.dtype.kind == "i":
+        return _counted(node, _computed_count(node, start, limit, int(delta.numbers().item())))
     first, last, step = (_whole(t) for t in (start, limit, delta))
     if not isinstance(step, int):
         raise NoNativeLowering("runtime-value", "the step is only known when it runs")
@@ -115,6 +118,16 @@ def _counted(node: OnnxNode, count: Dim) -> Tensor:
         return scalars.add(b, dtype, first, scalars.mul(b, dtype, scalars.convert(b, position, index, dtype), by))
 
     return mapped(node, [(start, [None] * start.rank), (delta, [None] * delta.rank)], [count], dtype, body)
+
+
+def _computed_count(node: OnnxNode, start: Tensor, limit: Tensor, step: int) -> Dim:
+    """How many numbers the range has, computed when it runs."""
+
+    def body(b: Body, first: SSAValue, last: SSAValue) -> SSAValue:
+        begin, end = (scalars.convert(b, x, start.dtype, INDEX_DTYPE) for x in (first, last))
+        return count_between(b, begin, end, step)
+
+    return sizes_of(node, elementwise(node, [start, limit], INDEX_DTYPE, body))[0]
 
 
 def _whole(t: Tensor) -> Dim:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.computed_sizes import at_least_zero, parts_of, sizes_of
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.borders import bordered
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.ops.windows import pad
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
-from fuseline.ir.dim import Dim, add, lower_bound, maximum, minimum, mul
+from fuseline.ir.dim import Dim, add, lower_bound, maximum, minimum, mul, sub
 
 
 @onnx_op("Pad")
@@ -29,7 +30,7 @@ def pad_op(node: OnnxNode) -> Tensor:
 
 
 def _amounts(node: OnnxNode, rank: int) -> tuple[list[Dim], list[Dim]]:
-    pads = node.integers("pads") or node.integers("paddings") if node.get(1) is None else node[1].sizes()
+    pads = node.integers("pads") or node.integers("paddings") if node.get(1) is None else _computed(node, node[1])
     given = node.get(3)
     axes = [normal_axis(int(a), rank) for a in given.numbers().reshape(-1)] if given is not None else list(range(rank))
     if len(pads) != 2 * len(axes):
@@ -38,6 +39,18 @@ def _amounts(node: OnnxNode, rank: int) -> tuple[list[Dim], list[Dim]]:
     for i, axis in enumerate(axes):
         low[axis], high[axis] = pads[i], pads[len(axes) + i]
     return low, high
+
+
+def _computed(node: OnnxNode, amounts: Tensor) -> list[Dim]:
+    """The sizes in `amounts`; of a number that only the run tells what it adds, less what it cuts: one of them is 0."""
+    parts = parts_of(amounts)
+    pairs = [
+        (part.sizes(), [0] * len(part.sizes()))
+        if part.array is not None
+        else (sizes_of(node, at_least_zero(node, part, 1)), sizes_of(node, at_least_zero(node, part, -1)))
+        for part in parts
+    ]
+    return [sub(more, less) for added, cut in pairs for more, less in zip(added, cut, strict=True)]
 
 
 def _value(node: OnnxNode) -> float | int:

@@ -9,6 +9,7 @@ from xdsl.dialects import linalg
 from xdsl.dialects.builtin import i64
 
 from fuseline.errors import FuselineError
+from fuseline.frontends.onnx.computed_sizes import sizes_of
 from fuseline.frontends.onnx.dtypes import mlir_element
 from fuseline.frontends.onnx.emission import broadcast_to, reshape, result
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
@@ -136,7 +137,7 @@ def _i64s(values: Sequence[int]):
 @onnx_op("Expand")
 def expand(node: OnnxNode) -> Tensor:
     """Broadcast to the sizes given."""
-    wanted = node[1].sizes()
+    wanted = sizes_of(node, node[1])
     dims = node.broadcast(node[0].dims, wanted)
     require_to_broadcast(node, wanted, dims)
     return broadcast_to(spread(node, node[0], dims), dims)
@@ -167,7 +168,9 @@ def joined(node: OnnxNode, parts: Sequence[Tensor], axis: int) -> Tensor:
     if len(filled) == 1:
         return filled[0]
     op = create_concat([node.ssa(t) for t in filled], axis, tensor_type(mlir_element(parts[0].dtype), dims))
-    return result(node.emit.add(op).result, dims, parts[0].dtype)
+    whole = result(node.emit.add(op).result, dims, parts[0].dtype)
+    whole.parts = tuple(parts) if whole.rank == 1 else ()
+    return whole
 
 
 def _beside(dims: Sequence[Dim], axis: int) -> list[Dim]:
@@ -226,7 +229,7 @@ def piece(node: OnnxNode, x: Tensor, axis: int, offset: Dim, size: Dim) -> Tenso
 @onnx_op("Tile", since=6)
 def tile(node: OnnxNode) -> Tensor:
     """The tensor repeated along each axis."""
-    x, repeats = node[0], node[1].sizes()
+    x, repeats = node[0], sizes_of(node, node[1])
     opened: list[Dim] = [v for dim in x.dims for v in (1, dim)]
     repeated: list[Dim] = [v for dim, count in zip(x.dims, repeats, strict=True) for v in (count, dim)]
     wide = broadcast_to(reshape(node, x, opened), repeated)

@@ -11,7 +11,9 @@ from xdsl.ir import SSAValue
 
 from fuseline.errors import FuselineError
 from fuseline.frontends.onnx import scalars as s
+from fuseline.frontends.onnx.computed_sizes import is_computed
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
+from fuseline.frontends.onnx.ops.computed_slices import computed_slice
 from fuseline.frontends.onnx.ops.indexing import gather_at
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.registry import onnx_op
@@ -44,6 +46,8 @@ def slice_op(node: OnnxNode) -> Tensor:
     """From starts to ends in steps, per axis; negative positions count from the end. Raises FuselineError: E0107 for a
     step of 0."""
     x = node[0]
+    if any(not node.has(name) and is_computed([node[i]]) for name, i in (("starts", 1), ("ends", 2))):
+        return computed_slice(node)
     starts, ends = (_positions(node, name, i) for name, i in (("starts", 1), ("ends", 2)))
     axes = node.ints_or_input("axes", 3) or list(range(len(starts)))
     steps = [int(v) for v in node[4].numbers().reshape(-1)] if node.get(4) is not None else [1] * len(starts)

@@ -32,14 +32,19 @@ MOST_READ = 16
 def sizes_of(node: OnnxNode, t: Tensor, most: Dim | None = None) -> list[Dim]:
     """The flat content of `t` as sizes, computed ones no more than `most`. Raises NoNativeLowering where they cannot be
     read: they are no integers, too many, or inside a loop."""
-    parts = parts_of(t)
-    computed = [part for part in parts if part.array is None]
-    found = iter(node.importer.host.read_sizes(node.program, node.label, computed, most) if computed else [])
-    return [
-        size
-        for part in parts
-        for size in (list(islice(found, len(_all(part)))) if part.array is None else part.sizes())
-    ]
+    return sizes_of_all(node, [(t, most)])[0]
+
+
+def sizes_of_all(node: OnnxNode, tensors: Sequence[tuple[Tensor, Dim | None]]) -> list[list[Dim]]:
+    """The same of several tensors, which one step reads."""
+    parts = [[(part, most) for part in parts_of(t)] for t, most in tensors]
+    computed = [(part, most) for line in parts for part, most in line if part.array is None]
+    found = iter(node.importer.host.read_sizes(node.program, node.label, computed) if computed else [])
+
+    def content(part: Tensor) -> list[Dim]:
+        return list(islice(found, len(_all(part)))) if part.array is None else part.sizes()
+
+    return [[size for part, _ in line for size in content(part)] for line in parts]
 
 
 def parts_of(t: Tensor) -> list[Tensor]:

@@ -88,17 +88,17 @@ class HostOps:
         better known."""
         return any(declaration.sym_name.data.split(".")[1] in CONTROL_FLOW for declaration in self.declarations[first:])
 
-    def read_sizes(self, program: Program, label: str, tensors: Sequence[Tensor], most: Dim | None) -> list[Dim]:
-        """The numbers in `tensors`, of integers and known shapes, as sizes that the run learns: 0 to `most`. Raises
-        NoNativeLowering inside of a loop: no run could learn the sizes of each iteration."""
+    def read_sizes(self, program: Program, label: str, tensors: Sequence[tuple[Tensor, Dim | None]]) -> list[Dim]:
+        """The numbers in tensors of integers and known shapes as sizes that the run learns: 0 to what is given beside
+        each. Raises NoNativeLowering inside of a loop: no run could learn the sizes of each iteration."""
         if program is not self.program or self.ctx.evaluated:
             raise NoNativeLowering("runtime-value", "sizes are computed where no run can learn them")
         emit = Emitter.at_end(program.block, (label,))
-        operands = [self.ssa(t, emit) for t in tensors]
-        count = sum(prod(static_sizes(t.dims)) for t in tensors)
-        high = None if most is None else upper_bound(most)
-        sizes = [program.fresh_symbol(f"{label}_size", lo=0, hi=high) for _ in range(count)]
-        call = emit.add(CallOp(self._index_reads(label, operands, count), operands, [IndexType()] * count))
+        operands = [self.ssa(t, emit) for t, _ in tensors]
+        highs = [None if most is None else upper_bound(most) for t, most in tensors for _ in range(_count(t))]
+        sizes = [program.fresh_symbol(f"{label}_size", lo=0, hi=high) for high in highs]
+        reads = self._index_reads(label, operands, len(sizes))
+        call = emit.add(CallOp(reads, operands, [IndexType()] * len(sizes)))
         call.attributes["fuseline.dims"] = ArrayAttr([ArrayAttr([StringAttr(to_name(size))]) for size in sizes])
         for size, value in zip(sizes, call.res, strict=True):
             for item in symbols(size):
@@ -202,6 +202,10 @@ def border_attributes(value: HostValue, name: str) -> dict[str, Attribute]:
         for key, text in (("name", name), ("type", type_text(value)), ("dtype", dtype_text(value)))
     }
     return {f"fuseline.{key}": text for key, text in {**texts, "dims": ArrayAttr(_sizes(value))}.items()}
+
+
+def _count(t: Tensor) -> int:
+    return prod(static_sizes(t.dims))
 
 
 def _sizes(value: Value) -> list[StringAttr]:

@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from fuseline.frontends.onnx import scalars as s
-from fuseline.frontends.onnx.computed_sizes import constant, count_between, parts_of, sizes_of
+from fuseline.frontends.onnx.computed_sizes import constant, count_between, parts_of, sizes_of_all
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE
 from fuseline.frontends.onnx.emission import elementwise, reshape
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
@@ -28,11 +28,15 @@ def computed_slice(node: OnnxNode) -> Tensor:
     steps = [int(v) for v in node[4].numbers().reshape(-1)] if node.get(4) is not None else [1] * len(starts)
     if any(step < 1 for step in steps):
         raise NoNativeLowering("runtime-value", "a slice backwards whose ends are computed")
+    places = [normal_axis(axis, x.rank) for axis in axes]
+    cuts = [
+        _cut(node, first, last, step, x.dims[at])
+        for at, first, last, step in zip(places, starts, ends, steps, strict=True)
+    ]
+    read = iter(sizes_of_all(node, [(t, x.dims[at]) for at, cut in zip(places, cuts, strict=True) for t in cut]))
     offsets, sizes, strides = list[Dim]([0] * x.rank), list(x.dims), [1] * x.rank
-    for axis, first, last, step in zip(axes, starts, ends, steps, strict=True):
-        at = normal_axis(axis, x.rank)
-        offsets[at], sizes[at] = _cut(node, first, last, step, x.dims[at])
-        strides[at] = step
+    for at, step in zip(places, steps, strict=True):
+        (offsets[at],), (sizes[at],), strides[at] = next(read), next(read), step
     return slice_of(node, x, offsets, sizes, strides)
 
 
@@ -51,15 +55,13 @@ def _elements(node: OnnxNode, part: Tensor) -> list[Tensor]:
     return [reshape(node, slice_of(node, part, [i], [1], [1]), ()) for i in range(count)]
 
 
-def _cut(node: OnnxNode, first: Tensor, last: Tensor, step: int, size: Dim) -> tuple[Dim, Dim]:
+def _cut(node: OnnxNode, first: Tensor, last: Tensor, step: int, size: Dim) -> tuple[Tensor, Tensor]:
     """Where a slice of an axis of `size` begins, and how many elements it takes."""
     whole = reshape(node, known_sizes([size]), ())
     at_front = first.array is not None and first.sizes()[0] == 0
     begin = known_sizes([0]) if at_front else _clamped(node, first, whole)
     end = _clamped(node, last, whole)
-    count = _count(node, reshape(node, begin, ()), end, step)
-    (taken,) = sizes_of(node, count, size)
-    return (0 if at_front else sizes_of(node, begin, size)[0]), taken
+    return begin, _count(node, reshape(node, begin, ()), end, step)
 
 
 def _clamped(node: OnnxNode, position: Tensor, size: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseline.errors import FuselineError
-from fuseline.frontends.onnx.computed_sizes import at_least_zero, parts_of, sizes_of
+from fuseline.frontends.onnx.computed_sizes import at_least_zero, parts_of, sizes_of_all
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.borders import bordered
 from fuseline.frontends.onnx.ops.slices import slice_of
@@ -44,13 +44,12 @@ def _amounts(node: OnnxNode, rank: int) -> tuple[list[Dim], list[Dim]]:
 def _computed(node: OnnxNode, amounts: Tensor) -> list[Dim]:
     """The sizes in `amounts`; of a number that only the run tells what it adds, less what it cuts: one of them is 0."""
     parts = parts_of(amounts)
-    pairs = [
-        (part.sizes(), [0] * len(part.sizes()))
-        if part.array is not None
-        else (sizes_of(node, at_least_zero(node, part, 1)), sizes_of(node, at_least_zero(node, part, -1)))
-        for part in parts
-    ]
-    return [sub(more, less) for added, cut in pairs for more, less in zip(added, cut, strict=True)]
+    signed = [(at_least_zero(node, part, sign), None) for part in parts if part.array is None for sign in (1, -1)]
+    read = iter(sizes_of_all(node, signed))
+    found: list[Dim] = []
+    for part in parts:
+        found += part.sizes() if part.array is not None else map(sub, next(read), next(read))
+    return found
 
 
 def _value(node: OnnxNode) -> float | int:

@@ -22,11 +22,11 @@ LOWEST = float(np.finfo(np.float32).min)
 
 @dataclass(frozen=True)
 class _Rows:
-    """Names of int64 values: new rows `count` (a scalar), those of the cache afterwards `total` (a scalar), how many
+    """Names of int64 values: new rows `count` (a scalar), the places of the cache afterwards `places` [T], how many
     each sequence had `before` [B], the number of each new row `position` [B, S] and that of its last row `ends` [B]."""
 
     count: str
-    total: str
+    places: str
     before: str
     position: str
     ends: str
@@ -66,7 +66,7 @@ def _rows(b: ContribBody) -> _Rows:
     before = b.op("Where", b.op("Equal", most, count), b.ints(0), before)  # a first prompt, padded at its end
     total = b.op("Max", most, b.sized(b.input(3), 2)) if b.input(3) else most
     position = b.op("Add", b.op("Unsqueeze", before, b.ints(1)), b.positions(count, (0,)))
-    return _Rows(count, total, before, b.input(9) or position, lengths)
+    return _Rows(count, b.positions(total), before, b.input(9) or position, lengths)
 
 
 def _sections(b: ContribBody, heads: int, shared: int, depth: int) -> list[str]:
@@ -87,7 +87,7 @@ def _cached(b: ContribBody, past: str, new: str, rows: _Rows) -> str:
     """What lies in the cache afterwards [B, K, T, H]: of each sequence its rows, the new ones, and zeros."""
     both = b.op("Concat", past, new, axis=2) if past else new
     held = b.sized(past, 2) if past else b.array(0, np.int64)
-    place, before = b.positions(rows.total, (0,)), b.op("Unsqueeze", rows.before, b.ints(1))
+    place, before = b.op("Unsqueeze", rows.places, b.ints(0)), b.op("Unsqueeze", rows.before, b.ints(1))
     moved = b.op("Add", b.op("Sub", place, before), held)
     source = b.op("Where", b.op("Less", place, before), place, moved)
     last = b.op("Sub", b.sized(both, 2), b.array(1, np.int64))
@@ -130,7 +130,7 @@ def _seen(b: ContribBody, rows: _Rows) -> str:
     """Whether a row sees a key, [B, 1, 1, S, T]: none that follows it, nor one further back than a window."""
     new = b.op("Add", b.op("Unsqueeze", rows.before, b.ints(1)), b.positions(rows.count, (0,)))
     new = b.op("Unsqueeze", new, b.ints(1, 2, 4))
-    key = b.positions(rows.total, (0, 1, 2, 3))
+    key = b.op("Unsqueeze", rows.places, b.ints(0, 1, 2, 3))
     ends = b.op("Unsqueeze", rows.ends, b.ints(1, 2, 3, 4))
     seen, window = b.op("LessOrEqual", key, b.op("Min", new, ends)), b.integer("local_window_size", -1)
     if window < 0:

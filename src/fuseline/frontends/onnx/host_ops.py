@@ -41,6 +41,7 @@ from fuseline.frontends.onnx.host_values import (
     type_text,
 )
 from fuseline.frontends.onnx.program import Program
+from fuseline.frontends.onnx.read_numbers import ComputedNumbers
 from fuseline.frontends.onnx.subgraphs import inner_nodes
 from fuseline.frontends.onnx.tensors import NoNativeLowering, OneWay, Tensor, known, static_sizes
 from fuseline.ir.build import Emitter, tensor_type
@@ -62,6 +63,7 @@ class HostOps:
     def __init__(self, program: Program, ctx: CompilerContext) -> None:
         self.program, self.ctx = program, ctx
         self.declarations: list[FuncOp] = []
+        self._numbers, self._read = ComputedNumbers(), dict[tuple[int, Dim | None], list[Dim]]()
 
     def run(self, node: HostNode, refusal: NoNativeLowering) -> list[Value | None]:
         """The outputs of `node`, computed now where all inputs are known, else by a call; None for one that is not
@@ -94,13 +96,29 @@ class HostOps:
         if program is not self.program or self.ctx.evaluated:
             raise NoNativeLowering("runtime-value", "sizes are computed where no run can learn them")
         emit = Emitter.at_end(program.block, (label,))
-        operands = [self.ssa(t, emit) for t, _ in tensors]
-        highs = [None if most is None else upper_bound(most) for t, most in tensors for _ in range(_count(t))]
-        sizes = [program.fresh_symbol(f"{label}_size", lo=0, hi=high) for high in highs]
-        reads = self._index_reads(label, operands, len(sizes))
-        call = emit.add(CallOp(reads, operands, [IndexType()] * len(sizes)))
-        call.attributes["fuseline.dims"] = ArrayAttr([ArrayAttr([StringAttr(to_name(size))]) for size in sizes])
-        for size, value in zip(sizes, call.res, strict=True):
+        values = [self.ssa(t, emit) for t, _ in tensors]
+        keys = [(self._numbers.number(value), most) for value, (_, most) in zip(values, tensors, strict=True)]
+        new = [i for i, key in enumerate(keys) if key not in self._read and key not in keys[:i]]
+        if new:
+            made = self._new_sizes(label, [(values[i], *tensors[i]) for i in new], emit)
+            self._read.update({keys[i]: sizes for i, sizes in zip(new, made, strict=True)})
+            self.program.on_rollback(lambda: [self._read.pop(keys[i], None) for i in new])
+        return [size for key in keys for size in self._read[key]]
+
+    def _new_sizes(
+        self, label: str, reads: Sequence[tuple[SSAValue, Tensor, Dim | None]], emit: Emitter
+    ) -> list[list[Dim]]:
+        """Sizes that a call reads."""
+        program = self.program
+        highs = [(_count(t), None if most is None else upper_bound(most)) for _, t, most in reads]
+        sizes: list[list[Dim]] = [
+            [program.fresh_symbol(f"{label}_size", lo=0, hi=high) for _ in range(count)] for count, high in highs
+        ]
+        each = [size for line in sizes for size in line]
+        operands = [value for value, _, _ in reads]
+        call = emit.add(CallOp(self._index_reads(label, operands, len(each)), operands, [IndexType()] * len(each)))
+        call.attributes["fuseline.dims"] = ArrayAttr([ArrayAttr([StringAttr(to_name(size))]) for size in each])
+        for size, value in zip(each, call.res, strict=True):
             for item in symbols(size):
                 program.bind_size(item, value)
         return sizes

@@ -70,3 +70,24 @@ def test_a_negative_size_is_refused_by_name(text: str, shape: tuple[int, ...]):
     with pytest.raises(fuseline.FuselineError, match="computed as -2") as error:
         fuseline.compile(_model(text)).run({"x": _x(*shape), "k": np.array([-2])})
     assert error.value.code == "E0203" and error.value.node
+
+
+AGAIN = """(int64[6] x, int64[6] w) => (int64[a] y, int64[b] z)
+    <int64 zero = {0}, int64 one = {1}, int64 other = {OTHER}>
+    { m = ReduceMax<keepdims=0>(x) p = Add(m, one) r = Range(zero, p, one) y = Add(r, r)
+      n = ReduceMax<keepdims=0>(THEN) q = Add(n, other) s = Range(zero, q, one) z = Mul(s, s) }"""
+
+
+@pytest.mark.parametrize(("then", "other", "reads"), [("x", 1, 1), ("x", 2, 2), ("w", 1, 2)])
+def test_what_is_computed_again_in_the_same_way_is_read_once(then: str, other: int, reads: int):
+    """Layers of a decoder each spell out how long the cache is."""
+    text = AGAIN.replace("OTHER", str(other)).replace("THEN", then)
+    model = _model(text)
+    expected = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    program = fuseline.compile(model)
+    assert program.stats["host_ops"] == reads
+    for _ in range(2):
+        feeds = {name: RNG.integers(0, 9, 6) for name in "xw"}
+        wanted: Any = expected.run(None, feeds)
+        for found, value in zip(program.run(feeds).values(), wanted, strict=True):
+            np.testing.assert_array_equal(found, value)

@@ -249,8 +249,9 @@ def _wrap(group: Group, finished_group: Group, sizes: SizeBuilder, streams: Sequ
     ]
     dims = [size for value in results for size in sizes.dynamic(value)]
     body = Block()
+    copies: dict[SSAValue, SSAValue] = {}
     for node in group.members:
-        _pull_views(node, inside, body)
+        _pull_views(node, inside, body, copies)
         detach(node.op)
         append(node.op, body)
     region = DispatchRegionOp([value.type for value in results], dims, Region(body))
@@ -284,28 +285,31 @@ def _in_any(op: Operation | None, ops: set[int]) -> bool:
     return False
 
 
-def _pull_views(node: Node, inside: set[int], body: Block) -> None:
-    """Copy into `body` the views between a member and `node`."""
+def _pull_views(node: Node, inside: set[int], body: Block, copies: dict[SSAValue, SSAValue]) -> None:
+    """Copy into `body` the views between a member and `node`, those that `copies` has not yet: members that read one
+    value of the program read one value of the body."""
     op = node.op
     for value in dict.fromkeys((*operands_of(op), *(captured(op) if node.captured else ()))):
-        copy = _copied_view(value, inside, body)
+        copy = _copied_view(value, inside, body, copies)
         if copy is not None:
             replace_uses_if(value, copy, lambda user: _in_any(user, {id(op)}))
 
 
-def _copied_view(value: SSAValue, inside: set[int], body: Block) -> SSAValue | None:
-    chain: list[Operation] = []
+def _copied_view(value: SSAValue, inside: set[int], body: Block, copies: dict[SSAValue, SSAValue]) -> SSAValue | None:
+    chain: list[OpResult] = []
     while type(value) is OpResult and is_view(value.op):
-        chain.append(value.op)
+        chain.append(value)
         value = operand_of(value.op, 0)
     if not chain or type(value) is not OpResult or id(value.op) not in inside:
         return None
     source: SSAValue = value
-    for view in reversed(chain):
-        copy = view.clone()
-        set_operand(copy, 0, source)
-        append(copy, body)
-        source = result_of(copy)
+    for viewed in reversed(chain):
+        if viewed not in copies:
+            copy = viewed.op.clone()
+            set_operand(copy, 0, source)
+            append(copy, body)
+            copies[viewed] = result_of(copy)
+        source = copies[viewed]
     return source
 
 

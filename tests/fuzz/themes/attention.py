@@ -93,6 +93,19 @@ def attention(g: Graph) -> None:
         g.add("Add", x, y)
 
 
+@THEME.part()
+def distributions(g: Graph) -> None:
+    """What is expected of numbers in groups, whose logits one or two products make, joined along their places."""
+    x = _states(g)
+    bins, groups = g.choose([4, 5, 8, 16]), g.choose([1, 2, 4])
+    layers.require_work(g, max(prod(s) for s in x.shapes), bins * groups)
+    y = _projected(g, x, bins * groups)
+    if g.chance(0.6):
+        y = g.add("Concat", y, _projected(g, x, bins * groups), axis=-2)
+    p = g.add("Softmax", g.add("Reshape", y, g.ints(*[0] * (y.rank - 1), groups, bins)), axis=-1)
+    g.add("MatMul", p, layers.weights(g, p.dtype, (bins, g.choose([1, 1, 3])), bins))
+
+
 def _parts(g: Graph, x: Value, heads: int, shared: int, width: int) -> list[Value]:
     """Queries, keys and values with heads before places: by three products, or one that is split."""
     counts = [heads, shared, shared]

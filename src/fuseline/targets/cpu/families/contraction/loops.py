@@ -209,7 +209,8 @@ def _with_roles(
     outer = tuple(
         axes[loop] for loop in moving if loop in roles.batch or (loop in roles.n and loop not in columns.loops)
     )
-    rows = merged([axes[loop] for loop in moving if loop in roles.m], row_operands)
+    parted = any(segment.loop in roles.m for segment in found)  # rows of a concat: elsewhere in each part
+    rows = merged([axes[loop] for loop in moving if loop in roles.m], [] if parted else row_operands)
     reduction = [axes[loop] for loop in roles.k if extents[loop] != 1]
     box = _box(view, root, sides, Operand(rhs, rhs_map, None), run_extents(extents, rows), threads)
     if row_operands:

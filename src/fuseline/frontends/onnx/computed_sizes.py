@@ -17,9 +17,7 @@ from math import prod
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from fuseline.frontends.onnx import scalars as s
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE, mlir_element
-from fuseline.frontends.onnx.emission import elementwise
 from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Body
@@ -68,17 +66,6 @@ def _has_as_many(other: Tensor, t: Tensor) -> bool:
 
 def _all(t: Tensor) -> range:
     return range(prod(size for size in t.dims if isinstance(size, int)))
-
-
-def at_least_zero(node: OnnxNode, t: Tensor, sign: int) -> Tensor:
-    """`max(sign * t, 0)` of integers, element by element, as 64 bits."""
-
-    def body(b: Body, x: SSAValue) -> SSAValue:
-        zero = constant(b, 0)
-        wide = s.convert(b, x, t.dtype, INDEX_DTYPE)
-        return b.op(arith.MaxSIOp, wide if sign > 0 else b.op(arith.SubiOp, zero, wide), zero)
-
-    return elementwise(node, [t], INDEX_DTYPE, body)
 
 
 def count_between(b: Body, first: SSAValue, last: SSAValue, step: int) -> SSAValue:

@@ -27,14 +27,15 @@ class ComputedNumbers:
     def __init__(self) -> None:
         self._attributes = AttributeNumbers()
         self._known: dict[Hashable, int] = {}
-        self._kept: list[SSAValue] = []
+        self._of: dict[int, tuple[SSAValue, int]] = {}  # with the value, so that its identity is given to no other
 
     def number(self, value: SSAValue, depth: int = 0) -> int:
         """The number of `value`."""
-        made = self._made(value, depth) if depth < MOST_DEEP else None
-        if made is None:
-            self._kept.append(value)  # so that the identity is not given to another value
-        return self._known.setdefault(("value", id(value)) if made is None else made, len(self._known))
+        if id(value) not in self._of:
+            made = self._made(value, depth) if depth < MOST_DEEP else None
+            number = self._known.setdefault(("value", id(value)) if made is None else made, len(self._known))
+            self._of[id(value)] = value, number
+        return self._of[id(value)][1]
 
     def _made(self, value: SSAValue, depth: int) -> Hashable | None:
         """How a value is made; None where it is nobody else's."""

@@ -18,8 +18,6 @@ FILL = """(float[n] x, int64[1] k) => (float[t,n] y)
     { n = Shape(x) s = Concat<axis=0>(k, n) e = ConstantOfShape(s) y = Add(e, x) }"""
 TILE = """(float[4,n] x, int64[1] k) => (float[4,m] y) <int64[1] o = {1}>
     { p = Concat<axis=0>(o, k) q = Tile(x, p) y = Exp(q) }"""
-PAD = """(float[4,n] x, int64[1] k) => (float[4,m] y) <int64[3] z = {0, 0, 0}>
-    { p = Concat<axis=0>(z, k) q = Pad(x, p) y = Exp(q) }"""
 SLICE = """(float[4,n] x, int64[1] a, int64[1] k) => (float[4,m] y) <int64[1] i = {1}, int64[1] j = {STEP}>
     { q = Slice(x, a, k, i, j) y = Exp(q) }"""
 RANGE = """(int64 k, int64 a) => (int64[m] y) <int64 j = {STEP}> { r = Range(a, k, j) y = Add(r, r) }"""
@@ -46,10 +44,6 @@ def _x(*shape: int) -> Any:
 @pytest.mark.parametrize(("text", "rows"), [(EXPAND, (1,)), (FILL, ()), (TILE, (4,))])
 def test_sizes_may_be_anything_from_nothing_on(text: str, rows: tuple[int, ...]):
     _agree(text, [{"x": _x(*rows, n), "k": np.array([k])} for n in (1, 5) for k in (0, 1, 7)])
-
-
-def test_amounts_add_and_cut():
-    _agree(PAD, [{"x": _x(4, n), "k": np.array([k])} for n in (4, 9) for k in (0, 1, 3, -2, -4)])
 
 
 @pytest.mark.parametrize("step", [1, 3])

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseline.errors import FuselineError
-from fuseline.frontends.onnx.computed_sizes import at_least_zero, parts_of, sizes_of_all
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.borders import bordered
 from fuseline.frontends.onnx.ops.slices import slice_of
 from fuseline.frontends.onnx.ops.windows import pad
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
-from fuseline.ir.dim import Dim, add, lower_bound, maximum, minimum, mul, sub
+from fuseline.ir.dim import Dim, add, lower_bound, maximum, minimum, mul
 
 
 @onnx_op("Pad")
@@ -30,7 +29,7 @@ def pad_op(node: OnnxNode) -> Tensor:
 
 
 def _amounts(node: OnnxNode, rank: int) -> tuple[list[Dim], list[Dim]]:
-    pads = node.integers("pads") or node.integers("paddings") if node.get(1) is None else _computed(node, node[1])
+    pads = node.integers("pads") or node.integers("paddings") if node.get(1) is None else node[1].sizes()
     given = node.get(3)
     axes = [normal_axis(int(a), rank) for a in given.numbers().reshape(-1)] if given is not None else list(range(rank))
     if len(pads) != 2 * len(axes):
@@ -39,17 +38,6 @@ def _amounts(node: OnnxNode, rank: int) -> tuple[list[Dim], list[Dim]]:
     for i, axis in enumerate(axes):
         low[axis], high[axis] = pads[i], pads[len(axes) + i]
     return low, high
-
-
-def _computed(node: OnnxNode, amounts: Tensor) -> list[Dim]:
-    """The sizes in `amounts`; of a number that only the run tells what it adds, less what it cuts: one of them is 0."""
-    parts = parts_of(amounts)
-    signed = [(at_least_zero(node, part, sign), None) for part in parts if part.array is None for sign in (1, -1)]
-    read = iter(sizes_of_all(node, signed))
-    found: list[Dim] = []
-    for part in parts:
-        found += part.sizes() if part.array is not None else map(sub, next(read), next(read))
-    return found
 
 
 def _value(node: OnnxNode) -> float | int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fuseline.errors import FuselineError
 from fuseline.runtime.program import Program
-from fuseline.runtime.requirements import check_requirements
+from fuseline.runtime.requirements import check_learned
 from fuseline.runtime.sizes import Size, symbol_of
 
 
@@ -42,4 +42,4 @@ def learn_sizes(
                 "E0107", f"host operator answered size {actual} for {name}, which must be in {low}..{high}", node=label
             )
         values[name] = actual
-        check_requirements(program.requirements, values, new=name)
+        check_learned(program.requirements, values, name)

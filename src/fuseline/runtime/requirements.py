@@ -4,7 +4,7 @@ run learns a size."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fuseline.errors import UnequalSizesError
@@ -68,16 +68,42 @@ def requirements_from_json(data: Iterable[Any]) -> tuple[SizeRequirement, ...]:
     )
 
 
-def check_requirements(
-    requirements: Iterable[SizeRequirement], values: Mapping[str, int], *, new: str | None = None
-) -> None:
-    """Raises UnequalSizesError (E0203) for a requirement that `values` breaks; those with symbols that have no value
-    yet wait for it.
+_Indexed = Mapping[str, Sequence[tuple[SizeRequirement, frozenset[str]]]]
+"""Requirements with their symbols, by each of those."""
 
-    With `new` only those that the symbol of this name occurs in are looked at.
-    """
+_MOST_INDEXED = 256
+_indexed: dict[int, tuple[Sequence[SizeRequirement], _Indexed]] = {}
+
+
+def _by_symbol(requirements: Sequence[SizeRequirement]) -> _Indexed:
+    """`requirements` by symbol, or as they were the last time: told by identity, since hashing sizes takes longer than
+    looking at them."""
+    found = _indexed.get(id(requirements))
+    if found is None or found[0] is not requirements:
+        if len(_indexed) >= _MOST_INDEXED:
+            _indexed.clear()
+        made: dict[str, list[tuple[SizeRequirement, frozenset[str]]]] = {}
+        for requirement in requirements:
+            symbols = symbols_of(requirement.left) | symbols_of(requirement.right)
+            for name in symbols:
+                made.setdefault(name, []).append((requirement, symbols))
+        found = _indexed[id(requirements)] = requirements, made
+    return found[1]
+
+
+def check_requirements(requirements: Sequence[SizeRequirement], values: Mapping[str, int]) -> None:
+    """Raises UnequalSizesError (E0203) for a requirement that `values` breaks; those with symbols that have no value
+    yet wait for it."""
     evaluate = SizeEvaluator(values)
     for requirement in requirements:
         symbols = symbols_of(requirement.left) | symbols_of(requirement.right)
-        if (new is None or new in symbols) and symbols <= values.keys() and not holds(requirement, evaluate):
+        if symbols <= values.keys() and not holds(requirement, evaluate):
+            raise _broken(requirement, values)
+
+
+def check_learned(requirements: Sequence[SizeRequirement], values: Mapping[str, int], new: str) -> None:
+    """The same of those alone that the symbol `new` occurs in."""
+    evaluate = SizeEvaluator(values)
+    for requirement, symbols in _by_symbol(requirements).get(new, ()):
+        if symbols <= values.keys() and not holds(requirement, evaluate):
             raise _broken(requirement, values)

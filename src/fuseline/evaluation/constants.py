@@ -37,12 +37,18 @@ def constant_value(op: Operation, value: Attribute, program: Program) -> Array:
 def integers_of(value: Attribute, resources: Mapping[str, Array]) -> Array | None:
     """The elements of a constant tensor of integers, in any shape; None for anything else, and where there is no such
     resource."""
+    array = numbers_of(value, resources)
+    return array if array is not None and array.dtype.kind in "iu" else None
+
+
+def numbers_of(value: Attribute, resources: Mapping[str, Array]) -> Array | None:
+    """Like `integers_of`, of integers and floats."""
     if not isinstance(value, DenseIntOrFPElementsAttr | DenseResourceAttr):
         return None
     array = (
         dense_array(value) if isinstance(value, DenseIntOrFPElementsAttr) else resources.get(value.resource_handle.data)
     )
-    return array if array is not None and array.dtype.kind in "iu" else None
+    return array if array is not None and array.dtype.kind in "iuf" else None
 
 
 def scalar(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -19,7 +19,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from fuseline.ir.fast import attributes
-from fuseline.scalar_code import Computed, ScalarCode, check_code, code_from_json
+from fuseline.scalar_code import Computed, ScalarCode, check_code, code_from_json, types_of
 
 CODE_ATTRIBUTE = "fuseline.operand_code"
 
@@ -28,7 +28,8 @@ _OPERAND = "="
 
 def declare_code(function: FuncOp, code: ScalarCode) -> None:
     """Say what `function` computes; `code` has no sizes of its own."""
-    ops = [f"{op.name} i{op.bits} {_listed(op.operands)}" for op in code.ops]
+    types = types_of(code.ops)
+    ops = [f"{op.name} {type_} {_listed(op.operands)}" for op, type_ in zip(code.ops, types, strict=True)]
     operands = [f"{_OPERAND} {_operand_text(operand)}" for operand in code.operands]
     function.attributes[CODE_ATTRIBUTE] = ArrayAttr([StringAttr(line) for line in (*ops, *operands)])
 
@@ -45,6 +46,8 @@ def code_of(function: FuncOp) -> ScalarCode | None:
     words = [line.split() for line in lines]
     ops, operands = ([line for line in words if (line[:1] == [_OPERAND]) == last] for last in (False, True))
     code = code_from_json([[*map(_op, ops)], [_operand(line[1:]) for line in operands], []], lambda size: size)
+    if [line[1] for line in ops] != types_of(code.ops):
+        raise ValueError("operations of other types than they have")
     given = list(function.function_type.inputs)
     tensors = [_elements(type_) for type_ in given if not isinstance(type_, IndexType)]
     check_code(code, tensors, len(given) - len(tensors))
@@ -64,7 +67,7 @@ def _listed(numbers: Sequence[int]) -> str:
 def _op(words: Sequence[str]) -> Any:
     """The JSON form of an operation."""
     name, bits, *operands = words
-    return [name, int(bits.removeprefix("i")), [*map(int, operands)]]
+    return [name, int(bits[1:]), [*map(int, operands)]]
 
 
 def _operand(words: Sequence[str]) -> Any:
@@ -75,5 +78,8 @@ def _operand(words: Sequence[str]) -> Any:
     return [dtype, [*map(int, sizes.split(","))] if sizes else [], [*map(int, elements)]]
 
 
-def _elements(type_: Attribute) -> int | None:
-    return prod(attributes.shape(type_)) if isinstance(type_, TensorType) and attributes.is_static(type_) else None
+def _elements(type_: Attribute) -> tuple[str, int] | None:
+    if not isinstance(type_, TensorType) or not attributes.is_static(type_):
+        return None
+    element = type_.get_element_type()
+    return "i64" if isinstance(element, IndexType) else str(element), prod(attributes.shape(type_))

@@ -15,7 +15,7 @@ from fuseline.errors import FuselineError
 from fuseline.runtime.dtypes import dtype_named
 from fuseline.runtime.program import Arm, Command, HostCall, Loop, Poison, Program, Step
 from fuseline.runtime.sizes import Size, symbol_of, symbols_of
-from fuseline.scalar_code import DTYPES, check_code
+from fuseline.scalar_code import TYPES, check_code
 
 ENTRIES = ("run", "worker")
 """Offsets that every image must give: the scheduler's run entry and the workers' main function."""
@@ -110,11 +110,13 @@ def _check_call(call: HostCall) -> None:
         check_code(call.code, [*map(_elements, call.inputs)], len(call.code.sizes))
 
 
-def _elements(tensor: Operand | None) -> int | None:
-    """How many elements a tensor of integers has; None for what is none, or of sizes that only the run knows."""
-    if tensor is None or is_boxed(tensor) or tensor.dtype not in DTYPES:
+def _elements(tensor: Operand | None) -> tuple[str, int] | None:
+    """The type and number of elements that a tensor of numbers has; None for what is none, or of sizes that only the
+    run knows."""
+    if tensor is None or is_boxed(tensor) or tensor.dtype not in TYPES:
         return None
-    return prod(tensor.dims) if all(isinstance(size, int) and size >= 0 for size in tensor.dims) else None
+    known = all(isinstance(size, int) and size >= 0 for size in tensor.dims)
+    return (TYPES[tensor.dtype], prod(tensor.dims)) if known else None
 
 
 def _check_dtype(name: str) -> None:

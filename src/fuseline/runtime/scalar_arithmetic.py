@@ -1,4 +1,5 @@
-"""What code of a host step (`fuseline.scalar_code`) computes: integers of 1 to 64 bits, as kernels compute them.
+"""What code of a host step (`fuseline.scalar_code`) computes: integers of 1 to 64 bits, as kernels compute them, and
+floats (`float_arithmetic.py`).
 
 Numbers are kept with a sign, truth as -1; operations that have none take the bits. Where kernels define what MLIR
 leaves open, this does the same: what is divided by 0 is itself, with a remainder of 0, and so is the lowest number
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from fuseline.runtime.float_arithmetic import FLOAT_MAKERS, of_bits
 from fuseline.scalar_code import DTYPES, LEAVES, Computed, ScalarCode, ScalarOp
 
 Rule: TypeAlias = Callable[[int, int, int], int]
@@ -37,7 +39,7 @@ class _Room(NamedTuple):
     shape: tuple[int, ...]
     elements: tuple[int, ...]
 
-    def array(self, numbers: Sequence[int]) -> Any:
+    def array(self, numbers: Sequence[Any]) -> Any:
         signed, dtype, shape, elements = self
         if not shape:
             array = np.array(numbers[elements[0]], signed)
@@ -58,16 +60,19 @@ class _Prepared:
         self.code = code
         self.operands = [operand if isinstance(operand, int) else _room(operand) for operand in code.operands]
         ops = list(enumerate(code.ops))
-        self._known = [_signed(op.operands[0], op.bits) if op.name == "constant" else 0 for op in code.ops]
+        self._known = [_constant(op) for op in code.ops]
         self._elements = [(i, *op.operands, _half(op.bits)) for i, op in ops if op.name == "element"]
+        self._floats = [(i, *op.operands) for i, op in ops if op.name == "elementf"]
         self._sizes = [(i, *op.operands, _half(op.bits)) for i, op in ops if op.name == "size"]
         self._steps = [_step(i, op, code) for i, op in ops if op.name not in LEAVES]
 
-    def numbers(self, inputs: Sequence[Any], sizes: Sequence[int]) -> list[int]:
+    def numbers(self, inputs: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
         """The result of each operation."""
         found = self._known.copy()
         for number, which, position, half in self._elements:
             found[number] = ((inputs[which].item(position) + half) & (2 * half - 1)) - half
+        for number, which, position in self._floats:
+            found[number] = inputs[which].item(position)
         for number, which, half in self._sizes:
             found[number] = ((sizes[which] + half) & (2 * half - 1)) - half
         for number, rule, a, b, c in self._steps:
@@ -87,6 +92,13 @@ def _prepared(code: ScalarCode) -> _Prepared:
             _by_identity.clear()
         found = _by_identity[id(code)] = _Prepared(code)
     return found
+
+
+def _constant(op: ScalarOp) -> Any:
+    """The number that an operation is from the beginning; 0 where the run knows it."""
+    if op.name == "constantf":
+        return of_bits(op.operands[0], op.bits)
+    return _signed(op.operands[0], op.bits) if op.name == "constant" else 0
 
 
 def _step(number: int, op: ScalarOp, code: ScalarCode) -> tuple[int, Rule, int, int, int]:
@@ -172,6 +184,7 @@ def _counted(count: Callable[[int, int], int]) -> Maker:
 
 
 _MAKERS: dict[str, Maker] = {
+    **FLOAT_MAKERS,
     "addi": _wrapping(lambda a, b: a + b),
     "subi": _wrapping(lambda a, b: a - b),
     "muli": _wrapping(lambda a, b: a * b),

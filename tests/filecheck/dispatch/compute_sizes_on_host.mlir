@@ -30,6 +30,30 @@ func.func private @host.index.0(tensor<index>) -> index attributes {fuseline.hos
 
 // -----
 
+// A size times a number that is none, rounded down: floats on the way from integers to integers.
+// CHECK-LABEL: func.func @scaled
+// CHECK: %n = func.call @host.index.0(%p)
+// CHECK: func private @host.index.0(tensor<i64>) -> index
+// CHECK-SAME: fuseline.operand_code = ["element i64 0 0", "sitofp f32 0", "constantf f32 1069547520", "mulf f32 1 2", "floor f32 3", "fptosi i64 4", "= int64 [] 5"]
+func.func @scaled(%x: tensor<18xf32>, %p: tensor<i64>) -> tensor<9xf32> {
+  %e = tensor.empty() : tensor<i64>
+  %i = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []} ins(%p : tensor<i64>) outs(%e : tensor<i64>) {
+  ^bb0(%in: i64, %out: i64):
+    %half = arith.constant 1.5 : f32
+    %a = arith.sitofp %in : i64 to f32
+    %b = arith.mulf %a, %half : f32
+    %c = math.floor %b : f32
+    %d = arith.fptosi %c : f32 to i64
+    linalg.yield %d : i64
+  } -> tensor<i64>
+  %n = func.call @host.index.0(%i) {fuseline.dims = [["index0"]]} : (tensor<i64>) -> index
+  %s = tensor.extract_slice %x[%n] [9] [1] : tensor<18xf32> to tensor<9xf32>
+  return %s : tensor<9xf32>
+}
+func.func private @host.index.0(tensor<i64>) -> index attributes {fuseline.host_op = "Index", fuseline.onnx_node = "aG9zdC5pbmRleC4w", fuseline.executor = "index"}
+
+// -----
+
 // Elements of a row, a size of the program and constants, side by side; what the operator gets beside them stays.
 // CHECK-LABEL: func.func @several
 // CHECK: [[M:%.*]] = tensor.dim %x, %one
@@ -101,7 +125,7 @@ func.func private @host.Range.0(tensor<i64>) -> tensor<?xi64> attributes {fuseli
 
 // -----
 
-// Refused: an operator that makes no size known, numbers that floats make, and one that two calls share.
+// Refused: an operator that makes no size known, numbers that exponentials make, and one that two calls share.
 // CHECK-LABEL: func.func @left_alone
 // CHECK-COUNT-3: linalg.generic
 // CHECK-NOT: operand_code
@@ -115,7 +139,8 @@ func.func @left_alone(%p: tensor<i64>, %q: tensor<f32>, %x: tensor<?xi64> {fusel
   %a = func.call @host.Roll.0(%x, %twice) {fuseline.dims = [["n"]]} : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64>
   %rounded = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []} ins(%q : tensor<f32>) outs(%e : tensor<i64>) {
   ^bb0(%in: f32, %out: i64):
-    %t = arith.fptosi %in : f32 to i64
+    %grown = math.exp %in : f32
+    %t = arith.fptosi %grown : f32 to i64
     linalg.yield %t : i64
   } -> tensor<i64>
   %b = func.call @host.Range.0(%rounded) {fuseline.dims = [["k"]]} : (tensor<i64>) -> tensor<?xi64>

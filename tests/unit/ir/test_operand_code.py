@@ -10,6 +10,17 @@ from fuseline.ir.operand_code import CODE_ATTRIBUTE, code_of, declare_code
 from fuseline.ir.text import parse_module
 from fuseline.scalar_code import Computed, ScalarCode, ScalarOp
 
+FLOATS = ScalarCode(
+    (
+        ScalarOp("elementf", 64, (0, 1)),
+        ScalarOp("constantf", 64, (-1 << 52,)),
+        ScalarOp("ugtf", 1, (0, 1)),
+        ScalarOp("select", 64, (2, 0, 1)),
+        ScalarOp("fptosi", 32, (3,)),
+    ),
+    (Computed("int32", (), (4,)),),
+)
+
 CODE = ScalarCode(
     (
         ScalarOp("element", 32, (1, 2)),
@@ -36,7 +47,21 @@ def test_code_survives_printing() -> None:
     assert isinstance(again, FuncOp) and code_of(again) == CODE
 
 
+def test_floats_survive_printing() -> None:
+    text = "func.func private @f(tensor<2xf64>) -> index"
+    (function,) = parse_module(text, new_context()).ops
+    assert isinstance(function, FuncOp)
+    declare_code(function, FLOATS)
+    assert '"elementf f64 0 1"' in str(function) and '"select f64 2 0 1"' in str(function)
+    (again,) = parse_module(str(function), new_context()).ops
+    assert isinstance(again, FuncOp) and code_of(again) == FLOATS
+
+
 @pytest.mark.parametrize(("text", "words"), [
+    ('["element f32 1 0"]', "of other types"),
+    ('["constantf i32 0"]', "of other types"),
+    ('["elementf f32 1 0"]', "elementf of 32 bits reads i32"),
+    ('["element i64 1 0"]', "element of 64 bits reads i32"),
     ("3 : i64", "no list of texts"),
     ("[3 : i64]", "no list of texts"),
     ('["element i32 1 3"]', "no element 3 of operand 1"),

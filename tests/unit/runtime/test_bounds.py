@@ -263,7 +263,9 @@ WRONG: list[tuple[Program, str]] = [
     (_computing(_code(("element", 32, (0, 4)))), "no element 4 of operand 0"),
     (_computing(_code(("element", 32, (1, 0)))), "1 is not in 0..0"),
     (_computing(_code(("element", 32, (0, 0))), dims=(N,)), "no element 0 of operand 0"),
-    (_computing(_code(("element", 32, (0, 0))), dtype="float32"), "no element 0 of operand 0"),
+    (_computing(_code(("element", 32, (0, 0))), dtype="float32"), "element of 32 bits reads f32"),
+    (_computing(_code(("elementf", 32, (0, 0)))), "elementf of 32 bits reads i32"),
+    (_computing(_code(("elementf", 32, (0, 0))), dtype="float16"), "no element 0 of operand 0"),
     (_computing(_code(("element", 32, (0, 0)))._replace(operands=(1,))), "1 is not in 0..0"),
 ]
 

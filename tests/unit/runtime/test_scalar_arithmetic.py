@@ -12,7 +12,19 @@ from numpy.typing import NDArray
 
 import fuseline
 from fuseline.runtime.scalar_arithmetic import operands_of
-from fuseline.scalar_code import ARITY, COMPARISONS, DTYPES, LEAVES, Computed, ScalarCode, ScalarOp
+from fuseline.scalar_code import (
+    ARITY,
+    COMPARISONS,
+    DTYPES,
+    FLOAT_COMPARISONS,
+    FLOATS,
+    FROM_FLOATS,
+    LEAVES,
+    TO_FLOATS,
+    Computed,
+    ScalarCode,
+    ScalarOp,
+)
 from tests.draws import RNG
 
 Array = NDArray[Any]
@@ -20,7 +32,7 @@ BITS = (8, 16, 32, 64)
 _DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
 _OF_MATH = ("absi", "ipowi", "ctlz", "cttz", "ctpop")
 _CASTS = ("extsi", "extui", "trunci", "index_cast", "index_castui", "bitcast")
-_BINARY = [name for name, arity in ARITY.items() if arity == 2 and name not in LEAVES]
+_BINARY = [name for name, n in ARITY.items() if n == 2 and name not in {*LEAVES, *FLOATS, *FLOAT_COMPARISONS}]
 _UNARY = [name for name in _OF_MATH if ARITY[name] == 1]
 
 
@@ -129,7 +141,8 @@ def test_casts_to_indices_keep_the_sign_or_add_zeros(name: str, given: int, bits
 
 
 def test_every_operation_is_tested_here() -> None:
-    assert {*LEAVES, *_BINARY, *_UNARY, *_CASTS, "select"} == set(ARITY)
+    integers = {*LEAVES, *_BINARY, *_UNARY, *_CASTS, "select"}
+    assert integers | {*FLOATS, *FLOAT_COMPARISONS, *TO_FLOATS, *FROM_FLOATS} == set(ARITY)
 
 
 @pytest.mark.parametrize("condition", [False, True])

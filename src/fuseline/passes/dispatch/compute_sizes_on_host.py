@@ -5,7 +5,7 @@
     @host.index(tensor<i32>)                                         @host.index(tensor<i32>) {code = ["minsi ..", ..]}
 
 No dispatch is launched for them, and they lie in no memory: the run waits for the size anyway. What makes them may be
-any number of ops on few integers (`scalar_chains.py`), down to arguments, constants, sizes, and results that need a
+any number of ops on few numbers (`scalar_chains.py`), down to arguments, constants, sizes, and results that need a
 dispatch of their own. Who reads the same numbers as data keeps the ops: twice they cost a few operations, while what a
 host step reads is stored by a dispatch before it, which none of those that read it as data can then be part of.
 
@@ -16,7 +16,7 @@ it would be that dispatch's epilogue, and what is made of two results may be wha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ from fuseline.ir.operand_code import CODE_ATTRIBUTE, declare_code
 from fuseline.passes.cleanup.dead_code import remove_dead
 from fuseline.passes.cleanup.elimination import record_eliminated
 from fuseline.passes.dispatch.scalar_chains import MadeOf, ScalarChains
-from fuseline.scalar_code import LEAVES, Computed, ScalarCode, ScalarOp
+from fuseline.scalar_code import ELEMENTS, LEAVES, Computed, ScalarCode, ScalarOp
 
 MOST_OPS = 32
 """Operations that a host step computes, at some 0.2 us each; where it takes more they stay a dispatch."""
@@ -146,9 +146,9 @@ class _Reads:
         """The code of `chains` that makes what is computed; the operator gets the other operands as they are."""
         needed = _needed(chains.ops, [number for one in computed if one is not None for number in one.elements])
         kept = [operand for operand, one in zip(operands, computed, strict=True) if one is None]
-        tensors = list(dict.fromkeys([*kept, *_read(chains.ops, needed, "element", chains.tensors)]))
-        sizes = list(dict.fromkeys(_read(chains.ops, needed, "size", chains.sizes)))
-        place = {"element": (chains.tensors, tensors), "size": (chains.sizes, sizes)}
+        tensors = list(dict.fromkeys([*kept, *_read(chains.ops, needed, ELEMENTS, chains.tensors)]))
+        sizes = list(dict.fromkeys(_read(chains.ops, needed, ("size",), chains.sizes)))
+        place = {**dict.fromkeys(ELEMENTS, (chains.tensors, tensors)), "size": (chains.sizes, sizes)}
         numbers = {old: new for new, old in enumerate(needed)}
         ops = [_renumbered(chains.ops[number], numbers, place) for number in needed]
         gets = [
@@ -170,8 +170,10 @@ def _needed(ops: Sequence[ScalarOp], roots: Sequence[int]) -> list[int]:
     return sorted(found)
 
 
-def _read(ops: Sequence[ScalarOp], needed: Sequence[int], leaf: str, values: Sequence[SSAValue]) -> list[SSAValue]:
-    return [values[ops[number].operands[0]] for number in needed if ops[number].name == leaf]
+def _read(
+    ops: Sequence[ScalarOp], needed: Sequence[int], leaves: Collection[str], values: Sequence[SSAValue]
+) -> list[SSAValue]:
+    return [values[ops[number].operands[0]] for number in needed if ops[number].name in leaves]
 
 
 def _renumbered(

@@ -1,5 +1,5 @@
-"""Integers that are computed from few others, as code of a host step: from an element of a tensor back to what lies in
-memory, through everything that scalars can say.
+"""Integers that are computed from few other numbers, as code of a host step: from an element of a tensor back to what
+lies in memory, through everything that scalars can say.
 
     %t = tensor.extract_slice %p[1] [1] [1]                            0  element 0 1
     %r = linalg.generic ins(%t) { minsi %in, 9 }          =>           1  constant 9
@@ -12,48 +12,43 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from math import prod
 from typing import Any
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.dialects.func import CallOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fuseline.analysis.moves import MOVES, Source, sources
 from fuseline.analysis.shapes import ShapeAnalysis
 from fuseline.analysis.structured import StructuredOp, is_constant, is_generic, tensor_operands
 from fuseline.analysis.views import base_of, is_fed
-from fuseline.evaluation.constants import integers_of
 from fuseline.ir.build import element_of, shape_of
 from fuseline.ir.dim import Dim
 from fuseline.ir.element_types import numpy_dtype
-from fuseline.ir.fast import attributes
 from fuseline.ir.fast.direct import operands_of
+from fuseline.passes.dispatch.scalar_numbers import bits_of, constant_bits, element_bits, is_few_numbers, is_float, leaf
 from fuseline.passes.dispatch.size_coordinates import SizeCoordinates
-from fuseline.scalar_code import ARITY, COMPARISONS, LEAVES, WIDTHS, Computed, ScalarOp
-
-MOST_ELEMENTS = 16
-"""Elements of a tensor that is looked into: twice the rank of all but odd tensors, which is what a Pad takes."""
+from fuseline.scalar_code import (
+    ARITY,
+    COMPARISONS,
+    ELEMENTS,
+    FLOAT_COMPARISONS,
+    FROM_FLOATS,
+    LEAVES,
+    Computed,
+    ScalarOp,
+)
 
 _FREE = (arith.ConstantOp, tensor.EmptyOp, linalg.ops.FillOp)
 """Of no dispatch, and cloned for each reader."""
 
-_OPERATIONS = ARITY.keys() - LEAVES.keys() - set(COMPARISONS)
+_OPERATIONS = ARITY.keys() - LEAVES.keys() - {*COMPARISONS, *FLOAT_COMPARISONS}
 """Those that scalar code calls as `arith` and `math` do; comparisons have the names of their predicates."""
-
 
 MOST_DEPTH = 100
 """Ops in a row that are followed, tensor ops and those in their bodies: more than code may have, and Python can."""
-
-
-def bits_of(type_: Attribute) -> int | None:
-    """The bits of an integer that scalar code computes with; None for any other type."""
-    if isinstance(type_, IndexType):
-        return 64
-    width = type_.width.data if isinstance(type_, IntegerType) else 0
-    return width if width in WIDTHS else None
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ class ScalarChains:
     def computed(self, value: SSAValue, dtype: str | None = None) -> Computed | None:
         """`value` as an operand that is computed, its elements of NumPy type `dtype` (default: that of the IR); None
         for what lies in memory already, and for what is no tensor of few integers that others make."""
-        if not _is_few_integers(value) or _needs_no_step(value):
+        if not is_few_numbers(value) or is_float(element_of(value)) or _needs_no_step(value):
             return None
         shape = shape_of(value)
         elements = [self.element(value, at) for at in product(*map(range, shape))]
@@ -109,7 +104,7 @@ class ScalarChains:
     def _reads(self, number: int, value: SSAValue) -> bool:
         """Whether an operation is a read of `value`."""
         name, _, operands = self.ops[number]
-        return name == "element" and self.tensors[operands[0]] is value
+        return name in ELEMENTS and self.tensors[operands[0]] is value
 
     def made_of(self, value: SSAValue) -> MadeOf:
         """What makes the computed operand `value`."""
@@ -153,12 +148,11 @@ class ScalarChains:
             return None
         op = value.op
         if type(op) is arith.ConstantOp:
-            array = integers_of(op.value, self.resources)
-            number = _flat(position, shape_of(value))
-            return None if array is None else self._add("constant", bits, int(array.flat[number]))
+            found = element_bits(op.value, _flat(position, shape_of(value)), self.resources)
+            return None if found is None else self._add(leaf("constant", element_of(value)), bits, found)
         if type(op) is linalg.ops.FillOp:
             return self.scalar(op.inputs[0], None)
-        if not _is_few_integers(value):
+        if not is_few_numbers(value):
             return None
         if type(op) is tensor.FromElementsOp:
             return self.scalar(operands_of(op)[_flat(position, shape_of(value))], None)
@@ -188,14 +182,15 @@ class ScalarChains:
         moved = type(value) is OpResult and type(value.op) in (*MOVES, tensor.EmptyOp)
         position = [coordinate for coordinate in at if isinstance(coordinate, int)]
         bits = bits_of(element_of(value))
-        if bits is None or not _is_few_integers(value) or len(position) < len(at):
+        if bits is None or not is_few_numbers(value) or len(position) < len(at):
             return None
         if moved and not is_fed(base_of(value)):
             return None  # the computed tensor would lie in memory as a whole, for the sake of an element
         shape = shape_of(value)
         if not all(0 <= coordinate < size for coordinate, size in zip(position, shape, strict=True)):
             return None
-        return self._add("element", bits, _numbered(self.tensors, value), _flat(position, shape))
+        name = leaf("element", element_of(value))
+        return self._add(name, bits, _numbered(self.tensors, value), _flat(position, shape))
 
     # scalars ----------------------------------------------------------------------------------------------------------
 
@@ -211,7 +206,8 @@ class ScalarChains:
             return self.element(view.operands[value.index], tuple(map_.eval(inside.loops, ())))
         op = value.owner
         if isinstance(op, arith.ConstantOp):
-            return self._add("constant", bits, op.value.value.data) if isinstance(op.value, IntegerAttr) else None
+            number = constant_bits(op.value)
+            return None if number is None else self._add(leaf("constant", value.type), bits, number)
         if inside is None and isinstance(value.type, IndexType):
             return self._add("size", bits, _numbered(self.sizes, value))
         known = self._outside if inside is None else inside.known
@@ -233,8 +229,11 @@ class ScalarChains:
             return self.element(op.tensor, tuple([one.operands[0] for one in at])) if _are_numbers(at) else None
         if isinstance(op, arith.CmpiOp):
             return self._add(COMPARISONS[op.predicate.value.data], bits, *known)
+        if isinstance(op, arith.CmpfOp):
+            return self._add(FLOAT_COMPARISONS[op.predicate.value.data], bits, *known)
         dialect, _, name = op.name.partition(".")
-        return self._add(name, bits, *known) if dialect in ("arith", "math") and name in _OPERATIONS else None
+        has_form = dialect in ("arith", "math") and name in _OPERATIONS and not _reads_bits(name, op, bits)
+        return self._add(name, bits, *known) if has_form else None
 
     def _add(self, name: str, bits: int, *operands: int) -> int:
         op = ScalarOp(name, bits, operands)
@@ -244,17 +243,17 @@ class ScalarChains:
         return self._numbers[op]
 
 
+def _reads_bits(name: str, op: Operation, bits: int) -> bool:
+    """Whether an operation takes the bits of a float, or makes truth of one by a conversion."""
+    of_floats = any(is_float(value.type) for value in (*operands_of(op), *op.results))
+    return of_floats and (name == "bitcast" or (name in FROM_FLOATS and bits == 1))
+
+
 def _numbered(values: list[SSAValue], value: SSAValue) -> int:
     """The number of `value` among `values`, to which it belongs from now on."""
     if value not in values:
         values.append(value)
     return values.index(value)
-
-
-def _is_few_integers(value: SSAValue) -> bool:
-    if not isinstance(value.type, TensorType) or not attributes.is_static(value.type):
-        return False
-    return bits_of(element_of(value)) is not None and 0 < prod(shape_of(value)) <= MOST_ELEMENTS
 
 
 def _needs_no_step(value: SSAValue) -> bool:

@@ -220,6 +220,23 @@ _ONNX = {
         "a = Add(p, seven1) b = Cast<to=7>(a) r = Tile(x, b)",
         [{"p": [1]}, {"p": [250]}, {"p": [249]}],
     ),
+    "scaled": (
+        "float p",
+        "q = Mul(p, threehalves) a = Floor(q) b = Cast<to=7>(a) c = Unsqueeze(b, zero1) r = Slice(x, zero1, c)",
+        [{"p": p} for p in (0, 1, 3.4, 7.9, 100, -2.5)],
+    ),
+    "scaled size": (
+        "float[m] w",
+        "s = Shape(w) f = Cast<to=11>(s) q = Mul(f, tenth1) a = Ceil(q) b = Cast<to=7>(a) r = Tile(x, b)",
+        [{"w": np.zeros(m)} for m in (0, 1, 10, 11, 30, 31)],
+    ),
+    "rounded, within bounds": (
+        "float[2] p",
+        """q = Div(p, threehalves) a = Round(q) c = Abs(a) d = Less(p, threehalves) e = Where(d, c, a)
+        f = Max(e, threehalves) g = Min(f, f) h = Sqrt(g) i = Cast<to=6>(h) j = Cast<to=7>(i)
+        m = Slice(j, zero1, one1) r = Tile(x, m)""",
+        [{"p": p} for p in ([-9.5, 2], [3.75, 0], [30, 30], [0.75, -0.75])],
+    ),
     "mask": (
         "int64[4] p",
         "a = Greater(p, one1) r = Compress(x, a)",
@@ -244,7 +261,8 @@ _ONNX = {
 
 _CONSTANTS = {
     "zero": np.int64(0), "one": np.int64(1), "three": np.int64(3), "zero1": [0], "one1": [1], "two1": [2], "ten1": [10],
-    "last1": [-1], "seven1": np.array([7], np.uint8), "two2": [2, 3], "one1f": np.ones(1, np.float32),
+    "last1": [-1], "seven1": np.array([7], np.uint8), "threehalves": np.float32(1.5),
+    "tenth1": np.array([0.1]), "two2": [2, 3], "one1f": np.ones(1, np.float32),
 }  # fmt: skip
 
 
@@ -309,10 +327,10 @@ def test_what_else_reads_a_dispatch_stays_in_it(more: str) -> None:
 
 
 @pytest.mark.parametrize("text", [
-    "(float[n] x, float[1] p) => (y) { q = Mul(p, p) a = Cast<to=7>(q) c = Tile(x, a) y = Relu(c) }",
+    "(float[n] x, float[1] p) => (y) { q = Exp(p) a = Cast<to=7>(q) c = Tile(x, a) y = Relu(c) }",
     "(float[n] x, int64[40] p) => (y) { a = Add(p, one1) s = ReduceSum<keepdims=1>(a) c = Tile(x, s) y = Relu(c) }",
 ])  # fmt: skip
-def test_floats_and_sums_of_many_stay_a_dispatch(text: str) -> None:
+def test_exponentials_and_sums_of_many_stay_a_dispatch(text: str) -> None:
     _check(_model(text), [_feeds(_model(text), {"p": np.full(40, 0) if "40" in text else [1.5]})], fewer=0)
 
 

@@ -57,7 +57,35 @@ def _generic(inputs: str, types: str, maps: str, body: str, out: str, loops: int
 
 
 _ROW, _PAIR = "affine_map<(i) -> (i)>", "affine_map<(i, j) -> (i, j)>"
+
+
+def _from_float(lines: str) -> str:
+    """An op that makes an integer of the number `%f`."""
+    body = f"^bb0(%a: f32, %o: i32):\n{lines}\nlinalg.yield %s : i32"
+    return _generic("%f", "tensor<f32>", "affine_map<() -> ()>, affine_map<() -> ()>", body, "i32", 0)
+
+
 _CASES = {
+    "a float": (
+        _from_float(
+            "%c = arith.constant 2.5 : f32\n%m = arith.mulf %a, %c : f32\n%t = math.floor %m : f32\n"
+            "%less = arith.cmpf ult, %t, %a : f32\n%n2 = arith.negf %t : f32\n"
+            "%p = arith.select %less, %n2, %t : f32\n%s = arith.fptosi %p : f32 to i32"
+        ),
+        "i32",
+    ),
+    "sizes by a table of floats": (
+        "%table = arith.constant dense<[1.5, 0.1, -3.0]> : tensor<3xf64>\n"
+        + _generic(
+            "%y, %table",
+            "tensor<3xi32>, tensor<3xf64>",
+            f"{_ROW}, {_ROW}, {_ROW}",
+            "^bb0(%a: i32, %b: f64, %o: i64):\n%wide = arith.sitofp %a : i32 to f64\n%m = arith.mulf %wide, %b : f64\n"
+            "%q = math.roundeven %m : f64\n%s = arith.fptosi %q : f64 to i64\nlinalg.yield %s : i64",
+            "3xi64",
+        ),
+        "3xi64",
+    ),
     "a column, the other way round": (
         """%c = tensor.extract_slice %x[1, 0] [1, 2] [1, 2] : tensor<2x3xi32> to tensor<2xi32>
         %r = tensor.concat dim(0) %c, %y, %k : (tensor<2xi32>, tensor<3xi32>, tensor<2xi32>) -> tensor<7xi32>""",
@@ -178,15 +206,28 @@ def evaluated(function: FuncOp, value: Any, arguments: list[Any]) -> Any:
 
 
 _REFUSED = {
-    "floats": (
+    "floats as the result": (
         _generic(
             "%f",
             "tensor<f32>",
             "affine_map<() -> ()>, affine_map<() -> ()>",
-            "^bb0(%a: f32, %o: i32):\n%s = arith.fptosi %a : f32 to i32\nlinalg.yield %s : i32",
-            "i32",
+            "^bb0(%a: f32, %o: f32):\n%s = arith.addf %a, %a : f32\nlinalg.yield %s : f32",
+            "f32",
             0,
         ),
+        "f32",
+    ),
+    "the bits of a float": (_from_float("%s = arith.bitcast %a : f32 to i32"), "i32"),
+    "an operation that code lacks": (
+        _from_float("%c = math.exp %a : f32\n%s = arith.fptosi %c : f32 to i32"),
+        "i32",
+    ),
+    "floats of 16 bits": (
+        _from_float("%h = arith.truncf %a : f32 to f16\n%s = arith.fptosi %h : f16 to i32"),
+        "i32",
+    ),
+    "truth that a conversion makes": (
+        _from_float("%c = arith.fptosi %a : f32 to i1\n%s = arith.extui %c : i1 to i32"),
         "i32",
     ),
     "too many": ("%r = tensor.concat dim(0) %w, %y : (tensor<40xi32>, tensor<3xi32>) -> tensor<43xi32>", "43xi32"),

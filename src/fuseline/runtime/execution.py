@@ -174,6 +174,8 @@ class Execution:
 
     def perform(self, launch: Launch, addresses: Sequence[int], values: Values) -> None:
         """Run a part of a program on inputs at `addresses`; outputs that no step of the part touches may be missing."""
+        if not self._rows and self._ranges is None:
+            return  # nothing before a host call: a launch of no rows would wake the threads for it
         self._table.set_segments(*addresses, *(0 if array is None else address_of(array) for array in values.outputs))
         self._run_ranges(self._ranges if self._ranges is not None else [(0, self._rows)], launch, values)
 

@@ -13,6 +13,7 @@ import pytest
 from fuseline.buffers import BufferRef, Operand
 from fuseline.errors import FuselineError
 from fuseline.runtime import Session, TensorSpec, host, load
+from fuseline.runtime.command_table import CommandTable
 from fuseline.runtime.program import Arm, Command, HostCall, Program
 from fuseline.runtime.staged import split_stages
 
@@ -64,6 +65,29 @@ def test_sizes_follow_the_data(kit: Any, threads: int) -> None:
         _check(session, x)
         _check(session, -np.abs(x))
         _check(session, np.abs(x))
+
+
+@pytest.mark.parametrize(("first", "launches"), [(True, 2), (False, 1)])
+def test_nothing_is_launched_before_a_call_that_comes_first(
+    kit: Any, monkeypatch: pytest.MonkeyPatch, first: bool, launches: int
+) -> None:
+    host.register("test-positive", _positive)
+    ranges: list[tuple[int, int]] = []
+    set_range = CommandTable.set_range
+    monkeypatch.setattr(CommandTable, "set_range", lambda table, *rows: ranges.append(rows) or set_range(table, *rows))
+    before = [kit.command("double", [X, FIRST], N, GRID_N)] if first else []
+    steps = [
+        *before,
+        HostCall("test-positive", b"", (_vector(FIRST if first else X, N),), (_vector(KEPT, M),), "Compress_0", BOTH),
+        kit.command("increment", [KEPT, BufferRef("output", 0)], M, GRID_M),
+    ]
+    sides = [TensorSpec("x", "float32", (N,))], [TensorSpec("y", "float32", (M,))]
+    session = Session(kit.artifact(*sides, steps, arena_bytes=FOUR_N, threads=1))
+    for x in (np.array([1, -2, 3], np.float32), np.array([-1], np.float32), np.arange(40, dtype=np.float32)):
+        ranges.clear()
+        (found,) = session.run({"x": x}).values()
+        np.testing.assert_array_equal(found, (2 if first else 1) * x[x > 0] + 1)
+        assert len(ranges) == launches
 
 
 def test_from_many_threads_and_from_a_file(kit: Any, tmp_path: Path) -> None:

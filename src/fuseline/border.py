@@ -109,8 +109,10 @@ def _complete(error: FuselineError, phase: str) -> FuselineError:
 
 def _is_beyond_memory(problem: Exception) -> bool:
     """Whether NumPy was asked for more than addresses reach, which is a ValueError there
-    (numpy/_core/src/multiarray/ctors.c)."""
-    return isinstance(problem, ValueError) and str(problem).startswith(("array is too big", "Maximum allowed"))
+    (numpy/_core/src/multiarray/ctors.c, iterators.c)."""
+    return isinstance(problem, ValueError) and str(problem).startswith(
+        ("array is too big", "Maximum allowed", "iterator is too large", "broadcast dimensions too large")
+    )
 
 
 def _missing_package(name: str, phase: str) -> FuselineError | None:

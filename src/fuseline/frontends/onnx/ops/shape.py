@@ -228,8 +228,10 @@ def piece(node: OnnxNode, x: Tensor, axis: int, offset: Dim, size: Dim) -> Tenso
 
 @onnx_op("Tile", since=6)
 def tile(node: OnnxNode) -> Tensor:
-    """The tensor repeated along each axis."""
+    """The tensor repeated along each axis. Raises FuselineError: E0107 for more or fewer numbers than axes."""
     x, repeats = node[0], sizes_of(node, node[1])
+    if len(repeats) != x.rank:
+        raise FuselineError("E0107", f"{len(repeats)} repeats for {x.rank} axes", node=node.label)
     opened: list[Dim] = [v for dim in x.dims for v in (1, dim)]
     repeated: list[Dim] = [v for dim, count in zip(x.dims, repeats, strict=True) for v in (count, dim)]
     wide = broadcast_to(reshape(node, x, opened), repeated)

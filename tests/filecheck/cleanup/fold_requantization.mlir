@@ -105,7 +105,7 @@ func.func @unknown(%x: tensor<6xi8>, %scale: f32) -> tensor<6xi8> {
 // CHECK: [[E:%[0-9a-z]+]] = tensor.expand_shape %x {{.*}} : tensor<6x4xi8> into tensor<2x3x4xi8>
 // CHECK: [[T:%[0-9a-z]+]] = linalg.generic {{.*}} ins([[E]] : tensor<2x3x4xi8>) outs({{.*}} : tensor<3x2x4xi8>)
 // CHECK: [[S:%[0-9a-z]+]] = tensor.extract_slice [[T]]{{.*}} : tensor<3x2x4xi8> to tensor<1x2x4xi8>
-// CHECK: [[C:%[0-9a-z]+]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (0, d0, d1)>{{.*}} ins([[S]] : tensor<1x2x4xi8>) outs({{.*}} : tensor<2x4xi8>)
+// CHECK: [[C:%[0-9a-z]+]] = tensor.collapse_shape [[S]] {{.*}} : tensor<1x2x4xi8> into tensor<2x4xi8>
 // CHECK-NOT: arith.divf
 // CHECK: return [[C]] : tensor<2x4xi8>
 func.func @moved(%x: tensor<6x4xi8>) -> tensor<2x4xi8> {

@@ -30,6 +30,10 @@ WIDTHS = (1, 8, 16, 32, 64)
 
 FLOAT_WIDTHS = (32, 64)
 
+MOST_ELEMENTS = 16
+"""Elements of a tensor that code looks into, or whose numbers are read as sizes: twice the rank of all but odd tensors,
+which is what a Pad takes."""
+
 LEAVES = {"element": 2, "size": 1, "constant": 1, "elementf": 2, "constantf": 1}
 """What reads: an element (number of the tensor, and which element of it, row-major), a size (its number), a number.
 Those with an f are floats: `constantf` has the bits of one."""
@@ -99,6 +103,12 @@ class ScalarCode(NamedTuple):
     ops: tuple[ScalarOp, ...]
     operands: tuple[int | Computed, ...]
     sizes: tuple[Extent, ...] = ()
+
+
+def as_signed(value: int, bits: int) -> int:
+    """The number that the low `bits` of `value` are, as one with a sign."""
+    half = 1 << (bits - 1)
+    return ((value + half) & (2 * half - 1)) - half
 
 
 def code_from_json(data: Any, size: Callable[[Any], Extent]) -> ScalarCode:

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from fuseline.scalar_code import FLOAT_COMPARISONS
+from fuseline.scalar_code import FLOAT_COMPARISONS, as_signed
 
 Maker: TypeAlias = Callable[[int, int], Callable[[Any, Any, Any], Any]]
 """The rule for the bits of the first operand and those of the result."""
@@ -77,11 +77,6 @@ def _compared(name: str) -> Maker:
 # to integers and back -------------------------------------------------------------------------------------------------
 
 
-def _signed(value: int, bits: int) -> int:
-    half = 1 << (bits - 1)
-    return ((value + half) & (2 * half - 1)) - half
-
-
 def _truncated(a: float, bits: int) -> int:
     """Toward zero; the lowest number of `bits` for what is none of them."""
     half = 1 << (bits - 1)
@@ -90,7 +85,7 @@ def _truncated(a: float, bits: int) -> int:
 
 
 def _to_signed(given: int, bits: int) -> Callable[[Any, Any, Any], Any]:
-    return lambda a, b, c: _signed(_truncated(a, max(bits, 32)), bits)
+    return lambda a, b, c: as_signed(_truncated(a, max(bits, 32)), bits)
 
 
 def _to_unsigned(given: int, bits: int) -> Callable[[Any, Any, Any], Any]:
@@ -98,7 +93,9 @@ def _to_unsigned(given: int, bits: int) -> Callable[[Any, Any, Any], Any]:
     if bits < 32:
         return _to_signed(given, bits)
     middle = 1 << (bits - 1)
-    return lambda a, b, c: _signed(_truncated(a - middle, bits) ^ -middle if a >= middle else _truncated(a, bits), bits)
+    return lambda a, b, c: as_signed(
+        _truncated(a - middle, bits) ^ -middle if a >= middle else _truncated(a, bits), bits
+    )
 
 
 def _of_integer(*, signed: bool) -> Maker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from fuseline.errors import UnequalSizesError
 from fuseline.runtime.sizes import SizeEvaluator, size_from_json, symbols_of
@@ -26,12 +26,15 @@ def holds(requirement: SizeRequirement, evaluate: SizeEvaluator) -> bool:
     return HOLDS[requirement.relation](left, right)
 
 
+def _symbols(requirement: SizeRequirement) -> frozenset[str]:
+    return symbols_of(requirement.left) | symbols_of(requirement.right)
+
+
 def _broken(requirement: SizeRequirement, values: Mapping[str, int]) -> UnequalSizesError:
     """The error (E0203) for sizes that are not."""
     evaluate = SizeEvaluator(values)
     left, right = evaluate(requirement.left), evaluate(requirement.right)
-    symbols = symbols_of(requirement.left) | symbols_of(requirement.right)
-    given = ", ".join(f"{name} = {values[name]}" for name in sorted(symbols))
+    given = ", ".join(f"{name} = {values[name]}" for name in sorted(_symbols(requirement)))
     if requirement.relation == "at_least":
         return UnequalSizesError(
             "E0203",
@@ -68,7 +71,9 @@ def requirements_from_json(data: Iterable[Any]) -> tuple[SizeRequirement, ...]:
     )
 
 
-_Indexed = Mapping[str, Sequence[tuple[SizeRequirement, frozenset[str]]]]
+_WithSymbols: TypeAlias = tuple[SizeRequirement, frozenset[str]]
+
+_Indexed: TypeAlias = Mapping[str, Sequence[_WithSymbols]]
 """Requirements with their symbols, by each of those."""
 
 _MOST_INDEXED = 256
@@ -82,9 +87,9 @@ def _by_symbol(requirements: Sequence[SizeRequirement]) -> _Indexed:
     if found is None or found[0] is not requirements:
         if len(_indexed) >= _MOST_INDEXED:
             _indexed.clear()
-        made: dict[str, list[tuple[SizeRequirement, frozenset[str]]]] = {}
+        made: dict[str, list[_WithSymbols]] = {}
         for requirement in requirements:
-            symbols = symbols_of(requirement.left) | symbols_of(requirement.right)
+            symbols = _symbols(requirement)
             for name in symbols:
                 made.setdefault(name, []).append((requirement, symbols))
         found = _indexed[id(requirements)] = requirements, made
@@ -94,16 +99,16 @@ def _by_symbol(requirements: Sequence[SizeRequirement]) -> _Indexed:
 def check_requirements(requirements: Sequence[SizeRequirement], values: Mapping[str, int]) -> None:
     """Raises UnequalSizesError (E0203) for a requirement that `values` breaks; those with symbols that have no value
     yet wait for it."""
-    evaluate = SizeEvaluator(values)
-    for requirement in requirements:
-        symbols = symbols_of(requirement.left) | symbols_of(requirement.right)
-        if symbols <= values.keys() and not holds(requirement, evaluate):
-            raise _broken(requirement, values)
+    _check([(requirement, _symbols(requirement)) for requirement in requirements], values)
 
 
 def check_learned(requirements: Sequence[SizeRequirement], values: Mapping[str, int], new: str) -> None:
     """The same of those alone that the symbol `new` occurs in."""
+    _check(_by_symbol(requirements).get(new, ()), values)
+
+
+def _check(requirements: Sequence[_WithSymbols], values: Mapping[str, int]) -> None:
     evaluate = SizeEvaluator(values)
-    for requirement, symbols in _by_symbol(requirements).get(new, ()):
+    for requirement, symbols in requirements:
         if symbols <= values.keys() and not holds(requirement, evaluate):
             raise _broken(requirement, values)

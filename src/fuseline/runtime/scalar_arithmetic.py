@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from fuseline.runtime.float_arithmetic import FLOAT_MAKERS, of_bits
-from fuseline.scalar_code import DTYPES, LEAVES, Computed, ScalarCode, ScalarOp
+from fuseline.scalar_code import DTYPES, LEAVES, Computed, ScalarCode, ScalarOp, as_signed
 
 Rule: TypeAlias = Callable[[int, int, int], int]
 """The result for as many numbers as the operation has operands; the rest repeats the first."""
@@ -98,7 +98,7 @@ def _constant(op: ScalarOp) -> Any:
     """The number that an operation is from the beginning; 0 where the run knows it."""
     if op.name == "constantf":
         return of_bits(op.operands[0], op.bits)
-    return _signed(op.operands[0], op.bits) if op.name == "constant" else 0
+    return as_signed(op.operands[0], op.bits) if op.name == "constant" else 0
 
 
 def _step(number: int, op: ScalarOp, code: ScalarCode) -> tuple[int, Rule, int, int, int]:
@@ -109,11 +109,6 @@ def _step(number: int, op: ScalarOp, code: ScalarCode) -> tuple[int, Rule, int, 
 
 def _half(bits: int) -> int:
     return 1 << (bits - 1)
-
-
-def _signed(value: int, bits: int) -> int:
-    """The number that the low `bits` of `value` are."""
-    return ((value + _half(bits)) & ((1 << bits) - 1)) - _half(bits)
 
 
 # rules ----------------------------------------------------------------------------------------------------------------
@@ -162,7 +157,7 @@ def _quotient(a: int, b: int) -> int:
 def _shift(function: Callable[[int, int], int], *, signed: bool = False) -> Maker:
     def made(given: int, bits: int) -> Rule:
         mask = (1 << given) - 1
-        return lambda a, b, c: _signed(function(a if signed else a & mask, b), bits) if 0 <= b < given else 0
+        return lambda a, b, c: as_signed(function(a if signed else a & mask, b), bits) if 0 <= b < given else 0
 
     return made
 
@@ -172,7 +167,7 @@ def _power(given: int, bits: int) -> Rule:
 
     def rule(a: int, b: int, c: int) -> int:
         if b >= 0:
-            return _signed(pow(a, b, 1 << bits), bits)
+            return as_signed(pow(a, b, 1 << bits), bits)
         return (a if b % 2 else 1) if a in (1, -1) else 0
 
     return rule
@@ -180,7 +175,7 @@ def _power(given: int, bits: int) -> Rule:
 
 def _counted(count: Callable[[int, int], int]) -> Maker:
     """A number of bits."""
-    return lambda given, bits: lambda a, b, c: _signed(count(a & ((1 << given) - 1), given), bits)
+    return lambda given, bits: lambda a, b, c: as_signed(count(a & ((1 << given) - 1), given), bits)
 
 
 _MAKERS: dict[str, Maker] = {

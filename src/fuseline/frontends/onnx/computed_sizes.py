@@ -22,9 +22,7 @@ from fuseline.frontends.onnx.node import OnnxNode
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim
-
-MOST_READ = 16
-"""Numbers that one tensor of sizes may have: twice the rank of all but odd tensors, which is what a Pad takes."""
+from fuseline.scalar_code import MOST_ELEMENTS
 
 
 def sizes_of(node: OnnxNode, t: Tensor, most: Dim | None = None) -> list[Dim]:
@@ -50,7 +48,7 @@ def parts_of(t: Tensor) -> list[Tensor]:
     like `sizes_of`."""
     if t.array is not None:
         return [t]
-    if t.dtype.kind not in "iu" or not all(isinstance(size, int) for size in t.dims) or len(_all(t)) > MOST_READ:
+    if t.dtype.kind not in "iu" or not all(isinstance(size, int) for size in t.dims) or len(_all(t)) > MOST_ELEMENTS:
         raise NoNativeLowering("runtime-value", f"{t.name or 'an input'} is computed at run time")
     if t.parts:
         return [part for inner in t.parts for part in parts_of(inner)]

@@ -119,6 +119,14 @@ def host_model(node: HostNode) -> HostModel:
     )
 
 
+def constant_model(value: HostValue) -> HostModel:
+    """A model that gives the known content of `value`."""
+    assert value.content is not None
+    node = helper.make_node("Constant", [], ["o0"], value=initializer(value.content, "o0"))
+    graph = helper.make_graph([node], "host", [], [helper.make_value_info("o0", sized_type(value, str))])
+    return HostModel(helper.make_model(graph), [], {})
+
+
 def sequence_model(value: KnownSequence) -> HostModel:
     """A model that makes a sequence of its items, its inputs."""
     names, sizes = [f"@i{i}" for i in range(len(value.items))], _Sizes()

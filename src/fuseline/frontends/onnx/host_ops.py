@@ -14,7 +14,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from onnx import helper
 from xdsl.dialects.builtin import ArrayAttr, IndexType, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Region, SSAValue
@@ -24,9 +23,9 @@ from fuseline.frontends.onnx.dtypes import holds_dtype, is_unsigned, mlir_elemen
 from fuseline.frontends.onnx.host_models import (
     HostModel,
     HostNode,
+    constant_model,
     evaluate,
     host_model,
-    initializer,
     sequence_model,
 )
 from fuseline.frontends.onnx.host_types import outputs_of
@@ -37,7 +36,6 @@ from fuseline.frontends.onnx.host_values import (
     describe,
     dtype_text,
     known_value,
-    sized_type,
     type_text,
 )
 from fuseline.frontends.onnx.program import Program
@@ -136,13 +134,11 @@ class HostOps:
         return declared.sym_name.data
 
     def ssa(self, value: Value, emit: Emitter) -> SSAValue:
-        """`value` as an SSA value; a constant that no tensor can hold is made by a call."""
+        """`value` as an SSA value; a constant that no tensor can hold, or a known sequence, is made by a call."""
         if isinstance(value, Tensor):
             return self.program.ssa(value, emit)
         if value.value is None:
-            value.value = (
-                self._sequence(value, emit) if isinstance(value, KnownSequence) else self._constant(value, emit)
-            )
+            value.value = self._given_out(value, emit)
             self.program.on_rollback(lambda: setattr(value, "value", None))
         return value.value
 
@@ -180,25 +176,13 @@ class HostOps:
             if isinstance(value, Tensor):
                 self.program.bind_symbols(result, value.dims)
 
-    def _constant(self, value: HostValue, emit: Emitter) -> SSAValue:
-        """The known content of `value`, handed out by a call."""
-        assert value.content is not None
-        node = helper.make_node("Constant", [], ["o0"], value=initializer(value.content, "o0"))
-        graph = helper.make_graph([node], "host", [], [helper.make_value_info("o0", sized_type(value, str))])
+    def _given_out(self, value: HostValue, emit: Emitter) -> SSAValue:
+        """The known content of `value`, or the items of a sequence, handed out by a call."""
+        model = sequence_model(value) if isinstance(value, KnownSequence) else constant_model(value)
+        op_type, label = model.proto.graph.node[0].op_type, value.name or "constant"
         made = HostValue(value.type, value.dims)
-        label = value.name or "constant"
-        self._emit("Constant", HostModel(helper.make_model(graph), [], {}), [made], Emitter(emit.point, (label,)))
-        self._record(label, "Constant", f"host-value: a {type_text(value)} is given out")
-        assert made.value is not None
-        return made.value
-
-    def _sequence(self, value: KnownSequence, emit: Emitter) -> SSAValue:
-        """The items of `value` as one value of the host, made by a call."""
-        proto = sequence_model(value)
-        made = HostValue(value.type)
-        op_type = proto.proto.graph.node[0].op_type
-        self._emit(op_type, proto, [made], Emitter(emit.point, (value.name,)))
-        self._record(value.name, op_type, f"host-value: a {type_text(value)} is given out")
+        self._emit(op_type, model, [made], Emitter(emit.point, (label,)))
+        self._record(label, op_type, f"host-value: a {type_text(value)} is given out")
         assert made.value is not None
         return made.value
 

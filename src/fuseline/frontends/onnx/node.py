@@ -100,6 +100,10 @@ class OnnxNode:
             raise NoNativeLowering("missing-input", f"input {index} is no known sequence")
         return self.sequences[index]
 
+    def value(self, index: int) -> Value:
+        """Input `index`, a sequence that is known or a tensor, which must be there."""
+        return self.sequences.get(index) or self[index]
+
     @property
     def values(self) -> list[Value | None]:
         """All inputs, sequences among them."""

@@ -21,7 +21,7 @@ Lowering: TypeAlias = "Callable[[OnnxNode], Value | Sequence[Value | None]]"
 LoweringT = TypeVar("LoweringT", bound="Callable[[OnnxNode], Value | Sequence[Value | None]]")
 
 _TABLE: dict[tuple[str, str], list[tuple[int, Lowering]]] = {}
-_OF_SEQUENCES: set[tuple[str, str, int]] = set()
+_OF_SEQUENCES: set[Lowering] = set()
 
 
 def onnx_op(
@@ -55,9 +55,10 @@ def onnx_op(
         if any(version == since for version, _ in versions):
             raise KeyError(f"two lowerings for {op_type} since {since}")
         lowering = _with_ranks(function, ranks, least_ranks) if ranks or least_ranks else function
-        versions.append((since, _in_f32(lowering, domain) if in_f32 else lowering))
+        lowering = _in_f32(lowering, domain) if in_f32 else lowering
+        versions.append((since, lowering))
         if of_sequences:
-            _OF_SEQUENCES.add((domain, op_type, since))
+            _OF_SEQUENCES.add(lowering)
         versions.sort(key=lambda entry: entry[0])
         return function
 
@@ -107,10 +108,7 @@ def lowering_of(domain: str, op_type: str, version: int) -> Lowering | None:
 
 def takes_sequences(domain: str, op_type: str, version: int) -> bool:
     """Whether the function that lowers an operator takes sequences that are known while reading."""
-    _discover()
-    versions = [since for since, _ in _TABLE.get((domain, op_type), [])]
-    at = bisect_right(versions, version)
-    return at > 0 and (domain, op_type, versions[at - 1]) in _OF_SEQUENCES
+    return lowering_of(domain, op_type, version) in _OF_SEQUENCES
 
 
 def lowered_ops() -> list[tuple[str, str, int]]:

@@ -47,7 +47,7 @@ from fuseline.analysis.small_chains import SmallChains
 from fuseline.analysis.structured import CHANNEL_WINDOWS, DENSE, HEAVY, Kind, StructuredOp, is_generic, kind
 from fuseline.analysis.views import base_of, is_view
 from fuseline.ir.context import CompilerContext
-from fuseline.ir.costs import assumed_size
+from fuseline.ir.costs import MachineCosts, assumed_size
 from fuseline.ir.dim import product
 from fuseline.ir.fast.direct import insert_before, ops_of, result_of, set_operand, users_of_value
 from fuseline.ir.functions import functions
@@ -71,14 +71,14 @@ class CloneReadsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Copy from the last op to the first, so that what a copy reads can be copied too."""
         assert isinstance(ctx, CompilerContext)
-        shapes = ShapeAnalysis()
+        costs, shapes = ctx.target.costs, ShapeAnalysis()
         for function in functions(op):
             ops = list(ops_of(function.body.block))
-            small = SmallChains(ops, ctx.target.costs, ctx.target.threads, shapes)
+            small = SmallChains(ops, costs, ctx.target.threads, shapes)
             # a pad of a slice first: then the slice has as many readers
             for inner in reversed(ops):
                 rounded = self._is_rounded_by_each(inner, shapes, ctx.target)
-                if rounded or _is_repeatable(inner, ctx.target, shapes) or small.makes(inner):
+                if rounded or _is_repeatable(inner, costs, shapes) or small.makes(inner):
                     _clone(inner)
 
     def _is_rounded_by_each(self, op: Operation, shapes: ShapeAnalysis, target: TargetDescription) -> bool:
@@ -92,7 +92,7 @@ class CloneReadsPass(ModulePass):
         return self.level == "aggressive" or (self.level == "default" and (windows == 1 or _is_read_by_product(op)))
 
 
-def _is_repeatable(op: Operation, target: TargetDescription, shapes: ShapeAnalysis) -> bool:
+def _is_repeatable(op: Operation, costs: MachineCosts, shapes: ShapeAnalysis) -> bool:
     if _converts_an_argument(op):
         return not _windows(op)
     if _makes_keys(op, shapes):
@@ -105,7 +105,7 @@ def _is_repeatable(op: Operation, target: TargetDescription, shapes: ShapeAnalys
         return False
     if not all(type(reader) in _MOVES or kind(reader) in HEAVY for reader in users_of_value(result_of(op))):
         return False
-    return assumed_size(product(shapes.dims(result_of(op)))) <= target.costs.crossed_elements
+    return assumed_size(product(shapes.dims(result_of(op)))) <= costs.crossed_elements
 
 
 def _converts_an_argument(op: Operation) -> bool:

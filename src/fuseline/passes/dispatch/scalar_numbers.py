@@ -13,10 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from fuseline.evaluation.constants import numbers_of
 from fuseline.ir.build import element_of, shape_of
 from fuseline.ir.fast import attributes
-from fuseline.scalar_code import WIDTHS
-
-MOST_ELEMENTS = 16
-"""Elements of a tensor that is looked into: twice the rank of all but odd tensors, which is what a Pad takes."""
+from fuseline.scalar_code import MOST_ELEMENTS, WIDTHS
 
 
 def bits_of(type_: Attribute) -> int | None:

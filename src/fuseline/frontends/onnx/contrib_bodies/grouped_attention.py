@@ -13,11 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuseline.frontends.onnx.contrib_bodies.attention import HEADS_FIRST, rows_of
+from fuseline.frontends.onnx.contrib_bodies.attention import HEADS_FIRST, LOWEST, rows_of
 from fuseline.frontends.onnx.contrib_bodies.body import ContribBody, contrib_op
 from fuseline.frontends.onnx.contrib_bodies.rotary import rotated
-
-LOWEST = float(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from fuseline.frontends.onnx.computed_sizes import constant, count_between, part
 from fuseline.frontends.onnx.dtypes import INDEX_DTYPE
 from fuseline.frontends.onnx.emission import elementwise, reshape
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
-from fuseline.frontends.onnx.ops.slices import slice_of
+from fuseline.frontends.onnx.ops.slices import axes_and_steps, slice_of
 from fuseline.frontends.onnx.tensors import NoNativeLowering, Tensor, known_sizes
 from fuseline.ir.build import Body
 from fuseline.ir.dim import Dim
@@ -23,9 +23,8 @@ def computed_slice(node: OnnxNode) -> Tensor:
     """From starts to ends in steps, per axis, like `Slice`. Raises NoNativeLowering for steps that are computed or not
     positive."""
     x = node[0]
-    starts, ends = (positions_of(node, node[index]) for index in (1, 2))
-    axes = node.ints_or_input("axes", 3) or list(range(len(starts)))
-    steps = [int(v) for v in node[4].numbers().reshape(-1)] if node.get(4) is not None else [1] * len(starts)
+    starts, ends = (_positions_of(node, node[index]) for index in (1, 2))
+    axes, steps = axes_and_steps(node, len(starts))
     if any(step < 1 for step in steps):
         raise NoNativeLowering("runtime-value", "a slice backwards whose ends are computed")
     places = [normal_axis(axis, x.rank) for axis in axes]
@@ -40,14 +39,14 @@ def computed_slice(node: OnnxNode) -> Tensor:
     return slice_of(node, x, offsets, sizes, strides)
 
 
-def positions_of(node: OnnxNode, t: Tensor) -> list[Tensor]:
+def _positions_of(node: OnnxNode, t: Tensor) -> list[Tensor]:
     """The elements of `t`, each as a tensor without dimensions."""
     return [element for part in parts_of(t) for element in _elements(node, part)]
 
 
 def _elements(node: OnnxNode, part: Tensor) -> list[Tensor]:
     if part.array is not None:
-        return [reshape(node, known_sizes([size]), ()) for size in part.sizes()]
+        return [_number(node, size) for size in part.sizes()]
     if all(size == 1 for size in part.dims):
         return [reshape(node, part, ())]
     (count,) = part.dims
@@ -57,11 +56,16 @@ def _elements(node: OnnxNode, part: Tensor) -> list[Tensor]:
 
 def _cut(node: OnnxNode, first: Tensor, last: Tensor, step: int, size: Dim) -> tuple[Tensor, Tensor]:
     """Where a slice of an axis of `size` begins, and how many elements it takes."""
-    whole = reshape(node, known_sizes([size]), ())
+    whole = _number(node, size)
     at_front = first.array is not None and first.sizes()[0] == 0
-    begin = known_sizes([0]) if at_front else _clamped(node, first, whole)
-    end = _clamped(node, last, whole)
-    return begin, _count(node, reshape(node, begin, ()), end, step)
+    begin = _number(node, 0) if at_front else _clamped(node, first, whole)
+    ends = [begin, _clamped(node, last, whole)]
+    return begin, elementwise(node, ends, INDEX_DTYPE, lambda b, x, y: count_between(b, x, y, step))
+
+
+def _number(node: OnnxNode, size: Dim) -> Tensor:
+    """A size as a tensor without dimensions."""
+    return reshape(node, known_sizes([size]), ())
 
 
 def _clamped(node: OnnxNode, position: Tensor, size: Tensor) -> Tensor:
@@ -74,7 +78,3 @@ def _clamped(node: OnnxNode, position: Tensor, size: Tensor) -> Tensor:
         return b.op(arith.MaxSIOp, b.op(arith.MinSIOp, front, n), zero)
 
     return elementwise(node, [position, size], INDEX_DTYPE, body)
-
-
-def _count(node: OnnxNode, begin: Tensor, end: Tensor, step: int) -> Tensor:
-    return elementwise(node, [begin, end], INDEX_DTYPE, lambda b, x, y: count_between(b, x, y, step))

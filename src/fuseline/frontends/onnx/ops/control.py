@@ -97,7 +97,7 @@ def loop(node: OnnxNode) -> Sequence[Value]:
     """A loop of which it is known when it ends, by its trip count or a condition, unrolled. States may be sequences
     that are known."""
     body = node.attributes["body"].as_graph()
-    states = [value for value in node.values[2:] if value is not None]
+    states = [node.value(index) for index in range(2, len(node.inputs))]
     collected: list[list[Tensor]] = [[] for _ in range(len(body.outputs) - 1 - len(states))]
     going, trips = _truth(node.get(1)), _trips(node, body)
     for trip in range(trips):

@@ -61,7 +61,7 @@ for _name, _body in _FLOAT_UNARY.items():
 @onnx_op("Identity", of_sequences=True)
 def identity(node: OnnxNode) -> Value:
     """The input itself."""
-    return node.sequences.get(0) or node[0]
+    return node.value(0)
 
 
 @onnx_op("Relu")

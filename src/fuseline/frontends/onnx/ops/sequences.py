@@ -46,18 +46,15 @@ def insert(node: OnnxNode) -> KnownSequence:
     items, added = list(node.sequence(0).items), node[1]
     if any(item.dtype != added.dtype for item in items[:1]):
         raise NoNativeLowering("host-value", f"{added.dtype.name} into a sequence of {items[0].dtype.name}")
-    place = node.get(2)
-    items.insert(len(items) if place is None else _place(place, len(items), len(items)), added)
+    items.insert(_place(node.get(2), len(items), len(items)), added)
     return _of(node, items, added.dtype)
 
 
 @onnx_op("SequenceErase", since=11, of_sequences=True)
 def erase(node: OnnxNode) -> KnownSequence:
     """Without the tensor at a place, the last one where none is given."""
-    sequence = node.sequence(0)
-    items, place = list(sequence.items), node.get(1)
-    last = len(items) - 1
-    gone = items.pop(last if place is None and items else _place(place, len(items), last))
+    items = list(node.sequence(0).items)
+    gone = items.pop(_place(node.get(1), len(items), len(items) - 1))
     return _of(node, items, gone.dtype)
 
 
@@ -148,9 +145,9 @@ def _at_place(node: OnnxNode, number: int) -> list[Value]:
 
 
 def _place(place: Tensor | None, count: int, last: int) -> int:
-    """A known place, counted from the front. Raises NoNativeLowering where it is computed, or outside: the run says
-    so."""
-    number = -1 if place is None else int(place.numbers().reshape(-1)[0])
+    """A known place, the `last` that there is where none is given, counted from the front. Raises NoNativeLowering
+    where it is computed, or outside: the run says so."""
+    number = last if place is None else int(place.numbers().reshape(-1)[0])
     if not -count <= number <= last:
         raise NoNativeLowering("host-value", f"place {number} of {count}")
     return number + count if number < 0 else number

@@ -35,3 +35,11 @@ def slice_of(node: OnnxNode, x: Tensor, offsets: Sequence[Dim], sizes: Sequence[
         },
     )
     return result(node.emit.add(op).result, sizes, x.dtype)
+
+
+def axes_and_steps(node: OnnxNode, count: int) -> tuple[list[int], list[int]]:
+    """The axes that a `Slice` of so many positions cuts, and how far apart elements are along each. Raises
+    NoNativeLowering where they are computed."""
+    axes = node.ints_or_input("axes", 3) or list(range(count))
+    given = node.get(4)
+    return axes, [1] * count if given is None else [int(step) for step in given.numbers().reshape(-1)]

@@ -15,7 +15,7 @@ from fuseline.frontends.onnx.computed_sizes import is_computed
 from fuseline.frontends.onnx.node import OnnxNode, normal_axis
 from fuseline.frontends.onnx.ops.computed_slices import computed_slice
 from fuseline.frontends.onnx.ops.indexing import gather_at
-from fuseline.frontends.onnx.ops.slices import slice_of
+from fuseline.frontends.onnx.ops.slices import axes_and_steps, slice_of
 from fuseline.frontends.onnx.registry import onnx_op
 from fuseline.frontends.onnx.tensors import Tensor, known, static_size
 from fuseline.ir.build import Body
@@ -49,8 +49,7 @@ def slice_op(node: OnnxNode) -> Tensor:
     if any(not node.has(name) and is_computed([node[i]]) for name, i in (("starts", 1), ("ends", 2))):
         return computed_slice(node)
     starts, ends = (_positions(node, name, i) for name, i in (("starts", 1), ("ends", 2)))
-    axes = node.ints_or_input("axes", 3) or list(range(len(starts)))
-    steps = [int(v) for v in node[4].numbers().reshape(-1)] if node.get(4) is not None else [1] * len(starts)
+    axes, steps = axes_and_steps(node, len(starts))
     if 0 in steps:
         raise FuselineError("E0107", "a slice has step 0", hint="steps are positive or negative")
     cuts = [Cut(0, size, 1) for size in x.dims]

@@ -13,23 +13,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
 
 from xdsl.dialects import linalg, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, i64
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from fuseline.analysis.structured import StructuredOp, body_ops, captured_tensors, is_generic, splat_value
+from fuseline.analysis.structured import StructuredOp, body_ops, captured_tensors, is_generic, producer_of, splat_value
 from fuseline.ir.build import Emitter, element_of, shape_of
+from fuseline.ir.fast import attributes
 from fuseline.ir.fast.create import create_generic
 from fuseline.ir.fast.direct import result_of, users_of_value
 from fuseline.ir.provenance import carry
-from fuseline.passes.cleanup.folds.reshapes import group_sizes, reshape_op
+from fuseline.passes.cleanup.folds.reshapes import Reshape, group_sizes, reshape_op
 from fuseline.passes.cleanup.folds.worklist import Worklist
-
-Reshape: TypeAlias = tensor.ExpandShapeOp | tensor.CollapseShapeOp
-RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
 MOST_STEPS = 6
 """Ops behind a slice that are followed: a reduction, what is done to its result, and reshapes."""
@@ -75,18 +72,14 @@ def _part(value: SSAValue) -> _Part | None:
     """How a part is made, where that is a reduction of one slice for this reader alone."""
     steps: list[linalg.ops.GenericOp | Reshape] = []
     for _ in range(MOST_STEPS):
-        op = _made_by(value)
+        op = producer_of(value)
         if type(op) is tensor.ExtractSliceOp:
             return _Part(op, tuple(reversed(steps))) if _is_plain(op) and steps and _reduces(steps[-1]) else None
-        if len(users_of_value(value)) != 1 or not (isinstance(op, RESHAPES) or (is_generic(op) and _is_closed(op))):
+        if len(users_of_value(value)) != 1 or not (isinstance(op, Reshape) or (is_generic(op) and _is_closed(op))):
             return None
         steps.append(op)
         value = op.operands[0]
     return None
-
-
-def _made_by(value: SSAValue) -> Operation | None:
-    return value.op if isinstance(value, OpResult) else None
 
 
 def _is_closed(op: linalg.ops.GenericOp) -> bool:
@@ -156,7 +149,7 @@ def _is_summed(op: Operation, along: int) -> bool:
 
 def _can_be_counted(part: _Part, count: int, shape: Sequence[int]) -> bool:
     """Whether every reshape, and one at the end, may be said for `count` parts at once, too."""
-    reshapes = [step for step in part.steps if isinstance(step, RESHAPES)]
+    reshapes = [step for step in part.steps if isinstance(step, Reshape)]
     pairs = [([count, *shape_of(op.src)], [count, *shape_of(op.result)]) for op in reshapes]
     pairs.append(([count, *shape_of(result_of(part.steps[-1]))], list(shape)))
     return all(_is_one_reshape(before, after) or _moving(before) == _moving(after) for before, after in pairs)
@@ -181,7 +174,7 @@ def _at_once(op: tensor.ConcatOp, parts: Sequence[_Part], along: int) -> SSAValu
     value, at = _reshaped(emit, source, [*whole[:along], count, size, *whole[along + 1 :]]), along
     made: list[Operation] = []
     for step in parts[0].steps:
-        if isinstance(step, RESHAPES):
+        if isinstance(step, Reshape):
             value = _reshaped(emit, value, [count, *shape_of(step.result)])
         else:
             made.append(emit.add(_counted(emit, step, value, count, at)))
@@ -193,17 +186,15 @@ def _at_once(op: tensor.ConcatOp, parts: Sequence[_Part], along: int) -> SSAValu
 
 def _whole(emit: Emitter, parts: Sequence[_Part], along: int, size: int) -> SSAValue:
     """What the slices are together."""
-    source, sizes = parts[0].cut.source, list(parts[0].sizes())
+    first, sizes = parts[0].cut, list(parts[0].sizes())
     sizes[along] = size
-    if sizes == list(shape_of(source)):
-        return source
-    numbers = {"static_offsets": parts[0].offsets(), "static_sizes": sizes, "static_strides": [1] * len(sizes)}
-    cut = tensor.ExtractSliceOp.build(
-        operands=[source, [], [], []],
-        result_types=[TensorType(element_of(source), sizes)],
-        properties={name: DenseArrayBase.from_list(i64, list(values)) for name, values in numbers.items()},
-    )
-    return emit.add(cut).result
+    if sizes == list(shape_of(first.source)):
+        return first.source
+    type_ = attributes.tensor_type(element_of(first.source), tuple(sizes))
+    properties = {**first.properties, "static_sizes": attributes.dense(tuple(sizes))}
+    return emit.add(
+        tensor.ExtractSliceOp.build(operands=[first.source, [], [], []], result_types=[type_], properties=properties)
+    ).result
 
 
 def _counted(emit: Emitter, step: linalg.ops.GenericOp, value: SSAValue, count: int, at: int) -> linalg.ops.GenericOp:

@@ -13,6 +13,7 @@ from xdsl.dialects import tensor
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from fuseline.analysis.indexing_maps import loops_of
 from fuseline.analysis.structured import StructuredOp, captured_tensors, is_generic, splat_value, tensor_operands
 from fuseline.dispatch.result_boxes import ResultBox
 from fuseline.dispatch.view import DispatchView
@@ -54,12 +55,8 @@ def _reads(view: DispatchView, root: StructuredOp, read: _Read) -> Iterator[_Rea
 
 def _loops(op: StructuredOp, number: int, at: Coordinates) -> dict[int, Coordinate] | None:
     """What is behind each loop of an op whose result is asked for at a point; None where it reduces."""
-    exprs = op.output_maps[number].results
-    if op.reduction or not all(isinstance(expr, AffineDimExpr) for expr in exprs):
-        return None
-    return {
-        expr.position: coordinate for expr, coordinate in zip(exprs, at, strict=True) if isinstance(expr, AffineDimExpr)
-    }
+    loops = [loop for loop in loops_of(op.output_maps[number].results) if loop is not None]
+    return None if op.reduction or len(loops) < len(at) else dict(zip(loops, at, strict=True))
 
 
 def _through(map_: AffineMap, loops: dict[int, Coordinate]) -> Coordinates | None:

@@ -97,12 +97,10 @@ class TurnedLoads:
     def known(self, held: Held) -> Generator[None]:
         """Epilogues inside read `held`."""
         known = self.emitter.known
-        before = {value: known[value] for value in held if value in known}
         known.update({value: lambda *_, vector=vector: vector for value, vector in held.items()})
         yield
         for value in held:
             del known[value]
-        known.update(before)
 
 
 def _is_known(active: Operand | None) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from fuseline.ir.build import dims_map
 from fuseline.passes.fusion.merging import align, inline_into, merged
-from fuseline.passes.fusion.rules.read_in_place import read_multiplicity, recompute_factor
+from fuseline.passes.fusion.read_multiplicity import read_multiplicity, recompute_factor
 
 from .programs import Program
 from .rule_programs import exp_read_twice, exp_spread, exp_spread_without_bound, graph_of, two_exps
@@ -56,3 +56,13 @@ def test_a_value_of_another_op_is_no_result():
     assert first.root.result_index(first.root.op.results[0]) == 0
     with pytest.raises(ValueError, match="is no result of linalg.generic"):
         first.root.result_index(last.root.op.results[0])
+
+
+@pytest.mark.parametrize(("second", "times"), [(3, 1.0), (5, (5 + 5) / 8), (7, (5 + 7) / 8)])
+def test_slices_add_up_to_what_they_look_at(second: int, times: float):
+    p = Program((12, 8))
+    e = p.unary(p.x[0])
+    parts = p.slice(e, [0, 3], [12, 5]), p.slice(e, [0, 0], [12, second])
+    _, (exp, first, last, concat) = graph_of(p.done(p.concat(*parts, axis=1)))
+    readers = inline_into(last, inline_into(first, concat))
+    assert recompute_factor(readers.reads_from(exp)) == times

@@ -14,8 +14,8 @@ from fuseline.passes.fusion.group import Group
 from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.profit import EVALUATION_NS
+from fuseline.passes.fusion.read_multiplicity import rounds_over
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
-from fuseline.passes.fusion.rules.read_in_place import rounds_over
 
 
 class MadeAhead(FusionRule):

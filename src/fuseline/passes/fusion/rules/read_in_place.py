@@ -3,7 +3,7 @@ are read once."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
 
 from xdsl.ir import Operation
@@ -11,28 +11,27 @@ from xdsl.ir import Operation
 from fuseline.analysis.box_blocks import root_ns
 from fuseline.analysis.cost import operations
 from fuseline.analysis.image_box import image_box
-from fuseline.analysis.indexing_maps import dims_of, used_dims
+from fuseline.analysis.indexing_maps import used_dims
 from fuseline.analysis.narrow_products import in_pairs, paired_steps
 from fuseline.analysis.packings import packings
 from fuseline.analysis.producers import is_stored
 from fuseline.analysis.prologue_kind import Prologue
 from fuseline.analysis.quantized_arguments import quantizes_argument
-from fuseline.analysis.ranks import Rank
 from fuseline.analysis.structured import Kind, StructuredOp, is_generic, multiply_add_operands
-from fuseline.analysis.walks import Scatter
 from fuseline.ir.costs import MachineCosts, assumed_size
-from fuseline.ir.dim import Dim, product, upper_bound
+from fuseline.ir.dim import product
 from fuseline.ir.target_description import TargetDescription
 from fuseline.passes.fusion.conversions import CONVERSIONS, WIDENINGS, only_converts
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
-from fuseline.passes.fusion.gathered_elements import evaluated_by_element_ns, is_gathered, picked
+from fuseline.passes.fusion.gathered_elements import evaluated_by_element_ns, is_gathered
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.node import Node, Read
+from fuseline.passes.fusion.node import Node
 from fuseline.passes.fusion.order_walk import rank_in
 from fuseline.passes.fusion.profit import CONVERSION, EVALUATION_NS, QUANTIZES
+from fuseline.passes.fusion.read_multiplicity import evaluated_in_order, recompute_factor
 from fuseline.passes.fusion.rule import FusionRule, Merge, Shape
 from fuseline.passes.fusion.tile_cost import block_passes
-from fuseline.passes.fusion.walk_prologue import evaluations, loaded_on_the_way, only_walked, walk_multiplicity
+from fuseline.passes.fusion.walk_prologue import evaluations, loaded_on_the_way, only_walked
 
 
 class ReadInPlace(FusionRule):
@@ -223,61 +222,6 @@ def _times(factor: float) -> str:
 def _numbers(factor: float) -> dict[str, float]:
     """For the record, which holds finite numbers only."""
     return {"recompute": factor} if isfinite(factor) else {}
-
-
-def recompute_factor(reads: Iterable[Read]) -> float:
-    """How often each element would be computed if every reader computed what it reads: the sum over readers. At least
-    1."""
-    by_reader: dict[Node, float] = {}
-    for read in reads:
-        by_reader[read.consumer] = max(read_multiplicity(read), by_reader.get(read.consumer, 0.0))
-    return max(1.0, sum(times * _walked_again(reader) for reader, times in by_reader.items()))
-
-
-def evaluated_in_order(reads: Iterable[Read]) -> float:
-    """The same where rows are sorted: what is only taken at places in the order is evaluated there, and nowhere
-    else."""
-    by_reader = {
-        read.consumer: picked(read) if is_gathered(read) else read_multiplicity(read)
-        for read in reads
-    }  # fmt: skip
-    return max(1.0, sum(by_reader.values()))
-
-
-def _walked_again(reader: Node) -> float:
-    """How often a walk behind a reader evaluates that one."""
-    walked = [walk_multiplicity(read) for read in reader.readers if isinstance(read.consumer.idiom, Scatter)]
-    return max(walked, default=1.0)
-
-
-def read_multiplicity(read: Read) -> float:
-    """How often a reader looks at each element: the extents of its loops that do not address the value. At least 1."""
-    node: Node = read.consumer
-    if isinstance(node.idiom, Scatter):
-        return walk_multiplicity(read)
-    if isinstance(node.idiom, Rank):
-        return 1.0  # rows are sorted
-    if is_gathered(read):
-        return max(1.0, picked(read))
-    if any(coordinate is None for coordinate in read.coordinates):
-        return 1.0 if node.kind in (Kind.CONCAT, Kind.SLICE, Kind.PAD) else float("inf")
-    used = _addressing(read)
-    iterations = upper_bound(product(node.loops))
-    elements = upper_bound(product(extent for loop, extent in enumerate(node.loops) if loop in used))
-    if iterations is None or elements is None:
-        rest = upper_bound(rounds_over(read))
-        return float("inf") if rest is None else float(max(rest, 1))
-    return max(1.0, iterations / max(elements, 1))
-
-
-def rounds_over(read: Read) -> Dim:
-    """How often a reader's loops go over a value that it reads plainly: the extents of those that do not address it."""
-    used = _addressing(read)
-    return product(extent for loop, extent in enumerate(read.consumer.loops) if loop not in used)
-
-
-def _addressing(read: Read) -> set[int]:
-    return {loop for coordinate in read.coordinates if coordinate is not None for loop in dims_of(coordinate)}
 
 
 def _again_ns(merge: Merge, factor: float) -> float:

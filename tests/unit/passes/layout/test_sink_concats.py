@@ -104,7 +104,7 @@ def _handed_over(end: str, batch: int, more: str = "") -> Any:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("end", "batch", "apart"),
-    [("both", 1, True), ("both", 2, True), ("chain", 1, True), ("chain", 2, False), ("image", 1, False)],
+    [("both", 1, True), ("both", 2, True), ("chain", 1, True), ("chain", 2, False), ("image", 1, True)],
 )
 def test_what_the_caller_gets_is_computed_with_each_part(end: str, batch: int, apart: bool, threads: int):
     """Where all parts are made by roots and lie in one piece, whoever else reads them: no dispatch reads them again."""

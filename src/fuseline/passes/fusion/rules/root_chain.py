@@ -79,7 +79,7 @@ def is_chain(merge: Merge) -> bool:
         return False  # `channel-window` does
     if consumer.heavy:
         return producer.reduces or _makes_shared_rows(merge)
-    return consumer.reduces or producer.blocked or _is_read_in_two_orders(merge)
+    return consumer.reduces or producer.blocked or _is_read_in_two_orders(merge) or _is_read_elsewhere(merge)
 
 
 def _makes_shared_rows(merge: Merge) -> bool:
@@ -107,6 +107,11 @@ def _is_read_in_two_orders(merge: Merge) -> bool:
         if len(set(places)) == len(read.coordinates):
             orders[id(read.value)].add(places)
     return any(len(found) > 1 for found in orders.values())
+
+
+def _is_read_elsewhere(merge: Merge) -> bool:
+    """Whether the consumer meets elements of a result at other points than its own, along loops beside shared ones."""
+    return bool(merge.alignment.pairs and merge.alignment.demoted_producer) and not merge.consumer.moves
 
 
 EXPORT = RootChain

@@ -17,7 +17,14 @@ from fuseline.targets.cpu.families.contraction.convolution import ConvolutionFam
 from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
-from fuseline.targets.cpu.families.contraction.runtime_rows import NO_END, Interior, common, interior_of, short_height
+from fuseline.targets.cpu.families.contraction.runtime_rows import (
+    NO_END,
+    Interior,
+    PaddedRows,
+    common,
+    interior_of,
+    short_height,
+)
 from fuseline.targets.cpu.isa import ISA_NAMES, machine
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.check_bounds import check_bounds
@@ -33,6 +40,12 @@ def product(columns: int = COLUMNS, *, packed: bool = False) -> DispatchView:
     p = Program(("m", 7), (7, columns), constants=[1])
     a = p.relu(p.x[0]) if packed else p.x[0]
     return p.dispatch(p.relu(p.matmul(a, p.x[1])))
+
+
+def summed_in_blocks() -> DispatchView:
+    """`relu(a)[m, k] @ b`, of which only the run knows how many elements are added up."""
+    p = Program(("m", "k"), ("k", COLUMNS))
+    return p.dispatch(p.relu(p.matmul(p.relu(p.x[0]), p.x[1])))
 
 
 def image() -> DispatchView:
@@ -52,6 +65,7 @@ def convolved(pixels: Array, weights: Array) -> Array:
 @cache
 def runner(name: str) -> Runner:
     views = {"product": product, "packed": lambda: product(packed=True), "narrow": lambda: product(3)}
+    views["summed in blocks"] = summed_in_blocks
     return Runner(ConvolutionFamily(), image()) if name == "image" else Runner(ContractionFamily(), views[name]())
 
 
@@ -63,6 +77,17 @@ def test_products_of_any_number_of_rows(name: str, m: int):
     expected = np.maximum((np.maximum(a, 0) if name == "packed" else a) @ b, 0)
     for parts in (1, 3):
         assert_close(run(a, b, sizes={"m": m}, parts=parts)[0], expected)
+
+
+@pytest.mark.parametrize("m", LENGTHS)
+@pytest.mark.parametrize("k", [1, 7, 700])
+def test_sums_of_blocks_of_the_reduction(k: int, m: int):
+    run = runner("summed in blocks")
+    assert isinstance(run.plan, ContractionPlan) and run.plan.cut is not None
+    a, b = random((m, k), m), random((k, COLUMNS), 1)
+    for parts in (1, 3):
+        found = run(a, b, sizes={"m": m, "k": k}, parts=parts)[0]
+        np.testing.assert_allclose(found, np.maximum(np.maximum(a, 0) @ b, 0), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("x", LENGTHS)
@@ -92,7 +117,7 @@ def test_the_interior_is_where_no_tap_leaves_the_image():
     plan = plan_of(ConvolutionFamily(), image(), machine())
     assert isinstance(plan, ContractionPlan)
     rows, height = ContractionKernel(plan, KernelBuilder("kernel", machine())).rows.runtime, plan.tile.rows
-    assert rows is not None and rows.interior is not None
+    assert isinstance(rows, PaddedRows) and rows.interior is not None
     for x in range(1, 60):
         taps = [
             [tile * height + row + tap - 2 for row in range(height) for tap in range(TAPS)]

@@ -24,6 +24,7 @@ from fuseline.targets.cpu.families.contraction.pairs import QUAD
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE, Piece, ReductionBlocks, each_block
 from fuseline.targets.cpu.families.contraction.rows import RowReader
+from fuseline.targets.cpu.families.contraction.runtime_tiles import runtime_tiles
 from fuseline.targets.cpu.families.contraction.shared_form import SharedForm
 from fuseline.targets.cpu.families.contraction.tile import Block, RowTile, TileRows, place
 from fuseline.targets.cpu.families.contraction.tile_sums import TileSums
@@ -143,8 +144,7 @@ class ContractionKernel(RootKernel):
             kernel.loop(kernel.max(first, begin), kernel.min(last, end), 1, one)
 
     def _tiles(self, block: Block, make: Callable[[RowTile], None], line: Operand) -> tuple[()]:
-        """The tiles of one line, tall ones first; a runtime extent ends in one tile whose missing rows repeat the last
-        and are not stored."""
+        """The tiles of one line, tall ones first."""
         if self.plan.split is None:
             self._runtime_tiles(block, line, make)
             return ()
@@ -165,46 +165,24 @@ class ContractionKernel(RootKernel):
         return peel(tiles, lambda start: self.rows.meets(start, tiles.height))
 
     def _runtime_tiles(self, block: Block, line: Operand, make: Callable[[RowTile], None]) -> None:
-        """The tiles of a line whose length is only known at run time; missing rows repeat the last and are not
-        stored."""
-        kernel, rows, (first, last) = self.kernel, self.rows.runtime, block.tiles
-        assert rows is not None
+        """The tiles of a line whose length is only known at run time."""
 
         def tile(
-            t: Operand,
+            number: Operand,
             height: int,
             start: Operand,
+            *,
             valid: Operand | None = None,
             start_range: tuple[int, int] | None = None,
             meets: tuple[bool, bool] = (True, True),
+            behind: Operand = 0,
         ) -> tuple[Operand, ...]:
-            number = self._number(block, line, t)
-            make(RowTile(block.outer, line, start, height, valid, start_range, number, meets, t))
+            shared = self._number(block, line, number)
+            make(RowTile(block.outer, line, start, height, valid, start_range, shared, meets, number, behind))
             return ()
 
-        def whole(
-            t: Operand, meets: tuple[bool, bool] = (True, True), start_range: tuple[int, int] | None = None
-        ) -> tuple[Operand, ...]:
-            return tile(t, rows.height, rows.start(t), start_range=start_range, meets=meets)
-
-        def cut(t: Operand) -> tuple[Operand, ...]:
-            return tile(t, rows.height, rows.start(t), rows.valid(rows.start(t), rows.height))
-
-        def short(t: Operand) -> tuple[Operand, ...]:
-            return tile(t, rows.short, rows.short_start(t), rows.valid(rows.short_start(t), rows.short))
-
-        def told_apart(t: Operand) -> tuple[Operand, ...]:
-            low = partial(whole, t, (True, False), (0, rows.last_low))
-            otherwise = partial(kernel.when, rows.is_low(t), low, lambda: cut(t))
-            return kernel.when(rows.is_inside(t), lambda: whole(t, (False, False)), otherwise)
-
-        if rows.interior is not None:
-            kernel.loop(first, kernel.min(last, rows.tall_end), 1, told_apart)
-        else:
-            kernel.loop(first, kernel.min(last, rows.tall), 1, whole)
-            kernel.loop(kernel.max(first, rows.tall), kernel.min(last, rows.tall_end), 1, cut)
-        if rows.short < rows.height:
-            kernel.loop(kernel.max(first, rows.tall), kernel.min(last, rows.short_end), 1, short)
+        assert self.rows.runtime is not None
+        runtime_tiles(self.rows.runtime, block.tiles, tile)
 
     def _number(self, block: Block, line: Operand, t: Operand) -> Operand:
         """The number of tile `t` of a line among those that share a panel: the workgroup's, or, where each has one

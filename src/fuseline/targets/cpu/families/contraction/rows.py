@@ -18,7 +18,7 @@ from fuseline.targets.cpu.families.contraction.columns import ColumnReader, redu
 from fuseline.targets.cpu.families.contraction.loops import RowSegment
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.reduction_blocks import WHOLE
-from fuseline.targets.cpu.families.contraction.runtime_rows import Interior, RuntimeRows, common
+from fuseline.targets.cpu.families.contraction.runtime_rows import ExactRows, Interior, PaddedRows, common
 from fuseline.targets.cpu.families.contraction.tile import Edges, RowTile, TileRows, place
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 
@@ -50,12 +50,16 @@ class RowReader:
         self.cuts: Sequence[tuple[int, ...]] = reduction_cuts(plan, plan.loops.lhs) if self.buffer is not None else ()
         self.origin: tuple[Operand, Operand] = (0, 0)
         self.piece = WHOLE
-        tiled = plan.tiled
-        self.runtime = (
-            RuntimeRows(self.buffers, tiled.extent, plan.tile.rows, self._interior())
-            if tiled is not None and plan.split is None
-            else None
-        )
+        self.runtime = self._runtime_rows(padded=bool(padded)) if plan.split is None else None
+
+    def _runtime_rows(self, *, padded: bool) -> ExactRows | PaddedRows | None:
+        """The tiles of a line of unknown length."""
+        tiled, height = self.plan.tiled, self.plan.tile.rows
+        if tiled is None:
+            return None
+        if padded:
+            return PaddedRows(self.buffers, tiled.extent, height, self._interior())
+        return ExactRows(self.kernel, self.buffers.operand(tiled.extent), height)
 
     @property
     def row_length(self) -> int:

@@ -1,11 +1,16 @@
-"""Rows whose number is only known at run time, cut into tiles of two heights, so that few are computed in vain.
+"""Rows whose number is only known at run time, cut into tiles of several heights.
+
+    13 rows in tiles of 6         6 | 6 | 1          what whole tiles leave is cut into powers of two: each row is
+    17 rows in tiles of 14        14 | 2 + 1         computed once, a decoder's one row by itself
+
+Where rows may meet padding, each height is much code, and there are two:
 
     13 rows in tiles of 6         6 | 4 | 3 of 4     a row or two share with the last whole tile: two short tiles
     16 rows                       6 | 6 | 4 of 4     some fill most of a short tile
     17 rows                       6 | 6 | 5 of 6     more take a tall one
 
-Rows that a tile lacks repeat its last and are not stored. Tiles are numbered as if all were tall, so that workgroups
-can share them out without knowing the heights.
+Rows that a tile lacks repeat its last and are not stored; addresses of their own for each are twice the time. Tiles
+are numbered as if all were tall, so that workgroups can share them out without knowing the heights.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from fuseline.analysis.operand_access import Bound
 from fuseline.ir import dim as d
 from fuseline.ir.dim import Dim
 from fuseline.targets.cpu.emit.dispatch_buffers import DispatchBuffers
+from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Operand, Value
 
 
@@ -39,20 +45,53 @@ class Interior:
 
 
 class RuntimeRows:
-    """The tiles of one line of `extent` rows: `tall` ones of `height` rows, then up to two of `short` rows, or one of
-    `height` that is not whole.
+    """The tiles of one line of `extent` rows: `tall` ones of `height` rows, then what they leave."""
+
+    def __init__(self, kernel: KernelBuilder, extent: Operand, height: int) -> None:
+        self.kernel, self.extent, self.height = kernel, extent, height
+        self.whole: Operand = kernel.div(self.extent, height)
+        self.rest: Operand = kernel.sub(self.extent, kernel.mul(self.whole, height))
+
+    def start(self, tile: Operand) -> Operand:
+        """The first row of a tile of the full height."""
+        return self.kernel.mul(tile, self.height)
+
+    def first_row(self, tile: Operand) -> Operand:
+        """Where tile `tile` begins; of the tile past the last, the extent."""
+        return self.kernel.min(self.start(tile), self.extent)
+
+
+class ExactRows(RuntimeRows):
+    """Those of rows that meet no padding: `parts` are the heights of what may follow the whole tiles, each once."""
+
+    @property
+    def parts(self) -> Sequence[int]:
+        """Powers of two below the height, the largest first."""
+        return tuple(1 << n for n in reversed(range((self.height - 1).bit_length())))
+
+    def has(self, part: int) -> Operand:
+        """1 where a part of this height is there, else 0."""
+        kernel = self.kernel
+        return kernel.rem(kernel.div(self.rest, part), 2)
+
+    def larger_parts(self, part: int) -> Operand:
+        """The rows of those that come before it."""
+        kernel = self.kernel
+        return kernel.mul(kernel.div(self.rest, 2 * part), 2 * part)
+
+
+class PaddedRows(RuntimeRows):
+    """Those of rows that may meet padding: then up to two of `short` rows, or one of `height` that is not whole.
 
     With an `interior`, whole tiles that meet padding take far longer than others, so that none is given up for two
     short ones. What depends on the extent is said in minima and products, which the bounds checker follows.
     """
 
     def __init__(self, buffers: DispatchBuffers, extent: Dim, height: int, interior: Interior | None) -> None:
-        kernel = self.kernel = buffers.kernel
-        self.height, self.short = height, short_height(height)
-        self.extent: Operand = buffers.operand(extent)
-        self.whole: Operand = kernel.div(self.extent, height)
+        super().__init__(buffers.kernel, buffers.operand(extent), height)
+        kernel, rest = self.kernel, self.rest
+        self.short = short_height(height)
         self.count: Operand = kernel.ceil_div(self.extent, height)
-        rest = kernel.sub(self.extent, kernel.mul(self.whole, height))
         shared = 0 if interior is not None else self._at_most(rest, 2 * self.short - height)
         pairs = kernel.mul(kernel.mul(kernel.min(self.whole, 1), kernel.min(rest, 1)), shared)
         self.tall: Operand = kernel.sub(self.whole, pairs)
@@ -66,10 +105,6 @@ class RuntimeRows:
         """1 where `rows` are at most `limit`, else 0."""
         kernel = self.kernel
         return kernel.sub(1, kernel.min(kernel.max(kernel.sub(rows, limit), 0), 1))
-
-    def start(self, tile: Operand) -> Operand:
-        """The first row of a tile of the full height."""
-        return self.kernel.mul(tile, self.height)
 
     def short_start(self, tile: Operand) -> Operand:
         """The first row of a short tile."""

@@ -38,8 +38,8 @@ class RowTile:
     repeats the last.
 
     `start_range` bounds the first row over all tiles that this code serves; None where it is not known. `number` counts
-    the tiles that share a panel, `tile` those of a line. `meets`: whether rows may meet padding along the tiled axis,
-    at the low and at the high side.
+    the tiles that share a panel, `tile` those of a line; where several have one number, `behind` are the rows of those
+    before. `meets`: whether rows may meet padding along the tiled axis, at the low and at the high side.
     """
 
     outer: Mapping[Axis, Operand]
@@ -51,6 +51,7 @@ class RowTile:
     number: Operand = 0
     meets: tuple[bool, bool] = (True, True)
     tile: Operand = 0
+    behind: Operand = 0
 
     def position(self, kernel: KernelBuilder, row: Operand) -> Operand:
         """The index of a row along the tiled axis; one counted at run time exists."""

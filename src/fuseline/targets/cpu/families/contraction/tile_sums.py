@@ -45,7 +45,7 @@ class TileSums:
         number = kernel.sub(tile.line, block.lines[0])
         number = kernel.add(kernel.mul(number, blocks.tiles), kernel.sub(tile.tile, block.tiles[0]))
         number = kernel.add(kernel.mul(number, blocks.panels), kernel.sub(panel, block.panels[0]))
-        return kernel.mul(number, self.tile)
+        return kernel.add(kernel.mul(number, self.tile), kernel.mul(tile.behind, self.plan.width))
 
     def _values(self, place: Operand, count: int) -> list[Value]:
         kernel, lanes = self.kernel, self.plan.lanes

@@ -8,14 +8,18 @@ benchmarks); `fuseline machine` measures those of the machine it runs on, and a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
-from fuseline.ir.dim import Dim, evaluate, symbols, upper_bound
+from fuseline.ir.dim import Dim, evaluate, lower_bound, symbols, upper_bound
 
 ASSUMED_SIZE = 128
 """What a size that is only known at run time, and has no bound, is taken for wherever sizes are weighed against each
 other."""
 
+SMALL_SIZE = 16
+"""What it is taken for beside that where threads share it out: blocks of rows should suit both."""
 
 LINE_BYTES = 64
 """A cache line, bytes."""
@@ -33,6 +37,29 @@ def assumed_size(size: Dim) -> int:
     return max(
         evaluate(size, {s.name: s.hi if s.hi is not None else max(s.lo, ASSUMED_SIZE) for s in symbols(size)}), 1
     )
+
+
+def small_sizes(extents: Sequence[Dim], *, image: bool) -> list[int]:
+    """What loops that are shared out are taken for where there is little to do: those that only the run knows as one
+    batch of `SMALL_SIZE` rows, unless known ones have as many points; in an `image` as `SMALL_SIZE` each.
+
+    >>> from fuseline.ir.dim import symbol
+    >>> small_sizes([symbol("batch"), 128], image=False), small_sizes([symbol("batch"), symbol("rows")], image=False)
+    ([1, 128], [1, 16])
+    """
+    known = prod(extent for extent in extents if isinstance(extent, int))
+    unknown = [place for place, extent in enumerate(extents) if not isinstance(extent, int)]
+    found = [extent if isinstance(extent, int) else SMALL_SIZE if image else 1 for extent in extents]
+    if unknown and not image:
+        found[unknown[-1]] = max(1, -(-SMALL_SIZE // max(known, 1)))
+    return [_within(size, extent) for size, extent in zip(found, extents, strict=True)]
+
+
+def _within(size: int, extent: Dim) -> int:
+    """The size itself, or the bound of an extent that it is beyond."""
+    most = upper_bound(extent)
+    size = max(size, lower_bound(extent) or 0)
+    return size if most is None else min(size, most)
 
 
 BLOCK_VECTORS = 8

@@ -28,6 +28,7 @@ from fuseline.passes.fusion.cached import cached
 from fuseline.passes.fusion.copied_producers import copied
 from fuseline.passes.fusion.node import Node, Read, node_of, node_reads
 from fuseline.passes.fusion.node_ids import assign_ids
+from fuseline.passes.fusion.pixel_sizes import mark_pixels
 from fuseline.passes.fusion.prologues import Prologues
 
 
@@ -57,6 +58,7 @@ class FusionGraph:
             self._add(op)
         for node in self.nodes:
             self._connect(node)
+        mark_pixels(self.nodes)
         self._fingerprint = assign_ids(self.nodes, taken)
 
     def node_of(self, op: Operation) -> Node | None:

@@ -144,6 +144,11 @@ class Group:
         return any([node.points is None for node in self.members])
 
     @cached
+    def unknown_pixels(self) -> bool:
+        """Whether members are about images whose sizes only the run knows."""
+        return any([node.unknown_pixels for node in self.members])
+
+    @cached
     def root_points(self) -> int:
         """Points of all roots together."""
         return sum([node.points or 0 for node in self.members if node.heavy])

@@ -62,7 +62,8 @@ class Node:
     `position` is where it stands in the program, `order` a number that does not depend on how the program is
     written, `digest` what it is by itself (`node_digests.py`). `sized_by` are nodes whose results' sizes the op needs,
     `sizes` the other way round: no data flows, but they come first.
-    `structured` is there for structured ops.
+    `structured` is there for structured ops, `unknown_pixels` says that loops have sizes of images that only the run
+    knows (`pixel_sizes.py`).
     """
 
     op: Operation
@@ -77,6 +78,7 @@ class Node:
     sized_by: list[Node] = field(default_factory=list["Node"])
     sizes: list[Node] = field(default_factory=list["Node"])
     escapes: bool = False
+    unknown_pixels: bool = False
     id: str = ""
     digest: str = ""
     order: int = 0

@@ -21,7 +21,7 @@ from fuseline.passes.fusion.group_order import GroupOrder
 from fuseline.passes.fusion.group_owners import GroupOwners
 from fuseline.passes.fusion.limits import DispatchLimits, Veto, no_veto
 from fuseline.passes.fusion.node import Node
-from fuseline.passes.fusion.parallelism import loses_parallelism
+from fuseline.passes.fusion.parallelism import loses_it_for_few, loses_parallelism
 from fuseline.passes.fusion.profit import ANSWERED, CONVERSION, QUANTIZES, unprofitable, weigh
 from fuseline.passes.fusion.rule import FusionRule, Merge, unmergeable
 from fuseline.passes.fusion.rule_choice import JOINS
@@ -205,7 +205,11 @@ class PairMerging:
     def _costs_time(self, group: Group, merge: Merge, bytes_saved: int, answer: Legal) -> WhyNot | None:
         waived = self.level == "aggressive" and QUANTIZES in answer.numbers
         longer = {} if waived else {name: answer.numbers[name] for name in ANSWERED if name in answer.numbers}
-        return loses_parallelism(group, (merge.producer, merge.consumer), self.graph, self.target) or unprofitable(
+        merged = (merge.producer, merge.consumer)
+        serial = loses_parallelism(group, merged, self.graph, self.target) or loses_it_for_few(
+            group, merged, self.target
+        )
+        return serial or unprofitable(
             group, merge, self.graph, bytes_saved, self.level, longer, converts=CONVERSION in answer.numbers
         )
 

@@ -121,7 +121,7 @@ def test_a_convolution_keeps_its_filter_whole_where_minimal_filtering_pays(
 def test_a_number_of_rows_without_a_bound_is_weighed_like_a_likely_one():
     """As bytes and as passes over an operand alike: neither side of the balance forgets it."""
     p = Program(("rows", 32), (32, 48))
-    decision = _chain(p.done(p.reduce(p.matmul(p.x[0], p.x[1]))))
+    decision = _chain(p.done(p.reduce(p.matmul(p.x[0], p.x[1]))), replace(TARGET, threads=1))
     assert (decision.verdict, decision.rule) == ("fused", "root-chain")
     assert decision.numbers["bytes_saved"] == 2 * 4 * ASSUMED_SIZE * 48
 
@@ -150,3 +150,28 @@ def test_a_matrix_alone_is_turned_by_itself():
     m = p.matmul(p.x[0], p.x[1])
     done = p.done(p.over(m, (m, dims_map(2, [1, 0])), body=lambda b: b.op(arith.AddfOp, *b.args[:2])))
     assert len(done.partition().groups) == 2
+
+
+@pytest.mark.parametrize("columns", [24, 40, 56])
+def test_halves_of_a_product_meet_in_its_block(columns: int):
+    p = Program((512, 32), (32, 2 * columns))
+    m = p.matmul(p.x[0], p.x[1])
+    first, second = (p.slice(m, [0, begin], [512, columns]) for begin in (0, columns))
+    found = p.done(p.binary(first, second)).partition()
+    assert [group.grid for group in found.groups] == [(512,)]
+    assert {decision.rule for decision in found.decisions if decision.verdict == "fused"} >= {"root-chain"}
+
+
+def test_nothing_is_kept_for_what_only_moves():
+    p = Program((512, 32), (32, 48))
+    m = p.matmul(p.x[0], p.x[1])
+    found = p.done(p.slice(m, [0, 0], [512, 24]), p.slice(m, [0, 24], [512, 24])).partition()
+    assert not any(decision.rule == "root-chain" for decision in found.decisions)
+
+
+@pytest.mark.parametrize(("rows", "threads", "groups"), [(512, 2, 1), ("rows", 1, 1), ("rows", 2, 2)])
+def test_rows_of_which_there_may_be_few_are_shared_out(rows: int | str, threads: int, groups: int):
+    """Blocks of unknown rows are small on several threads: a weight would be read again for each of them."""
+    p = Program((rows, 128), (128, 512), constants=[1])
+    done = p.done(p.reduce(p.matmul(p.x[0], p.x[1])))
+    assert len(done.partition(replace(TARGET, threads=threads)).groups) == groups

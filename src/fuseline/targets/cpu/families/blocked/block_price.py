@@ -11,7 +11,8 @@ from xdsl.ir import BlockArgument, SSAValue
 from fuseline.analysis.structured import HEAVY, Kind, StructuredOp, body_ops, kind
 from fuseline.analysis.window_overlap import has_overlapping_windows
 from fuseline.dispatch.loop_ref import LoopRef
-from fuseline.ir.dim import Dim
+from fuseline.ir.costs import small_sizes
+from fuseline.ir.dim import Dim, symbols
 from fuseline.targets.cpu.emit.dtypes import dtype_of
 from fuseline.targets.cpu.families.blocked.dispatch import BlockedDispatch, starts_empty
 from fuseline.targets.cpu.families.blocked.sub_kernels import LiveRange, peak_live
@@ -39,9 +40,6 @@ to store them beyond the second-level cache is still far better than to compute 
 POINT_CYCLES, OPERATION_CYCLES = 4.0, 1.25
 """What a point of an op that is no product or window costs at the least, in steps of a root; and each of its
 operations, where they are many: one op of several operations costs about as much as several ops."""
-
-SMALL_EXTENT = 16.0
-"""What a size known at run time is taken for beside its usual estimate: blocks should suit both."""
 
 RAGGED = 1.05
 """What it costs that extents are only known at run time."""
@@ -92,11 +90,12 @@ class BlockPrice:
         self.streamed = streamed
         self.ragged = {axis: dispatch.axes.extents[axis] for axis in grid}
         self.extents = {axis: float(estimated(extent)) for axis, extent in self.ragged.items()}
-        small = {
-            axis: SMALL_EXTENT
-            for axis, extent in self.ragged.items()
-            if not isinstance(extent, int) and axis != streamed
-        }
+        windows = any(self._overlaps(StructuredOp(op)) for op in dispatch.placed)
+        shared = [axis for axis in grid if axis != streamed]
+        names = {symbol.name for extent in dispatch.axes.extents.values() for symbol in symbols(extent)}
+        image = len(names) > (1 if windows else 2)  # else a batch, or a batch and rows
+        few = small_sizes([self.ragged[axis] for axis in shared], image=image)
+        small = dict(zip(shared, map(float, few), strict=True))
         self.small = {axis: min(small.get(axis, extent), extent) for axis, extent in self.extents.items()}
         self.shrinkage = prod(self.small[axis] / self.extents[axis] for axis in grid)
         self.live = live
@@ -107,7 +106,6 @@ class BlockPrice:
         self.contiguous: dict[LoopRef, int] = {}  # and how many vectors are a step along it
         for op in dispatch.placed:
             self._add(StructuredOp(op))
-        windows = any(self._overlaps(StructuredOp(op)) for op in dispatch.placed)
         self.most_held = SCRATCH_BYTES if windows else machine.costs.block_bytes
 
     def _overlaps(self, op: StructuredOp) -> bool:

@@ -9,7 +9,8 @@ from fuseline.analysis.cost import operations
 from fuseline.analysis.image_box import ImageBox
 from fuseline.analysis.producers import producers_of
 from fuseline.ir import dim as d
-from fuseline.targets.cpu.families.contraction.axes import estimated
+from fuseline.ir.costs import SMALL_SIZE
+from fuseline.targets.cpu.families.contraction.axes import Axis, estimated
 from fuseline.targets.cpu.families.contraction.loops import ContractionLoops, LhsMode, RhsMode
 from fuseline.targets.cpu.families.contraction.operand_modes import ROWS_LIMIT
 from fuseline.targets.cpu.families.contraction.reduction_blocks import (
@@ -36,7 +37,7 @@ def choose_contraction_blocks(
     the reduction at a time. `asked`: what stands in for the choice, as far as scratch allows."""
     lhs_size, rhs_size = (BYTES[element] for element in loops.elements)
     lines = estimated(loops.rows[-2].extent) if len(loops.rows) > 1 else 1
-    row_extent = estimated(loops.rows[-1].extent) if loops.rows else 1
+    row_extent = _rows_of_one(loops.rows[-1]) if loops.rows else 1
     outer = 1
     for axis in (
         *loops.outer,
@@ -65,6 +66,15 @@ def choose_contraction_blocks(
         row_bytes = steps * lhs_size if cut is None else block_bytes(cut, loops, lhs_size)
         blocks = _within_scratch(blocks, tiles, tile, row_bytes)
     return blocks if cut is None else with_sums_in_scratch(blocks, tile, width * BYTES[loops.dtype])
+
+
+def _rows_of_one(axis: Axis) -> int:
+    """About how many rows there are of one batch, which must be shared out, too: of loops that only the run knows
+    without the first, unless it is all there is."""
+    known = prod(size for size in axis.sizes if isinstance(size, int))
+    unknown = [size for size in axis.sizes if not isinstance(size, int)]
+    rows = unknown if len(unknown) == 1 and known < SMALL_SIZE else unknown[1:]
+    return known * prod(map(estimated, rows))
 
 
 def lhs_elements(loops: ContractionLoops, rows: int, steps: int, mode: LhsMode) -> int:

@@ -19,6 +19,8 @@ from fuseline.targets.cpu.combinators.prefetch import prefetch_requests
 from fuseline.targets.cpu.combinators.split import split_tiles
 from fuseline.targets.cpu.emit.microkernel import PrefetchRequests, TileReduction
 from fuseline.targets.cpu.emit.reduction_axes import ReductionAxis
+from fuseline.targets.cpu.families.contraction.runtime_rows import ExactRows
+from fuseline.targets.cpu.families.contraction.runtime_tiles import runtime_tiles
 from fuseline.targets.cpu.families.root.kernel import RootKernel
 from fuseline.targets.cpu.families.winograd.direct import DirectTile
 from fuseline.targets.cpu.families.winograd.maps import mapped
@@ -57,29 +59,38 @@ class WinogradKernel(RootKernel):
         kernel, plan = self.kernel, self.plan
         self.start = kernel.mul(run, plan.blocking.tiles)
         if self.reader.turned is None:
-            self._each_tile(self.start, plan.blocking.tiles, self._transform)
+            self._each_tile(self.start, self._transformed_tiles(), self._transform)
         else:
             kernel.loop(0, plan.vectors, plan.piece, self._transform_in_all)
 
     def _transform_in_all(self, first: Operand) -> None:
         """A piece of the channels of all tiles: neighbours share lines of memory."""
         self._each_tile(
-            self.start, self.plan.blocking.tiles, lambda slot, tile: self._piece(slot, self.reader.place(tile), first)
+            self.start, self._transformed_tiles(), lambda slot, tile: self._piece(slot, self.reader.place(tile), first)
         )
 
     def workgroup(self, number: Operand) -> tuple[Operand, ...]:
         """Its columns of the block, pass by pass."""
         kernel, plan, start = self.kernel, self.plan, self.start
-        valid = kernel.min(kernel.sub(self.buffers.operand(plan.tile_count), start), plan.blocking.tiles)
+        valid = self._valid_tiles()
 
         def one(number: Operand) -> tuple[Operand, ...]:
-            self._multiply(number)
+            self._multiply(number, valid)
             self._each_tile(start, valid, lambda slot, tile: self._finish(slot, tile, number))
             return ()
 
         first = 0 if self.shared_by is None else kernel.mul(number, plan.blocking.passes)
         kernel.loop(first, kernel.min(kernel.add(first, plan.blocking.passes), plan.pass_count), 1, one)
         return ()
+
+    def _valid_tiles(self) -> Operand:
+        """How many tiles of the block exist."""
+        kernel, plan = self.kernel, self.plan
+        return kernel.min(kernel.sub(self.buffers.operand(plan.tile_count), self.start), plan.blocking.tiles)
+
+    def _transformed_tiles(self) -> Operand:
+        """How many tiles of a block are transformed: all, or those that exist where an image may have few."""
+        return self._valid_tiles() if self.plan.has_few_tiles else self.plan.blocking.tiles
 
     def _each_tile(self, start: Operand, count: Operand, body: Callable[[Operand, Operand], None]) -> None:
         """`body(slot in the block, number of the tile)`; in place of tiles that do not exist the last one is named
@@ -123,8 +134,8 @@ class WinogradKernel(RootKernel):
 
         kernel.loop(0, count, 1, vector)
 
-    def _multiply(self, number: Operand) -> None:
-        """All products of one pass."""
+    def _multiply(self, number: Operand, valid: Operand) -> None:
+        """All products of one pass, of `valid` tiles."""
         kernel, plan = self.kernel, self.plan
         points, panels = plan.blocking.points, plan.blocking.panels
 
@@ -133,7 +144,7 @@ class WinogradKernel(RootKernel):
 
             def panel(n: Operand) -> tuple[Operand, ...]:
                 base = kernel.mul(kernel.add(first, n), plan.loops.channels * plan.width)
-                self._panel(p, base, kernel.mul(n, plan.width))
+                self._panel(p, base, kernel.mul(n, plan.width), valid)
                 return ()
 
             kernel.loop(0, panels, 1, panel)
@@ -141,13 +152,26 @@ class WinogradKernel(RootKernel):
 
         kernel.loop(0, points, 1, point)
 
-    def _panel(self, point: Operand, base: Operand, column: Operand) -> None:
+    def _panel(self, point: Operand, base: Operand, column: Operand, valid: Operand) -> None:
+        if self.plan.has_few_tiles:
+            self._runtime_panel(point, base, column, valid)
+            return
         for tiles in split_tiles(self.plan.rows, both=self.plan.form is not None and self.plan.form.short):
 
             def tile(t: Operand, first: Operand, height: int = tiles.height) -> None:
                 self._tile(point, base, column, first, height, self._prefetches(base, t))
 
             tiles.each(self.kernel, tile)
+
+    def _runtime_panel(self, point: Operand, base: Operand, column: Operand, valid: Operand) -> None:
+        """Register tiles of the tiles that exist, of which only the run knows how many there are."""
+        rows = ExactRows(self.kernel, valid, self.plan.blocking.tile.rows)
+
+        def tile(number: Operand, height: int, start: Operand, **_: object) -> tuple[Operand, ...]:
+            self._tile(point, base, column, start, height, self._prefetches(base, number))
+            return ()
+
+        runtime_tiles(rows, (0, self.kernel.ceil_div(valid, rows.height)), tile)
 
     def _prefetches(self, base: Operand, number: Operand) -> PrefetchRequests | None:
         """How register tile `number` asks for its share of the panel behind the one at `base`."""

@@ -122,6 +122,11 @@ class WinogradPlan(Plan):
         return d.product(self.grid)
 
     @property
+    def has_few_tiles(self) -> bool:
+        """Whether there may be far fewer tiles than a block has: only the run knows."""
+        return self.form is None and not isinstance(self.tile_count, int)
+
+    @property
     def rows(self) -> RowSplit:
         """The products' rows, one per tile, in register tiles."""
         if self.form is not None:

@@ -12,7 +12,7 @@ from fuseline.analysis.structured import Kind
 from fuseline.passes.fusion.decision import Answer, Legal, NotApplicable, WhyNot
 from fuseline.passes.fusion.gathered_elements import is_gathered
 from fuseline.passes.fusion.graph import FusionGraph
-from fuseline.passes.fusion.node import Read
+from fuseline.passes.fusion.node import Node, Read
 from fuseline.passes.fusion.rule import FusionRule, Merge, roots_refusal, scratch_refusal
 
 FOLLOWERS = frozenset({Kind.CONTRACTION, Kind.POOLING})
@@ -39,7 +39,7 @@ class RootChain(FusionRule):
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         """A refusal of `chain_refusal`, `scratch`, or legal with the bytes of scratch."""
-        if not is_chain(merge):
+        if not is_chain(merge, graph):
             return NotApplicable()
         return (
             chain_refusal(merge)
@@ -70,7 +70,7 @@ def chain_numbers(merge: Merge, scratch: int) -> dict[str, float]:
     return {"scratch_bytes": float(scratch), "grid_loops": float(len(merge.alignment.pairs))}
 
 
-def is_chain(merge: Merge) -> bool:
+def is_chain(merge: Merge, graph: FusionGraph) -> bool:
     """Whether a merge is about several roots, or a root and reductions."""
     producer, consumer = merge.producer, merge.consumer
     if not (producer.heavy or consumer.heavy):
@@ -79,7 +79,7 @@ def is_chain(merge: Merge) -> bool:
         return False  # `channel-window` does
     if consumer.heavy:
         return producer.reduces or _makes_shared_rows(merge)
-    return consumer.reduces or producer.blocked or _is_read_in_two_orders(merge) or _is_read_elsewhere(merge)
+    return consumer.reduces or producer.blocked or _is_read_in_two_orders(merge) or _is_read_elsewhere(merge, graph)
 
 
 def _makes_shared_rows(merge: Merge) -> bool:
@@ -109,9 +109,21 @@ def _is_read_in_two_orders(merge: Merge) -> bool:
     return any(len(found) > 1 for found in orders.values())
 
 
-def _is_read_elsewhere(merge: Merge) -> bool:
-    """Whether the consumer meets elements of a result at other points than its own, along loops beside shared ones."""
-    return bool(merge.alignment.pairs and merge.alignment.demoted_producer) and not merge.consumer.moves
+def _is_read_elsewhere(merge: Merge, graph: FusionGraph) -> bool:
+    """Whether the consumer meets elements of a result at other points than its own, along loops beside shared ones.
+
+    What a product of two computed values reads (turned queries and keys) is evaluated there: the products before it
+    stay together.
+    """
+    if merge.consumer.moves or not merge.alignment.pairs or not merge.alignment.demoted_producer:
+        return False
+    readers = {read.consumer for node in merge.consumer.members for read in node.readers}
+    return not any(_multiplies_computed(node, graph) for node in readers - merge.consumer.member_set)
+
+
+def _multiplies_computed(node: Node, graph: FusionGraph) -> bool:
+    """Whether a node is a product of which no operand is known."""
+    return node.kind is Kind.CONTRACTION and not any(graph.is_constant(read.value) for read in node.reads)
 
 
 EXPORT = RootChain

@@ -23,7 +23,7 @@ class StoredRowsRule(FusionRule):
 
     def matches(self, merge: Merge, graph: FusionGraph) -> Answer:
         """Legal, with the bytes that are stored for want of a bound, where the rest fits the scratch."""
-        if not is_chain(merge):
+        if not is_chain(merge, graph):
             return NotApplicable()
         rows = merge.shared.stored_rows
         if not rows.values:

@@ -79,8 +79,8 @@ def _gathering_ns(read: Read, merge: Merge) -> float:
     """To gather what the table is made of rather than the table."""
     total, costs = 0.0, merge.target.costs
     for place in _places(read):
-        spread = {(value, at) for value, at in _behind(read.value, place, merge) if is_spread(at)}
-        total += sum(gathered_ns(value, costs) for value, _ in spread)
+        spread = {(value, at): times for value, at, times in _behind(read.value, place, merge) if is_spread(at)}
+        total += sum(times * gathered_ns(value, costs) for (value, _), times in spread.items())
         total -= gathered_ns(read.value, costs) if is_spread(place) else 0.0
     return total * _points(read.consumer)
 
@@ -96,13 +96,15 @@ def _places(read: Read) -> Iterator[Place]:
             yield place_of(view, list(op.indices), lanes)
 
 
-def _behind(value: SSAValue, place: Place, merge: Merge) -> Iterator[tuple[SSAValue, Place]]:
-    """What the producer loads to make `value` at `place`, each with where it lies."""
+def _behind(value: SSAValue, place: Place, merge: Merge) -> Iterator[tuple[SSAValue, Place, int]]:
+    """What the producer loads to make `value` at `place`, each with where it lies and how often its body picks it."""
     maker = next((node for node in merge.producer.members if value in node.op.results), None)
     if maker is None:
-        yield value, place
+        yield value, place, 1
         return
     loops = dict(zip(maker.written[maker.result_index(value)], place, strict=True))
     for read in maker.reads:
         if not read.filled:
-            yield from _behind(read.value, tuple(moved(at, loops) for at in read.coordinates), merge)
+            at = tuple(moved(at, loops) for at in read.coordinates)
+            again = maker.picks if None in read.coordinates else 1
+            yield from ((one, where, times * again) for one, where, times in _behind(read.value, at, merge))

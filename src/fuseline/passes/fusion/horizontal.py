@@ -304,6 +304,13 @@ def _space(group: Group) -> list[Hashable]:
 
 
 def _small(group: Group, target: TargetDescription) -> list[Hashable]:
-    """Groups that wait for nothing but their launch."""
-    sizes = [node.points for node in group.members]
-    return [SMALL] if all(size is not None and size <= target.costs.serial_elements for size in sizes) else []
+    """Groups that wait for nothing but their launch; of unknown sizes what is computed along one loop (places and
+    weights along an axis), as large as is assumed."""
+    if not all(node.points is not None or _is_along_one_loop(node) for node in group.members):
+        return []
+    sizes = [assumed_size(product(node.loops)) for node in group.members]
+    return [SMALL] if all(size <= target.costs.serial_elements for size in sizes) else []
+
+
+def _is_along_one_loop(node: Node) -> bool:
+    return node.kind is Kind.ELEMENTWISE and sum(loop != 1 for loop in node.loops) == 1

@@ -241,6 +241,7 @@ def test_small_is_what_one_thread_does_at_once(more: int, expected: int):
     assert len(_groups(p.done(p.unary(p.x[0]), p.unary(p.x[1])))) == expected
 
 
-def test_sizes_without_a_bound_are_not_small():
-    p = Program(("n",), (3,))
-    assert len(_groups(p.done(p.unary(p.x[0]), p.unary(p.x[1])))) == 2
+@pytest.mark.parametrize(("shape", "groups"), [(("n",), 1), (("n", 1), 1), (("n", "m"), 2), (("n", 5), 2)])
+def test_sizes_without_a_bound_are_small_along_one_axis_alone(shape: tuple[int | str, ...], groups: int):
+    p = Program(shape, (3,))
+    assert len(p.done(p.unary(p.x[0]), p.unary(p.x[1])).partition().groups) == groups

@@ -12,6 +12,8 @@ from fuseline.analysis.picked_rows import LEAST_ROWS
 from tests.draws import RNG
 from tests.graphs.onnx_text import onnx_model
 
+onnxruntime = pytest.importorskip("onnxruntime")
+
 RESIZE = '  r = Resize<mode = "{mode}", coordinate_transformation_mode = "half_pixel">({image}, "", "", sizes)'
 CONV = "  y = Conv<pads = [1, 1, 1, 1]>(r, k)"
 PRODUCED = "  c = Conv(x, p)  a = Relu(c)"
@@ -98,3 +100,23 @@ def test_rows_of_a_product_are_stored_before_others_are_made_of_them():
     (found,) = fuseline.compile(model, threads=3).run({"x": x}).values()
     (wanted,) = fuseline.compile(model, target="interpreter", fusion="none").run({"x": x}).values()
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("batch", [1, "n"])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_tables_of_unknown_sizes_are_made_once(mode: str, batch: int | str):
+    """Places and weights along both axes are one dispatch, and no step evaluates the other again and again."""
+    model = onnx_model(
+        f'(float[{batch}, 24, h, w] x) => (y) {{ y = Resize<mode = "{mode}">(x, "", s) }}',
+        {"s": np.array([1, 1, 2, 1.5], np.float32)},
+    )
+    counted = fuseline.compile(model, target="null", threads=1)
+    kinds = [{member.kind for member in dispatch.members} for dispatch in counted.record.dispatches]
+    assert len(kinds) <= 3 and kinds[0] == {"elementwise"}
+    assert all("elementwise" not in found for found in kinds[1:])
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for threads in (1, 2):
+        program = fuseline.compile(model, threads=threads)
+        for height, width in [(1, 1), (9, 14), (30, 21)]:
+            x = RNG.standard_normal((1, 24, height, width)).astype(np.float32)
+            np.testing.assert_allclose(program.run({"x": x})["y"], session.run(None, {"x": x})[0], rtol=1e-4, atol=1e-4)

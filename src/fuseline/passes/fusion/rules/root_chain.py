@@ -113,12 +113,14 @@ def _is_read_elsewhere(merge: Merge, graph: FusionGraph) -> bool:
     """Whether the consumer meets elements of a result at other points than its own, along loops beside shared ones.
 
     What a product of two computed values reads (turned queries and keys) is evaluated there: the products before it
-    stay together.
+    stay together. So is what any root, or what moves data, may read of one part of a result.
     """
     if merge.consumer.moves or not merge.alignment.pairs or not merge.alignment.demoted_producer:
         return False
-    readers = {read.consumer for node in merge.consumer.members for read in node.readers}
-    return not any(_multiplies_computed(node, graph) for node in readers - merge.consumer.member_set)
+    readers = {read.consumer for node in merge.consumer.members for read in node.readers} - merge.consumer.member_set
+    if len({(id(read.value), read.coordinates) for read in merge.reads}) == 1:
+        return not any(node.heavy or node.moves for node in readers)
+    return not any(_multiplies_computed(node, graph) for node in readers)
 
 
 def _multiplies_computed(node: Node, graph: FusionGraph) -> bool:

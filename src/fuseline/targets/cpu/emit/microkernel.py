@@ -15,7 +15,6 @@ from math import prod
 from fuseline.targets.cpu.emit.partial_sums import MOST_STEPS, PARTIAL_STEPS, PartialSums, PartialTotals, partial_size
 from fuseline.targets.cpu.emit.reduction_axes import EdgeCheck, ReductionAxis
 from fuseline.targets.cpu.emit.row_edges import RowEdges
-from fuseline.targets.cpu.emit.sum_chains import chain_count, in_chains, joined, more_chains
 from fuseline.targets.cpu.kernel_ir.builder import KernelBuilder
 from fuseline.targets.cpu.kernel_ir.types import Address, MemRef, Operand, Value
 
@@ -217,16 +216,13 @@ class TileReduction:
                 carried = point((i,), carried)
             return carried
         unroll = self._steps_per_iteration(level, lo, hi)
-        count = chain_count(carried, unroll) if level == len(self.axes) - 1 else 1
 
         def body(i: Operand, *values: Value) -> tuple[Value, ...]:
-            chains = in_chains(values, count)
             for u in range(unroll):
-                chains[u % count] = point((self.kernel.add(i, u),), chains[u % count])
-            return tuple(value for chain in chains for value in chain)
+                values = point((self.kernel.add(i, u),), values)
+            return values
 
-        found = self.kernel.loop(lo, hi, unroll, body, (*carried, *more_chains(self.kernel, carried, count)))
-        return joined(self.kernel, in_chains(found, count))
+        return self.kernel.loop(lo, hi, unroll, body, carried)
 
     def _sum(self, terms: Sequence[Operand]) -> Operand:
         """Terms from outer to inner loops added up, so that what inner ones do not change is computed outside. The

@@ -18,7 +18,10 @@ from fuseline.targets.cpu.families.contraction.family import ContractionFamily
 from fuseline.targets.cpu.families.contraction.kernel import ContractionKernel
 from fuseline.targets.cpu.families.contraction.plan import ContractionPlan
 from fuseline.targets.cpu.families.contraction.runtime_rows import (
+    LOW,
+    LOW_OF_SHORT,
     NO_END,
+    ExactRows,
     Interior,
     PaddedRows,
     common,
@@ -139,3 +142,19 @@ def test_two_short_tiles_are_about_a_third_more_than_a_tall_one(height: int):
     short = short_height(height)
     assert height <= 2 * short <= height * 4 / 3 + 2
     assert short <= height
+
+
+@pytest.mark.parametrize("height", range(1, 33))
+def test_each_row_that_whole_tiles_leave_is_in_one_part(height: int):
+    kernel = KernelBuilder("kernel", machine())
+    for extent in range(3 * height + 1):
+        rows = ExactRows(kernel, extent, height)
+        assert isinstance(rows.whole, int)
+        found = list[int]()
+        for part in rows.parts:
+            has, before = rows.has(part), rows.larger_parts(part)
+            assert isinstance(has, int) and isinstance(before, int)
+            found += [rows.whole * height + before + row for row in range(has * part)]
+        assert found == list(range(rows.whole * height, extent))
+    few = LOW_OF_SHORT if height <= LOW_OF_SHORT else LOW
+    assert set(range(1, min(few, height))) <= set(ExactRows(kernel, 0, height).parts)

@@ -1,7 +1,8 @@
 """Rows whose number is only known at run time, cut into tiles of several heights.
 
-    13 rows in tiles of 6         6 | 6 | 1          what whole tiles leave is cut into powers of two: each row is
-    17 rows in tiles of 14        14 | 2 + 1         computed once, a decoder's one row by itself
+    11 rows in tiles of 6         6 | 5              what whole tiles leave is one tile, or powers of two and one of
+    25 rows in tiles of 14        14 | 8 + 3         less than four rows: each row is computed once, a decoder's one row
+                                                     by itself
 
 Where rows may meet padding, each height is much code, and there are two:
 
@@ -61,23 +62,39 @@ class RuntimeRows:
         return self.kernel.min(self.start(tile), self.extent)
 
 
+LOW, LOW_OF_SHORT = 4, 8
+"""Rows below which what is left is one part; in tiles of no more than `LOW_OF_SHORT` rows all of it: few rows by
+themselves wait for their own sums, and two parts of so few for longer than one (AVX2, tiles of 6, 5 rows: 4 and 1 take
+1.2 of the time of 5)."""
+
+
 class ExactRows(RuntimeRows):
     """Those of rows that meet no padding: `parts` are the heights of what may follow the whole tiles, each once."""
 
     @property
+    def low(self) -> int:
+        """Fewer rows than this are one part."""
+        return LOW_OF_SHORT if self.height <= LOW_OF_SHORT else LOW
+
+    @property
     def parts(self) -> Sequence[int]:
-        """Powers of two below the height, the largest first."""
-        return tuple(1 << n for n in reversed(range((self.height - 1).bit_length())))
+        """Powers of two below the height, the largest first, then what may be left of them."""
+        powers = (1 << n for n in reversed(range((self.height - 1).bit_length())))
+        return (*(part for part in powers if part >= self.low), *reversed(range(1, min(self.low, self.height))))
 
     def has(self, part: int) -> Operand:
         """1 where a part of this height is there, else 0."""
         kernel = self.kernel
-        return kernel.rem(kernel.div(self.rest, part), 2)
+        if part >= self.low:
+            return kernel.rem(kernel.div(self.rest, part), 2)
+        left = kernel.rem(self.rest, self.low)
+        apart = kernel.add(kernel.max(kernel.sub(left, part), 0), kernel.max(kernel.sub(part, left), 0))
+        return kernel.sub(1, kernel.min(apart, 1))
 
     def larger_parts(self, part: int) -> Operand:
         """The rows of those that come before it."""
-        kernel = self.kernel
-        return kernel.mul(kernel.div(self.rest, 2 * part), 2 * part)
+        kernel, larger = self.kernel, 2 * part if part >= self.low else self.low
+        return kernel.mul(kernel.div(self.rest, larger), larger)
 
 
 class PaddedRows(RuntimeRows):
